@@ -34,7 +34,7 @@ def _in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         values = [*node.args, *(each.value for each in node.keywords)]
-        if name == "update_status" or (name in ("WriteOptions", "path") and any(_is_status(each) for each in values)):
+        if name in ("WriteOptions", "path") and any(_is_status(each) for each in values):
             yield "a request for the subresource status"
         if name in ("merge_patch", "_patch") and any(_has_status(each, documents) for each in values):
             yield "a merge patch of the status"
@@ -67,7 +67,6 @@ def test_controllers_write_statuses_through_the_writer() -> None:
         ('document = {"metadata": m, "status": s}; client.patch(KIND, key, merge_patch(document))', ["a merge patch of the status"]),
         ('client.patch(KIND, key, p, WriteOptions(subresource="status"))', ["a request for the subresource status"]),
         ('client.request("PUT", KIND.path(namespace, name, "status"))', ["a request for the subresource status"]),
-        ("client.update_status(KIND, value)", ["a request for the subresource status"]),
         ('client.patch(KIND, key, json_patch([{"path": "/status/phase"}]))', ["a JSON patch of /status/phase"]),
         ('said = {"type": "Ready", "status": "True"}; writer.change(seen, {"conditions": [said]})', []),
         ('client.patch(KIND, key, merge_patch({"metadata": metadata}))', []),

@@ -127,7 +127,7 @@ def test_status_is_a_subresource(run: Callable[[Case], None]) -> None:
         made = await client.create(MACHINES, machine)
         made["spec"]["runStrategy"] = "Always"
         made["status"] = {"printableStatus": "Stopped"}
-        told = await client.update_status(MACHINES, made)
+        told = await client.update(MACHINES, made, WriteOptions(subresource="status"))
         assert (told["spec"]["runStrategy"], told["status"]["printableStatus"]) == ("Halted", "Stopped")
         patched = await client.patch(
             MACHINES, Key("default", "web"), merge_patch({"status": {"printableStatus": "Running"}}), WriteOptions(subresource="status")

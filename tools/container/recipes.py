@@ -28,7 +28,6 @@ _MACHINES = (
     "swtpm",
     "passt",
     "nftables",
-    "iproute2",
     "e2fsprogs",
     # unshare and setpriv, which keep QEMU apart
     "util-linux",
@@ -99,7 +98,7 @@ OPERATOR = ContainerRecipe(
     "Paddock's operator",
     _BASE,
     # The operator unpacks no disk image, and compiles no foreign interface.
-    ("zstandard", "pycparser"),
+    ("backports-zstd", "pycparser"),
     f"{USER}:{USER}",
     ("operator",),
 )

@@ -44,10 +44,6 @@ class ServerHealth:
         self._live: dict[str, Check] = {"ping": lambda: "", "log": lambda: ""}
         self._ready: dict[str, Check] = {}
 
-    def add_live(self, name: str, check: Check) -> None:
-        """The server is broken while this fails."""
-        self._live[name] = check
-
     def add_ready(self, name: str, check: Check) -> None:
         """The server is not to be asked while this fails."""
         self._ready[name] = check

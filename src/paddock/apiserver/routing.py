@@ -25,11 +25,6 @@ class RequestRoute(msgspec.Struct, frozen=True):
     subresource: str = ""
     is_resource: bool = False
 
-    @property
-    def group_version(self) -> str:
-        """As apiVersion writes it."""
-        return f"{self.group}/{self.version}" if self.group else self.version
-
 
 def route(request: HttpRequest) -> RequestRoute:
     """The place of a request."""

@@ -16,7 +16,7 @@ COMMANDS = {
     "renew": ("paddock.app.commands.renew", "Move running machines to the installed QEMU"),
     "image": ("paddock.app.commands.image", "List, pull, push, build, remove and prune disk images"),
     "backup": ("paddock.app.commands.backup", "Copy the store of a server to a file, and restore it"),
-    "provider": ("paddock.app.commands.provider", "Serve, judge and load VirtRigaud providers"),
+    "provider": ("paddock.app.commands.provider", "Serve and judge VirtRigaud providers"),
     "operator": ("paddock.app.commands.operator", "Run the controllers of other dialects against a cluster"),
     "apiserver": ("paddock.app.commands.apiserver", "Start the API server alone, for tests"),
     "envtest-assets": ("paddock.app.commands.envtest_assets", "Write the programs that envtest starts"),

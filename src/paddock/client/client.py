@@ -240,10 +240,6 @@ class Client:
         reply = await self._send("PUT", target.qualified, path, options.query(self._settings.manager), body=raw)
         return target.read(reply.body)
 
-    async def update_status(self, target: Target[T], value: T, options: WriteOptions = PLAIN) -> T:
-        """The status of an object and nothing else."""
-        return await self.update(target, value, msgspec.structs.replace(options, subresource="status"))
-
     async def patch(self, target: Target[T], key: Key, patch: Patch, options: WriteOptions = PLAIN) -> T:
         """A change of an object, or of a part of it."""
         return target.read(await self.patch_raw(target, key, patch, options))

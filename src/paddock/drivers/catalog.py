@@ -55,11 +55,6 @@ TYPES: Mapping[str, DriverEntry] = {
 }
 
 
-def available() -> tuple[str, ...]:
-    """The types that have a driver here."""
-    return tuple(name for name, entry in TYPES.items() if not entry.lack)
-
-
 def find(type: str) -> DriverFactory:
     """Return the factory of a type, or of MODULE:NAME. Raises `DriverUnavailable`."""
     if ":" in type:

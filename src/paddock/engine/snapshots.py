@@ -6,7 +6,6 @@ earlier attempt did: a new layer that nobody uses yet says the same as the one b
 
 import asyncio
 import contextlib
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -19,7 +18,6 @@ from paddock.engine.machine.machines import Machines
 from paddock.engine.storage.volume import busy, suspended
 from paddock.engine.storage.volumes import Volumes
 
-_LOG = logging.getLogger(__name__)
 _FREEZE_SECONDS = 60.0
 
 

@@ -1,6 +1,5 @@
 """The result of a translation: the value and everything that did not fit into it."""
 
-from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -8,7 +7,6 @@ import msgspec
 from paddock.schema.finding import Path, format_path
 
 T = TypeVar("T")
-U = TypeVar("U")
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,11 +32,6 @@ class Translated(msgspec.Struct, Generic[T], frozen=True):
 
     value: T
     losses: tuple[Loss, ...] = ()
-
-    def then(self, step: "Callable[[T], Translated[U]]") -> "Translated[U]":
-        """Translate on, adding up the losses."""
-        after = step(self.value)
-        return Translated(after.value, self.losses + after.losses)
 
 
 class LossCollector:

@@ -1,4 +1,4 @@
-"""Liveness and readiness of a program, and the pages that report them. The program's HTTP server serves the pages."""
+"""Readiness of a program, and the pages that report it. A program that answers at all is alive. Its HTTP server serves the pages."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,11 @@ Check = Callable[[], str]
 
 
 class HealthChecks:
-    """Named checks of two sorts: alive (else restart it) and ready (else do not count on it yet)."""
+    """Named checks that say whether the program does its work."""
 
     def __init__(self, metrics: MetricsRegistry) -> None:
         self._metrics = metrics
-        self._alive: dict[str, Check] = {}
         self._ready: dict[str, Check] = {}
-
-    def add_alive(self, name: str, check: Check) -> None:
-        """The program is broken when this says why."""
-        self._alive[name] = check
 
     def add_ready(self, name: str, check: Check) -> None:
         """The program does not do its work while this says why."""
@@ -27,13 +22,13 @@ class HealthChecks:
     @property
     def unready(self) -> str:
         """The reason why the program is not ready."""
-        return "; ".join(f"{name}: {why}" for name, why in self._said({**self._alive, **self._ready}) if why)
+        return "; ".join(f"{name}: {why}" for name, why in self._said(self._ready) if why)
 
     def answer(self, path: str) -> tuple[int, str, str] | None:
         """Status, media type and body of a page; None when there is no such page."""
         if path == "/metrics":
             return 200, CONTENT_TYPE, self._metrics.text()
-        checks = {"/healthz": self._alive, "/livez": self._alive, "/readyz": {**self._alive, **self._ready}}.get(path)
+        checks = {"/healthz": {}, "/livez": {}, "/readyz": self._ready}.get(path)
         if checks is None:
             return None
         said = self._said(checks)

@@ -7,7 +7,6 @@ Controllers may be in groups, each with a lease of its own: programs with overla
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 
@@ -19,8 +18,6 @@ from paddock.runtime.health import HealthChecks
 from paddock.runtime.informers import Informers
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.recorder import Recorder
-
-_LOG = logging.getLogger(__name__)
 
 
 class ControllerManager:

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from paddock.store import database
-from paddock.store.backup import copy_to
 from paddock.store.contract import CommittedWrite, Damaged, StoreKey, StoreUnavailable
 from paddock.store.database import Connect, Row, transaction
 from paddock.store.history import History
@@ -71,11 +70,6 @@ class SqliteStore(MemoryStore):
             except (sqlite3.Error, OSError) as error:
                 raise self._failed(error) from error
             self._history.forget(batch[-1].revision)
-
-    async def backup(self, target: Path) -> None:
-        """Copy the committed store to a new file while it is in use."""
-        await self._writes.settle()
-        await self._in_thread(lambda: copy_to(self._opened(), target))
 
     async def close(self) -> None:
         await self._writes.close()

@@ -34,7 +34,7 @@ _ENVIRONMENT = (
 )
 # What the Debian package asks for, and what a session of a user needs; installations into it need no network.
 HOSTING = (
-    *("systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "procps", "python3", "iproute2", "nftables"),
+    *("systemd", "systemd-sysv", "dbus", "dbus-user-session", "libpam-systemd", "procps", "python3", "nftables"),
     *("qemu-system-x86", "qemu-utils", "init-system-helpers"),
 )
 # $1: the root; $2: its boot identity. Devices are the host's, by name; /dev/kvm is left out, and so is every disk.

@@ -68,7 +68,7 @@ def test_an_agent_answers_also_after_a_restart(place: Place, tiny_guest: tiny.Ti
         await machine.start()
         await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
         assert machine.observed.times["agent"] >= machine.observed.times["running"]
-        assert (await machine.agent.info()).can("guest-exec")
+        assert ("guest-exec", True) in (await machine.agent.info()).commands
         assert (await machine.agent.os()).id == "paddock-tiny" and await machine.agent.hostname() == "tiny"
         assert ("10.0.2.2", 24) in {one for card in await machine.agent.interfaces() for one in card.addresses}
         assert await machine.agent.execute(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 30) == (3, b"out\n", b"err\n")

@@ -4,6 +4,8 @@ import asyncio
 import itertools
 import os
 import signal
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -164,21 +166,26 @@ def test_the_button_is_pressed_at_once_and_again_until_the_time_is_over(place: P
         await asyncio.sleep(0.2)
         presses: list[float] = []
         loop = asyncio.get_running_loop()
-        owner = machine._owner
-        owner.followers.append(lambda name, data: presses.append(loop.time()) if name == "POWERDOWN" else None)
-        asked = loop.time()
-        await machine.stop(2.0)
-        await until_phase(machine, "ended")
-        end = machine.observed.end
-        assert end is not None and end.reason == "killed" and end.asked
-        # At 0.0, 0.3, ... 1.8: every 0.3 s here, every 5 s else. A busy host may be late, never early.
-        assert 3 <= len(presses) <= 7 and presses[0] - asked < TIMES.press
-        assert all(after - before > TIMES.press * 0.5 for before, after in itertools.pairwise(presses))
-        await machine.start()
-        await until_phase(machine, "running", "ended")
-        presses.clear()
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-        assert presses == [] and machine.observed.end is not None and machine.observed.end.reason == "killed"
+
+        def pressed(name: str, data: Mapping[str, Any]) -> bool:
+            if name == "POWERDOWN":
+                presses.append(loop.time())
+            return False
+
+        with machine._owner.events.expect(pressed):
+            asked = loop.time()
+            await machine.stop(2.0)
+            await until_phase(machine, "ended")
+            end = machine.observed.end
+            assert end is not None and end.reason == "killed" and end.asked
+            # At 0.0, 0.3, ... 1.8: every 0.3 s here, every 5 s else. A busy host may be late, never early.
+            assert 3 <= len(presses) <= 7 and presses[0] - asked < TIMES.press
+            assert all(after - before > TIMES.press * 0.5 for before, after in itertools.pairwise(presses))
+            await machine.start()
+            await until_phase(machine, "running", "ended")
+            presses.clear()
+            await machine.stop(0)
+            await until_phase(machine, "ended")
+            assert presses == [] and machine.observed.end is not None and machine.observed.end.reason == "killed"
 
     run(script)

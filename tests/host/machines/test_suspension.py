@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -216,21 +216,28 @@ def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: 
     async def script() -> None:
         machine = await _small_one(place, place.open())
         stops: list[str] = []
-        machine._owner.followers.append(lambda name, data: stops.append(name))
-        for reason, name, value in (
-            ("NoSpace", "SPARE", 1 << 60),
-            ("NoSpace", "taken", lambda text: 1 << 60),
-        ):
-            with monkeypatch.context() as patched:
-                patched.setattr(suspension, name, value)
-                with pytest.raises(RequestRefused) as caught:
-                    await machine.suspend()
-                assert caught.value.reason == reason
-        shared = SharedDirectory("share", place.root)
-        monkeypatch.setattr(machine._owner, "config", replace(machine.config, devices=replace(machine.config.devices, shared=(shared,))))
-        with pytest.raises(RequestRefused, match="shares directories") as caught:
-            await machine.suspend()
-        assert caught.value.reason == "NotSuspendable" and "STOP" not in stops
+
+        def told(name: str, data: Mapping[str, Any]) -> bool:
+            stops.append(name)
+            return False
+
+        with machine._owner.events.expect(told):
+            for reason, name, value in (
+                ("NoSpace", "SPARE", 1 << 60),
+                ("NoSpace", "taken", lambda text: 1 << 60),
+            ):
+                with monkeypatch.context() as patched:
+                    patched.setattr(suspension, name, value)
+                    with pytest.raises(RequestRefused) as caught:
+                        await machine.suspend()
+                    assert caught.value.reason == reason
+            shared = SharedDirectory("share", place.root)
+            monkeypatch.setattr(
+                machine._owner, "config", replace(machine.config, devices=replace(machine.config.devices, shared=(shared,)))
+            )
+            with pytest.raises(RequestRefused, match="shares directories") as caught:
+                await machine.suspend()
+            assert caught.value.reason == "NotSuspendable" and "STOP" not in stops
         monkeypatch.undo()
         await _goes_on(machine)
 

@@ -17,7 +17,6 @@ def test_pages() -> None:
         health = HealthChecks(metrics)
         waiting = "waiting for configmaps"
         health.add_ready("caches", lambda: waiting)
-        health.add_alive("loop", lambda: "")
         probes = Probes(health)
         port = await probes.listen("127.0.0.1", 0)
         client = Https(Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential()))
@@ -26,11 +25,11 @@ def test_pages() -> None:
             reply = await client.send(TransportRequest(method=method, target=path))
             return reply.status, reply.body.decode()
 
-        assert await get("/healthz") == await get("/livez") == (200, "[+]loop ok\nok\n")
-        assert await get("/readyz") == (500, "[-]caches waiting for configmaps\n[+]loop ok\nfailed\n")
+        assert await get("/healthz") == await get("/livez") == (200, "ok\n")
+        assert await get("/readyz") == (500, "[-]caches waiting for configmaps\nfailed\n")
         assert health.unready == "caches: waiting for configmaps"
         waiting = ""
-        assert await get("/readyz") == (200, "[+]caches ok\n[+]loop ok\nok\n")
+        assert await get("/readyz") == (200, "[+]caches ok\nok\n")
         assert await get("/metrics") == (200, "# HELP things_total Things.\n# TYPE things_total counter\nthings_total 1\n")
         assert (await get("/secrets"))[0] == 404
         assert (await get("/healthz", "POST"))[0] == 405

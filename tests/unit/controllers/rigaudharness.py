@@ -16,11 +16,12 @@ from paddock.contract.errors import ProviderError
 from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.controllers.virtrigaud import controller
 from paddock.controllers.virtrigaud.migrations.reconciler import NetworkChecks
-from paddock.controllers.virtrigaud.registry import ProviderConnection, ProviderSecrets, absent
+from paddock.controllers.virtrigaud.registry import ProviderConnection, ProviderSecrets
 from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
 from paddock.dialects.virtrigaud.provider import Provider
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
+from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests import virtualtime
@@ -82,7 +83,10 @@ class OneProvider:
 
     def find(self, key: Key, type: str) -> ProviderConnection:
         if type in ("qemu", "firecracker"):
-            return ProviderConnection(None, absent(type))
+            missing = ProviderRuntimeFacts(
+                phase="Failed", reason="DriverMissing", message=f"there is no driver for Providers of type {type}"
+            )
+            return ProviderConnection(None, missing)
         return ProviderConnection(self.others.get(key.name, self.driver))
 
     async def ensure(self, key: Key, provider: Provider, secrets: ProviderSecrets) -> None: ...

@@ -19,7 +19,6 @@ from paddock.schema.cel.typing import BOOL, DYN, STRING, Ty
 CONDITIONS_LIMIT, POLICY_LIMIT = 2_500_000, 10_000_000
 _PLAIN = ("object", "oldObject", "request", "namespaceObject")
 _AUTHORIZER = ("authorizer", "authorizer.requestResource")
-_ALL = (*_PLAIN, "params", *_AUTHORIZER)
 _BELOW = "variables."
 
 

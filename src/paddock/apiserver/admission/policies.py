@@ -1,6 +1,5 @@
 """ValidatingAdmissionPolicies: expressions that must hold, where a binding says so."""
 
-import logging
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -18,7 +17,6 @@ from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
 from paddock.meta.failure import Failure, StatusCause
 
-_LOG = logging.getLogger(__name__)
 Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = f"validatingadmissionpolicies.{_GROUP}", f"validatingadmissionpolicybindings.{_GROUP}"

@@ -14,7 +14,6 @@ _CLASSES = f"ingressclasses.{GROUP}"
 IS_DEFAULT = "ingressclass.kubernetes.io/is-default-class"
 # The older way to name a class.
 _CLASS = "kubernetes.io/ingress.class"
-_PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
 
 
 class IngressStrategy(Strategy):

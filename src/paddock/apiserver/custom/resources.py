@@ -52,11 +52,6 @@ def is_ending(crd: Data) -> bool:
     return bool(crd["metadata"].get("deletionTimestamp"))
 
 
-def group_of(crd: Data) -> str:
-    """The group of a definition."""
-    return str(crd["spec"]["group"])
-
-
 def collection_of(crd: Data) -> str:
     """Return the collection of a definition's objects, which has its name."""
     return str(crd["metadata"]["name"])
@@ -93,10 +88,6 @@ class DefinedResources:
         if former is not None and former._pipelines.get(former.storage) is self._pipelines.get(self.storage):
             return former.settled_from
         return revision
-
-    def pipeline(self, version: str) -> StructuralPipeline:
-        """The pipeline of a version."""
-        return self._pipelines[version]
 
     def _resource(self, version: Data, uniform: bool) -> ServedResource:
         spec, names = self.crd["spec"], self.crd["spec"]["names"]

@@ -18,8 +18,6 @@ from paddock.meta.matching import FieldQuery, LabelQuery
 from paddock.schema import finding
 from paddock.store.contract import Compacted, StoredValue, StoreKey
 
-Match = Literal["", "NotOlderThan", "Exact"]
-
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The parameters of a list."""

@@ -4,7 +4,7 @@ from paddock.cli import verbs
 from paddock.cli.console import Console
 from paddock.cli.verbs import VerbsParser
 
-TEXT = "Serve, judge and load providers, and show the Provider objects of a server."
+TEXT = "Serve and judge providers, and show the Provider objects of a server."
 # command -> its module and what it does
 COMMANDS = {
     "ls": ("paddock.app.commands.provider_list", "List the Provider objects of a server"),
@@ -13,7 +13,6 @@ COMMANDS = {
     "conformance": ("paddock.app.commands.provider_conformance", "Judge a provider by what it does to machines"),
     "check": ("paddock.app.commands.provider_check", "Look at a hypervisor before you write a Provider for it"),
     "verify": ("paddock.app.commands.provider_verify", "Run the cases of a conformance spec on a server"),
-    "bench": ("paddock.app.commands.provider_bench", "Measure a provider under load"),
 }
 
 

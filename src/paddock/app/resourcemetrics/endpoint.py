@@ -154,10 +154,6 @@ def _labels(data: Data) -> InstanceLabels:
     return InstanceLabels(instance.metadata.uid or "", labels_of(instance))
 
 
-def _container(used: MeasuredUse) -> Data:
-    return {"name": CONTAINER, "usage": _usage(used)}
-
-
 def _usage(used: MeasuredUse) -> Data:
     return {"cpu": f"{round(used.cores * 1e9)}n", "memory": f"{used.memory_bytes // 1024}Ki"}
 

@@ -20,8 +20,6 @@ from paddock.web.server import ConsoleServer, ConsoleSettings
 from paddock.web.session import WebHost, no_checks
 
 DEFAULT_PORT = 7444
-# An ID token of OpenID Connect is a token like any other: the API server judges it.
-LOGINS = ("link", "token", "oidc")
 
 
 class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):

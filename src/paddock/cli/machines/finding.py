@@ -192,11 +192,6 @@ def ordered(machines: Iterable[MachineView]) -> list[MachineView]:
     return sorted(machines, key=lambda each: (each.namespace, each.name, each.kind.group, each.kind.kind))
 
 
-async def names(client: Client, namespace: str) -> list[str]:
-    """Return the names of the machines of a namespace, for completion."""
-    return sorted({each.name for each in await every(client, namespace)})
-
-
 def selected(machines: Iterable[MachineView], labels: str) -> list[MachineView]:
     """Return the machines whose own labels fulfil a selector. Raises `BadSelector`."""
     if not labels:

@@ -20,15 +20,17 @@ from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, owners
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.desired import DesiredObject, DesiredSet, ForeignObject
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import is_owned, reference
 from paddock.translate.kubermatic.golden import asked_of, golden_volume
 
 
-class GoldenImages:
-    """Looks after the copies."""
+class GoldenImages(KindReconciler):
+    """Looks after the copies. A copy belongs to its DataSource and goes with it."""
 
     def __init__(self, client: Client, consumers: Consumers, rendering: Rendering, teller: EventRecorder) -> None:
+        super().__init__(consumers.sources)
         self._client = client
         self._consumers = consumers
         self._rendering = rendering
@@ -36,21 +38,17 @@ class GoldenImages:
         self._volumes = consumers.informers[targets.VOLUMES.plural]
         self._set = DesiredSet(client, (), manager=targets.MANAGER, keeps=(self._volumes,))
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """See that the copy of a DataSource is there, if it is to have one, and that it is of what the DataSource stands for."""
-        seen = self._consumers.sources.cache.get(key)
-        if seen is None or seen.meta.going:
-            # The copy belongs to it and goes with it.
-            return DONE
         source = seen.read(targets.SOURCES)
-        there = self._volumes.cache.get(Key(key.namespace, golden_name(source)))
+        there = self._volumes.cache.get(Key(seen.key.namespace, golden_name(source)))
         if not _has_golden(source):
             return await self._remove(there, seen)
         kind = source_type(source.spec.source)
         content = DataVolumeSource(**{kind: getattr(source.spec.source, kind)})
         if there is not None and is_owned(there.meta, seen.meta.uid):
             return DONE if _source_of(there) == content else await self._remove(there, seen)
-        consumers = asked_of(source, ObjectSet(self._consumers.of(key)))
+        consumers = asked_of(source, ObjectSet(self._consumers.of(seen.key)))
         if not consumers:
             return DONE
         wanted = golden_volume(source, content, consumers, self._rendering)

@@ -17,7 +17,7 @@ import orjson
 from paddock.base.errors import PaddockError
 from paddock.client.errors import Conflict
 from paddock.client.options import merge_patch
-from paddock.client.target import Data, Key, Target
+from paddock.client.target import Data, Target
 from paddock.controllers.kubermatic import authorities, targets
 from paddock.controllers.kubermatic.actions import ClusterDoor, is_ours, owned, owns
 from paddock.controllers.kubermatic.reader import templates_of
@@ -44,6 +44,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.desired import ForeignObject
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter, status_of
 from paddock.runtime.unreadfields import UnreadFieldEvents
@@ -61,10 +62,11 @@ class _Made(msgspec.Struct, frozen=True):
     losses: tuple[Loss, ...] = ()
 
 
-class ClusterMirror:
+class ClusterMirror(KindReconciler):
     """Looks after the objects of one kind."""
 
     def __init__(self, target: Target[Any], door: ClusterDoor) -> None:
+        super().__init__(door.views.front(target), ObjectFinalizer(door.front, targets.FINALIZER))
         self._target = target
         self._views = door.views
         self._writer = door.writer
@@ -87,21 +89,13 @@ class ClusterMirror:
         elif finalizers.leaves_dependents(seen.meta):
             self._alone.add(seen.meta.uid)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring what a user wrote a step on."""
-        seen = self._views.front(self._target).cache.get(key)
-        if seen is None:
-            return DONE
-        if seen.meta.going:
-            return await self._end(seen)
-        if await finalizers.put_on(self._front, self._target, seen.meta, targets.FINALIZER):
-            # The watch brings us here again.
-            return DONE
         resource: Resource = seen.read(self._target)
         words: list[ConditionText] = []
         trouble: PaddockError | None = None
         try:
-            there = self._writer.check(self._target, key)
+            there = self._writer.check(self._target, seen.key)
             made = self._make(resource, there)
             self._unread.tell(reference(self._target, seen.meta), made.losses)
             if next(references(templates_of(resource)), None) is not None:
@@ -126,7 +120,8 @@ class ClusterMirror:
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _end(self, seen: CachedObject) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete what was made of it, and let it go when that is gone."""
         there = self._writer.seen(self._target, seen.key)
         if there is not None and is_ours(there):
             await self._writer.delete(self._target, there, "Orphan" if seen.meta.uid in self._alone else "Background")

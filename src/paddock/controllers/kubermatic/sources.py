@@ -25,6 +25,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.desired import ForeignObject
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter, status_of
 from paddock.runtime.unreadfields import UnreadFieldEvents
@@ -32,11 +33,12 @@ from paddock.translate.kubermatic.forward import to_kubevirt
 from paddock.translate.kubermatic.refusals import REFUSALS
 
 
-class KubermaticDataSourceReconciler:
+class KubermaticDataSourceReconciler(KindReconciler):
     """Looks after DataSources."""
 
     def __init__(self, door: ClusterDoor) -> None:
         views = self._views = door.views
+        super().__init__(views.consumers.sources, ObjectFinalizer(door.front, targets.FINALIZER))
         self._writer = door.writer
         self._front = door.front
         self._statuses = StatusWriter(door.front, targets.SOURCES, views.consumers.sources.expectations)
@@ -59,15 +61,8 @@ class KubermaticDataSourceReconciler:
             shows_certificates=False,
         )
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one DataSource a step on."""
-        seen = self._views.consumers.sources.cache.get(key)
-        if seen is None:
-            return DONE
-        if seen.meta.going:
-            return await self._end(seen)
-        if await finalizers.put_on(self._front, targets.SOURCES, seen.meta, targets.FINALIZER):
-            return DONE
         source = seen.read(targets.SOURCES)
         away = is_address(source, self._views.find)
         try:
@@ -82,11 +77,12 @@ class KubermaticDataSourceReconciler:
             status: Data = {} if found is None else {"source": to_data(found), "sourceType": source_type(found)}
             await self._report(seen, status, words)
         else:
-            there = self._writer.seen(targets.SOURCES, key)
+            there = self._writer.seen(targets.SOURCES, seen.key)
             await self._report(seen, status_of(there) if there is not None else {}, ())
         return DONE
 
-    async def _end(self, seen: CachedObject) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete what was made of it, and let it go when that is gone."""
         golden = Key(seen.key.namespace, golden_name(seen.read(targets.SOURCES)))
         places: tuple[tuple[Target[Any], Key], ...] = ((targets.SOURCES, seen.key), (targets.VOLUMES, golden))
         left = [(target, there) for target, key in places if (there := self._writer.seen(target, key)) is not None and is_ours(there)]

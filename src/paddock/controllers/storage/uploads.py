@@ -38,11 +38,6 @@ class UploadTargets:
         self._images = images
         self._volumes = volumes
 
-    def uid_of(self, claim: Key) -> str:
-        """The UID of a claim; empty when it is not there."""
-        found = self._world.claim(claim)
-        return (found.metadata.uid or "") if found is not None else ""
-
     def state(self, claim: Key, uid: str) -> State:
         """Return the state of an upload target: `ready`, `filled`, `busy`, or the reason why it is not ready."""
         found = self._world.claim(claim)

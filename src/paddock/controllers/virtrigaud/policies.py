@@ -20,6 +20,7 @@ from paddock.plan.virtrigaud.placement import counts, decision, policies
 from paddock.plan.virtrigaud.placement.policies import ProviderLists
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.statuses import StatusWriter
 
 _LISTS_SECONDS, _LISTS_AGAIN_SECONDS = 600.0, 60.0
@@ -33,10 +34,11 @@ class _ListMemory(msgspec.Struct):
     due: float
 
 
-class VirtrigaudPolicyReconciler:
+class VirtrigaudPolicyReconciler(KindReconciler):
     """Reconciles VMPlacementPolicies."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts.caches.policies)
         self._parts = parts
         self._statuses = StatusWriter(parts.client, targets.POLICIES, parts.caches.policies.expectations)
         self._lists: dict[Key, _ListMemory] = {}
@@ -48,13 +50,10 @@ class VirtrigaudPolicyReconciler:
             return ()
         return [each.key for each in self._parts.caches.policies.cache.by("namespace", change.seen.key.namespace)]
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Write the status of one policy, if it differs."""
-        seen = self._parts.caches.policies.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         policy = seen.read(targets.POLICIES)
-        users = self._users(key)
+        users = self._users(seen.key)
         wait, validations = await self._validate(policy, users)
         await self._statuses.write(seen, self._status(seen, policy, users, validations))
         return again(wait) if wait else DONE

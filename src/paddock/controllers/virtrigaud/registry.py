@@ -56,9 +56,3 @@ class Providers(Protocol):
 
     def listen(self, handler: Callable[[Key], None]) -> None:
         """Call this when the connection to a Provider, or its program, has become another one."""
-
-
-def absent(type: str) -> ProviderRuntimeFacts:
-    """A Provider of a type for which there is no driver."""
-    message = f"there is no driver for Providers of type {type} in this version"
-    return ProviderRuntimeFacts(phase="Failed", reason="DriverMissing", message=message)

@@ -1,5 +1,7 @@
 """Counts the machines that use classes and networks, and says whether these can be used (docs/spec/virtrigaud.md 2.2)."""
 
+from abc import abstractmethod
+
 import msgspec
 
 from paddock.client.target import Key
@@ -13,7 +15,10 @@ from paddock.plan.virtrigaud.conditions import READY, settled, true
 from paddock.plan.virtrigaud.preparation import provider_key
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.statuses import StatusWriter
+from paddock.schema.field import Object
 
 # A count that changes all the time is written this often.
 _COUNT_SECONDS = 2.0
@@ -42,69 +47,75 @@ class CountPauses:
         self._written.pop(key, None)
 
 
-class VirtrigaudClassReconciler:
-    """Reports how many machines are of a class."""
+class CountReconciler(KindReconciler):
+    """Reports on an object how many machines use it, until it is gone."""
 
-    def __init__(self, parts: VirtrigaudParts) -> None:
+    def __init__(self, parts: VirtrigaudParts, informer: Informer) -> None:
+        super().__init__(informer)
         self._parts = parts
-        self._statuses = StatusWriter(parts.client, targets.CLASSES, parts.caches.classes.expectations)
         self._pauses = CountPauses(parts)
+        self._statuses = StatusWriter(parts.client, informer.target, informer.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Write the status of one class, if it differs."""
-        seen = self._parts.caches.classes.cache.get(key)
-        if seen is None:
-            self._pauses.forget(key)
-            return DONE
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Write the status of one object, if it differs and is due."""
         if (pause := self._pauses.left(seen)) > 0:
             return again(pause)
-        found = seen.read(targets.CLASSES)
-        before = found.status or VMClassStatus()
-        value = true(READY, reasons.SUCCESS, f"the class {key} can be used")
-        wanted = msgspec.structs.replace(
-            before,
-            conditions=settled(before.conditions, (value,), self._parts.timestamp(), seen.meta.generation),
-            observedGeneration=seen.meta.generation,
-            usedByVMs=len(self._parts.caches.referring("VMClass", key)),
-        )
-        if await self._statuses.write(seen, wanted) is not None:
+        if await self._statuses.write(seen, self.status(seen)) is not None:
             self._pauses.wrote(seen)
         return DONE
 
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Report on: machines may use it to its end."""
+        return await self.work(seen)
 
-class VirtrigaudNetworkReconciler:
+    async def forget(self, key: Key) -> None:
+        """Drop what is remembered of an object that is gone."""
+        self._pauses.forget(key)
+
+    @abstractmethod
+    def status(self, seen: CachedObject) -> Object:
+        """Return the status that an object is to have."""
+
+
+class VirtrigaudClassReconciler(CountReconciler):
+    """Reports how many machines are of a class."""
+
+    def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts, parts.caches.classes)
+
+    def status(self, seen: CachedObject) -> VMClassStatus:
+        """Return the status that a class is to have."""
+        before = seen.read(targets.CLASSES).status or VMClassStatus()
+        value = true(READY, reasons.SUCCESS, f"the class {seen.key} can be used")
+        return msgspec.structs.replace(
+            before,
+            conditions=settled(before.conditions, (value,), self._parts.timestamp(), seen.meta.generation),
+            observedGeneration=seen.meta.generation,
+            usedByVMs=len(self._parts.caches.referring("VMClass", seen.key)),
+        )
+
+
+class VirtrigaudNetworkReconciler(CountReconciler):
     """Reports how many machines are on a network, and which Providers have them."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
-        self._parts = parts
-        self._statuses = StatusWriter(parts.client, targets.NETWORKS, parts.caches.networks.expectations)
-        self._pauses = CountPauses(parts)
+        super().__init__(parts, parts.caches.networks)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Write the status of one network, if it differs."""
-        caches = self._parts.caches
-        seen = caches.networks.cache.get(key)
-        if seen is None:
-            self._pauses.forget(key)
-            return DONE
-        if (pause := self._pauses.left(seen)) > 0:
-            return again(pause)
+    def status(self, seen: CachedObject) -> VMNetworkAttachmentStatus:
+        """Return the status that a network is to have."""
         before = seen.read(targets.NETWORKS).status or VMNetworkAttachmentStatus()
-        users = caches.users("VMNetworkAttachment", key)
-        value = true(READY, reasons.SUCCESS, f"the network {key} can be used")
-        wanted = msgspec.structs.replace(
+        users = self._parts.caches.users("VMNetworkAttachment", seen.key)
+        value = true(READY, reasons.SUCCESS, f"the network {seen.key} can be used")
+        return msgspec.structs.replace(
             before,
             ready=True,
             phase="Ready",
             message=value.message,
-            availableOn=self._providers(key, users) or None,
+            availableOn=self._providers(seen.key, users) or None,
             conditions=settled(before.conditions, (value,), self._parts.timestamp(), seen.meta.generation),
             observedGeneration=seen.meta.generation,
             connectedVMs=len(users),
         )
-        if await self._statuses.write(seen, wanted) is not None:
-            self._pauses.wrote(seen)
-        return DONE
 
     def _providers(self, key: Key, users: list[Key]) -> list[str]:
         """The Providers that have made machines on the network."""

@@ -20,6 +20,7 @@ from paddock.plan.vitistack.problems import BACKEND
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.desired import DesiredObject, DesiredSet
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 from paddock.translate.vitistack.attachments import is_managed, to_definition
@@ -60,10 +61,11 @@ class NetworkDefinitions:
         return reached.applied
 
 
-class NetworkConfigurationReconciler:
+class NetworkConfigurationReconciler(KindReconciler):
     """The controller of NetworkConfigurations."""
 
     def __init__(self, means: ControllerParts, attachments: NetworkDefinitions) -> None:
+        super().__init__(means.caches.networks)
         self._caches = means.caches
         self._statuses = StatusWriter(means.client, targets.NETWORKS, means.caches.networks.expectations)
         self._attachments = attachments
@@ -73,12 +75,20 @@ class NetworkConfigurationReconciler:
         # when each was last written
         self._written: dict[Key, float] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop what is remembered of a network that is gone."""
+        self._written.pop(key, None)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Look no more after one that is being deleted: its definition belongs to it."""
+        await self.forget(seen.key)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one network a step on."""
-        seen, network = self._caches.networks.cache.get(key), self._caches.read_network.get(key)
-        if seen is None or network is None or seen.meta.going:
-            self._written.pop(key, None)
-            return DONE
+        key, network = seen.key, self._caches.read_network.get(seen.key)
+        if network is None:
+            return await self.finalize(seen)
         pause = self._written.get(key, 0.0) + _GATHER_SECONDS - self._clock.seconds()
         if pause > 0:
             return again(pause)

@@ -12,31 +12,6 @@ from paddock.schema.field import Field, Object, Time
 from paddock.schema.finding import Path
 from paddock.schema.kind import AGE, Cel, Column, Kind, Version
 
-PHASES = (
-    "Pending",
-    "PVCBound",
-    "ImportScheduled",
-    "ImportInProgress",
-    "CloneScheduled",
-    "CloneInProgress",
-    "SnapshotForSmartCloneInProgress",
-    "CloneFromSnapshotSourceInProgress",
-    "SmartClonePVCInProgress",
-    "CSICloneInProgress",
-    "ExpansionInProgress",
-    "NamespaceTransferInProgress",
-    "PrepClaimInProgress",
-    "RebindInProgress",
-    "UploadScheduled",
-    "UploadReady",
-    "WaitForFirstConsumer",
-    "PendingPopulation",
-    "Succeeded",
-    "Failed",
-    "Unknown",
-    "Paused",
-)
-
 
 class DataCondition(Condition):
     """One observed aspect of data and where it comes from."""

@@ -51,20 +51,6 @@ Places = Callable[[Any], Iterable[tuple[Path, Any]]]
 Check = Callable[[Any, Path, AdmissionSettings], Iterator[Finding]]
 
 
-def data_volume_findings(spec: DataVolumeSpec, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
-    """Everything that is wrong across the fields of a DataVolume's spec."""
-    for check in _SPEC_CHECKS.values():
-        yield from check(spec, path, settings)
-    if spec.source is not None:
-        yield from source_findings(spec.source, (*path, "source"), settings)
-
-
-def source_findings(source: Object, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
-    """Everything that is wrong with the members of a source."""
-    for check in _SOURCE_CHECKS.values():
-        yield from check(source, path, settings)
-
-
 def data_volume_rules(places: Places, cel: dict[str, tuple[Cel, ...]] | None = None) -> tuple[CrossFieldRule, ...]:
     """The rules of a kind that has DataVolume specs at these places; `cel` has forms of them by rule id."""
 

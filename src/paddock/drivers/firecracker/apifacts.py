@@ -120,7 +120,6 @@ CALLS: dict[tuple[str, str], tuple[frozenset[str], str, str]] = {
     ("PATCH", "/vm"): (AFTER, "Vm", ""),
     ("PUT", "/vsock"): (BEFORE, "Vsock", ""),
 }
-ACTIONS = {"InstanceStart": BEFORE, "FlushMetrics": AFTER, "SendCtrlAltDel": AFTER}
 # Integers that have bounds, by body and member.
 BOUNDS: dict[tuple[str, str], tuple[int, int]] = {
     ("MachineConfiguration", "vcpu_count"): (1, 32),

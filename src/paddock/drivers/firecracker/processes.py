@@ -20,7 +20,6 @@ from paddock.drivers.firecracker import files, launcher
 
 _TAIL = 2000
 _MOST_TEXT = 400
-_LOOK_SECONDS = 0.02
 _KILL_SECONDS = 30.0
 
 

@@ -52,11 +52,6 @@ def keep(conn: Any, pool: str, volume: str, disk: PlainDisk, note: VolumeNote) -
         records.write(conn, place, volume, note)
 
 
-def drop(conn: Any, pool: str, volume: str) -> None:
-    """Delete a volume with its notes. In a thread."""
-    records.forget(pools.active(conn, pool), volume)
-
-
 def _replace(pool: Any, volume: str) -> None:
     try:
         records.drop(pool, f"{volume}.json")

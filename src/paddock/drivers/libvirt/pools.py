@@ -12,7 +12,6 @@ import libvirt
 from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.contract.payloads import PlacementPayload
 from paddock.driverkit import refusals
 from paddock.drivers.libvirt import failures, records, volumexml
 from paddock.drivers.libvirt.connection import LibvirtConnection
@@ -34,11 +33,6 @@ class StoragePools:
         found = await self._connection.run(work)
         infos = (_info(view, active) for view, active in sorted(found, key=lambda each: each[0].name))
         return x.ListDatastoresResponse(datastores=tuple(each for each in infos if not request.pod or each.pod == request.pod))
-
-    async def choose(self, placement: PlacementPayload) -> PoolView:
-        """Return the pool of a placement: the named one, that of the pod with most free space, or the default."""
-        default = self._connection.settings.pool
-        return await self._connection.run(choose, placement.datastore, placement.storage_pod, default)
 
 
 def choose(conn: Any, name: str, pod: str, default: str) -> PoolView:

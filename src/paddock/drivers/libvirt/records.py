@@ -89,11 +89,6 @@ def sweep(pool: Any, is_wanted: Callable[[str], bool]) -> None:
             drop(pool, each)
 
 
-def is_record(name: str) -> bool:
-    """Return whether a volume's name is that of a note."""
-    return name.endswith((_RECORD, _MAKING))
-
-
 def begin(pool: Any, name: str) -> None:
     """Note that a volume is being made."""
     if lookup(pool, name + _MAKING) is None:

@@ -96,11 +96,6 @@ def checked_endpoint(endpoint: str) -> str:
     return endpoint
 
 
-def is_ssh(endpoint: str) -> bool:
-    """Return whether an endpoint is reached by SSH."""
-    return urlsplit(endpoint).scheme.partition("+")[2] in _SSH
-
-
 def uri(settings: LibvirtDriverSettings, files: Mapping[str, bytes]) -> str:
     """Return what libvirt opens: the endpoint with the credentials that its transport takes. `files` are those of the credentials.
 

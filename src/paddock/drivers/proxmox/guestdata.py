@@ -74,8 +74,3 @@ def disk(given: MachineDescription, uuid: str, macs: tuple[tuple[str, str], ...]
 def disk_name(vmid: int, image: bytes) -> str:
     """Return the name of a machine's document disk: another one for other documents."""
     return f"paddock-{vmid}-{hashlib.sha256(image).hexdigest()[:16]}.iso"
-
-
-def digest(given: MachineDescription) -> str:
-    """Return a sum of a machine's documents."""
-    return hashlib.sha256(given.user_data + b"\0" + given.meta_data).hexdigest()[:16]

@@ -28,7 +28,6 @@ _LEAST_RELEASE = (8, 4)
 _FORMATS = ("qcow2", "raw", "vmdk")
 _SUMS = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512")
 _OURS = (":import/paddock-image-", ":import/paddock-disk-")
-_SECONDS = 3600.0
 
 
 class ProxmoxImageOrigin(msgspec.Struct, frozen=True, kw_only=True):

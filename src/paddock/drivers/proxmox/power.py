@@ -30,7 +30,6 @@ from paddock.drivers.proxmox.upid import Upid
 GRACE_SECONDS = 60
 _REBOOT_SECONDS = 60
 ON, OFF, SUSPENDED, UNKNOWN = "On", "Off", "Suspended", "Unknown"
-_RUNS = ("running", "prelaunch", "inmigrate", "postmigrate", "finish-migrate", "save-vm", "debug")
 _HA_TASKS = ("hastart", "hastop")
 _PAUSED = ("paused", "suspended", "io-error", "guest-panicked", "internal-error", "watchdog")
 

@@ -5,7 +5,7 @@ vSphere shows these settings to whoever may read the machine's configuration, so
 
 import base64
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import yaml
@@ -33,12 +33,6 @@ def settings(id: str, hostname: str, user_data: bytes, meta_data: bytes, network
         found["network"] = yaml.safe_load(network)
     meta = _encoded(_META, json.dumps(found, default=str).encode())
     return {**meta, **(_encoded(_USER, user_data) if user_data else {})}
-
-
-def changed(extra: Iterable[vim.option.OptionValue] | None, wanted: Mapping[str, str]) -> dict[str, str]:
-    """Return those settings that a machine does not have as they are wanted."""
-    has = {each.key: str(each.value) for each in extra or ()}
-    return {key: value for key, value in wanted.items() if has.get(key) != value}
 
 
 def metadata(extra: Iterable[vim.option.OptionValue] | None) -> bytes:

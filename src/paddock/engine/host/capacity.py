@@ -129,12 +129,6 @@ def dedicate(cpus: Sequence[int], given: Mapping[str, PinnedCpus], count: int, *
     return PinnedCpus(tuple(free[:count]), tuple(free[count:want]))
 
 
-def shared_cpus(cpus: Sequence[int], given: Mapping[str, PinnedCpus]) -> tuple[int, ...]:
-    """The CPUs that nobody has for himself."""
-    taken = {cpu for placement in given.values() for cpu in (*placement.vcpus, *placement.emulator)}
-    return tuple(cpu for cpu in cpus if cpu not in taken)
-
-
 def _size(number: int) -> str:
     for unit, name in ((1 << 30, "Gi"), (1 << 20, "Mi"), (1 << 10, "Ki")):
         if number >= unit:

@@ -59,7 +59,6 @@ class HostFacts(Struct, frozen=True):
     vhost_net: bool = False
     vsock: bool = False
     io_uring: bool = False
-    iommu: bool = False
     # flags of the host's processor, by their names in /proc/cpuinfo
     cpu_flags: frozenset[str] = frozenset()
     cpu_model: str = ""
@@ -163,7 +162,6 @@ async def collect(cache: Path) -> HostFacts:
         vhost_net=os.access("/dev/vhost-net", os.R_OK | os.W_OK),
         vsock=os.access("/dev/vhost-vsock", os.R_OK | os.W_OK),
         io_uring=_io_uring(),
-        iommu=any(Path("/sys/kernel/iommu_groups").glob("*")),
         cpu_flags=frozenset(_cpuinfo("flags", "Features").split()),
         cpu_model=_cpuinfo("model name", "CPU part"),
         numa_nodes=max(len(list(_NODES.glob("node[0-9]*"))), 1),

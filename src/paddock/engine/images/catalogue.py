@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.sources import Http, RegistryImage
 
 # `{arch}` is amd64 or arm64, `{machine}` x86_64 or aarch64.
 KNOWN: Mapping[str, str] = {
@@ -29,9 +28,3 @@ def address(name: str, architecture: str) -> str:
     if machine is None or ("x86_64" in place and machine != "x86_64"):
         raise ImageRefused("NotFound", f"the image {name} is not known for the architecture {architecture}", fix="name it by its URL")
     return place.format(arch=architecture, machine=machine)
-
-
-def source(name: str, architecture: str) -> Http | RegistryImage:
-    """A named image as a source."""
-    place = address(name, architecture)
-    return RegistryImage(place, architecture=architecture) if place.startswith("docker://") else Http(place)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Protocol, cast
+from typing import IO, Protocol
 
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.formats import HEAD_BYTES, Wrapper, head_of, stays, wrapper_of
@@ -28,7 +28,8 @@ _MOST_RATIO = 200
 _XZ_MEMORY = 256 << 20
 # Empty members in a row. Each takes a decompressor of its own, and an honest file has hardly one.
 _MOST_EMPTY = 4096
-_ZSTD_WINDOW = 128 << 20
+# 128 MiB
+_ZSTD_WINDOW_LOG = 27
 
 
 class UnpackReader(Protocol):
@@ -77,26 +78,36 @@ class _Gzip:
                 return out
 
 
-class _Xz:
-    """Streams one after another."""
+class _Decompressor(Protocol):
+    """One stream of xz, or one frame of zstd."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        import lzma  # noqa: PLC0415 - few images need it
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def needs_input(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
 
+    def decompress(self, data: bytes, max_length: int) -> bytes: ...
+
+
+class _Streams:
+    """Streams one after another; padding of these bytes after one is ignored."""
+
+    def __init__(self, file: IO[bytes], new: Callable[[], _Decompressor], padding: bytes, check: Callable[[], None]) -> None:
         self._file = file
-        self._lzma = lzma
-        self._state = self._new()
-        self._began = False
-
-    def _new(self) -> "lzma.LZMADecompressor":  # type: ignore[name-defined] # noqa: F821
-        return self._lzma.LZMADecompressor(format=self._lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+        self._new = new
+        self._padding = padding
+        self._check = check
+        self._state = new()
 
     def read(self, limit: int) -> bytes:
         empty = _Empty()
         while True:
+            self._check()
             data = b""
             if self._state.eof:
-                data = (self._state.unused_data or self._file.read(_IN)).lstrip(b"\0")
+                data = (self._state.unused_data or self._file.read(_IN)).lstrip(self._padding)
                 if not data:
                     return b""
                 empty.add()
@@ -105,74 +116,21 @@ class _Xz:
                 data = self._file.read(_IN)
                 if not data:
                     raise EOFError
-            out: bytes = self._state.decompress(data, limit)
+            out = self._state.decompress(data, limit)
             if out:
                 return out
 
 
-class _Zstd:
-    """Frames one after another. The library ends a cut frame without a word, so the frames are walked through at the end."""
+def _xz(file: IO[bytes], check: Callable[[], None]) -> _Streams:
+    import lzma  # noqa: PLC0415 - few images need it
 
-    def __init__(self, file: IO[bytes], check: Callable[[], None]) -> None:
-        import zstandard  # noqa: PLC0415 - few images need it
-
-        self._file = file
-        self._check = check
-        # The library calls nothing but `read`.
-        source = cast("IO[bytes]", _CheckedFile(file, check))
-        self._reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW).stream_reader(
-            source, read_size=_IN, read_across_frames=True, closefd=False
-        )
-
-    def read(self, limit: int) -> bytes:
-        data = self._reader.read(limit)
-        if not data and not walk_zstd(self._file, self._check):
-            raise EOFError
-        return data
+    return _Streams(file, lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), b"\0", check)
 
 
-class _CheckedFile:
-    """A file for a library that reads as much as it likes before it returns."""
+def _zstd(file: IO[bytes], check: Callable[[], None]) -> _Streams:
+    from paddock.engine.images import zstd  # noqa: PLC0415 - few images need it
 
-    def __init__(self, file: IO[bytes], check: Callable[[], None]) -> None:
-        self._file = file
-        self._check = check
-
-    def read(self, size: int) -> bytes:
-        self._check()
-        return self._file.read(size)
-
-
-def walk_zstd(file: IO[bytes], check: Callable[[], None] = lambda: None) -> bool:
-    """Return whether the last frame is complete; of the blocks only their heads are read (RFC 8878, 3.1)."""
-    size = file.seek(0, 2)
-    at = 0
-    while at < size:
-        check()
-        file.seek(at)
-        head = file.read(18)
-        if len(head) < 8:
-            return False
-        if head[1:4] == b"\x2a\x4d\x18" and head[0] & 0xF0 == 0x50:
-            at += 8 + int.from_bytes(head[4:8], "little")
-            continue
-        if head[:4] != b"\x28\xb5\x2f\xfd":
-            return True
-        descriptor = head[4]
-        single = bool(descriptor & 0x20)
-        at += 5 + (not single) + (0, 1, 2, 4)[descriptor & 3] + (int(single), 2, 4, 8)[descriptor >> 6]
-        last = False
-        while not last:
-            check()
-            file.seek(at)
-            block = int.from_bytes(block_head, "little") if len(block_head := file.read(3)) == 3 else -1
-            if block < 0:
-                return False
-            last = bool(block & 1)
-            # A repeated byte is one byte, however often it is repeated.
-            at += 3 + (1 if block >> 1 & 3 == 1 else block >> 3)
-        at += 4 if descriptor & 4 else 0
-    return at == size
+    return _Streams(file, lambda: zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}), b"", check)
 
 
 class PackedFile:
@@ -189,9 +147,9 @@ class PackedFile:
             case "gzip":
                 self._reader = _Gzip(self._file)
             case "xz":
-                self._reader = _Xz(self._file)
+                self._reader = _xz(self._file, check)
             case "zstd":
-                self._reader = _Zstd(self._file, check)
+                self._reader = _zstd(self._file, check)
             case _:
                 self._reader = self._file
 
@@ -207,7 +165,7 @@ class PackedFile:
             raise
         except Exception as error:
             # zlib.error, LZMAError and ZstdError have no base of their own; none of them is loaded before it is needed.
-            if type(error).__module__.split(".")[0] not in ("zlib", "_lzma", "lzma", "zstandard"):
+            if type(error).__module__.split(".")[0] not in ("zlib", "_lzma", "lzma", "backports", "compression", "_zstd"):
                 raise
             raise ImageRefused("Truncated", f"the {self._wrapper} file is damaged", why=str(error)) from error
 

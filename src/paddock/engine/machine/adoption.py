@@ -13,8 +13,7 @@ from paddock.engine.machine.startup import over
 async def adopt(owner: MachineOwner) -> None:
     """Called once, before anything else is done with the machine."""
     kept = owner.directory.read_record()
-    owner.record = kept or RunRecord()
-    owner.user_paused = owner.record.paused
+    owner.recall(record=kept or RunRecord())
     await settle(owner)
     saved = owner.directory.is_saved
     if kept is None and owner.directory.beside.locked():
@@ -26,10 +25,10 @@ async def adopt(owner: MachineOwner) -> None:
         _without_process(owner)
         return
     record = owner.record
-    owner.started = owner.directory.read_started() or owner.config
+    started = owner.directory.read_started() or owner.config
     # One whose guest is on disk does not run it: it was about to end, or it was reading the state.
     phase: Phase = "stopping" if saved else "running" if record.begun else "starting"
-    owner.observed = Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times)
+    owner.recall(observed=Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times), started=started)
     try:
         owner.watch(_find_process(owner))
     except StartFailed as error:
@@ -54,7 +53,7 @@ async def adopt(owner: MachineOwner) -> None:
     limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.started))
     for name, (pid, ticks) in record.helpers.items():
         if ticks and start_ticks(pid) == ticks:
-            owner.watch_helper(name, pid)
+            owner.helpers.watch(name, pid)
     if record.stop is not None:
         owner.observe(phase="stopping", deadline=record.stop.deadline)
     await owner.catch_up()
@@ -66,14 +65,14 @@ def _without_process(owner: MachineOwner) -> None:
     times = record.times
     if not record.active:
         if record.end is not None or owner.directory.is_saved:
-            owner.observed = over(owner.directory, Observation(run=record.run, end=record.end, times=times))
+            owner.recall(observed=over(owner.directory, Observation(run=record.run, end=record.end, times=times)))
         owner.directory.drop_leftovers()
     elif not record.pid and not record.begun and record.stop is None and record.boot == boot_id():
         # Paddock went before QEMU was started, or before the guest could do anything.
-        owner.observed = Observation(phase="queued", run=record.run, times=times)
+        owner.recall(observed=Observation(phase="queued", run=record.run, times=times))
         owner.begin()
     else:
-        owner.observed = Observation(phase="running", run=record.run, times=times)
+        owner.recall(observed=Observation(phase="running", run=record.run, times=times))
         owner.finish(None, same_boot=record.boot == boot_id())
 
 

@@ -31,7 +31,6 @@ class CpuArrivals:
         self._owner = owner
         self._expected = 0
         self._task: asyncio.Task[None] | None = None
-        owner.followers.append(self._follow)
 
     @property
     def needed(self) -> bool:
@@ -61,7 +60,8 @@ class CpuArrivals:
     async def _say(self, line: str) -> Any:
         return await self._owner.execute("human-monitor-command", {"command-line": line})
 
-    def _follow(self, name: str, data: Mapping[str, Any]) -> None:
+    def follow(self, name: str, data: Mapping[str, Any]) -> None:
+        """Hear of an event of the machine."""
         info = data.get("info")
         if name == "ACPI_DEVICE_OST" and isinstance(info, dict) and info.get("slot-type") == "CPU":
             # The guest has heard of it, and with that the firmware is through.

@@ -31,7 +31,6 @@ class BlockJobs:
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._ended: dict[str, asyncio.Future[str]] = {}
-        owner.followers.append(self._follow)
 
     async def overlay(self, layers: Mapping[str, DiskLayer]) -> None:
         """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one."""
@@ -163,7 +162,8 @@ class BlockJobs:
             found[device] = str((block.get("inserted") or {}).get("node-name", ""))
         return found
 
-    def _follow(self, event: str, data: Mapping[str, Any]) -> None:
+    def follow(self, event: str, data: Mapping[str, Any]) -> None:
+        """Hear of an event of the machine."""
         if not event:
             for name in tuple(self._ended):
                 self._over(name, "the machine ended")
@@ -193,25 +193,24 @@ class BlockJobs:
         def completed(event: str, data: Mapping[str, Any]) -> bool:
             return event == "BLOCK_JOB_COMPLETED" and data.get("device") == _job(name)
 
-        owner.busy += 1
-        try:
-            if runs:
-                await owner.execute("stop")
-            with owner.events.expect(completed) as event:
-                await owner.execute("job-complete", {"id": _job(name)})
-                async with asyncio.timeout(_PATIENCE):
-                    _, data = await event
-            if not (error := str(data.get("error", ""))):
-                await self._on_base(name, base)
-        except TimeoutError:
-            error = f"it was not done within {_PATIENCE:g} s"
-        except PaddockError as failure:
-            error = str(failure)
-        finally:
-            if runs and owner.record.stop is None:
-                with contextlib.suppress(PaddockError):
-                    await owner.execute("cont")
-            owner.busy -= 1
+        with owner.occupied():
+            try:
+                if runs:
+                    await owner.execute("stop")
+                with owner.events.expect(completed) as event:
+                    await owner.execute("job-complete", {"id": _job(name)})
+                    async with asyncio.timeout(_PATIENCE):
+                        _, data = await event
+                if not (error := str(data.get("error", ""))):
+                    await self._on_base(name, base)
+            except TimeoutError:
+                error = f"it was not done within {_PATIENCE:g} s"
+            except PaddockError as failure:
+                error = str(failure)
+            finally:
+                if runs and owner.record.stop is None:
+                    with contextlib.suppress(PaddockError):
+                        await owner.execute("cont")
         self._over(name, error)
 
     async def _on_base(self, name: str, base: Path) -> None:

@@ -11,10 +11,6 @@ class AgentInfo(Struct, frozen=True):
     version: str
     commands: tuple[tuple[str, bool], ...] = ()
 
-    def can(self, command: str) -> bool:
-        """It has this command, and it is enabled."""
-        return (command, True) in self.commands
-
 
 class GuestOs(Struct, frozen=True):
     """The operating system, as it calls itself."""

@@ -40,7 +40,6 @@ class Hotplug:
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._arrivals = CpuArrivals(owner)
-        owner.followers.append(self._follow)
 
     async def plug_disk(self, disk: DiskConfig) -> None:
         """Repeated it finds the disk there."""
@@ -353,7 +352,9 @@ class Hotplug:
                         break
                     await asyncio.sleep(_RETRY_SECONDS)
 
-    def _follow(self, name: str, data: Mapping[str, Any]) -> None:
+    def follow(self, name: str, data: Mapping[str, Any]) -> None:
+        """Hear of an event of the machine."""
+        self._arrivals.follow(name, data)
         """A guest that lets go long after it was asked."""
         if name != "DEVICE_DELETED":
             return

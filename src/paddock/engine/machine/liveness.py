@@ -15,7 +15,6 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.observation import GuestFault
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import STOPPED, state_of
-from paddock.engine.machine.watcher import MachineWatcher
 
 _WAY_OUT = "A stop without a grace period always works."
 _PANIC = re.compile(rb"(Kernel panic[^\r\n\x1b]{0,200})")
@@ -38,7 +37,7 @@ def silence(seconds: float, state: str, patience: float) -> GuestFault | None:
     return GuestFault("MonitorUnresponsive", f"QEMU does not answer; the guest may go on. {_WAY_OUT}")
 
 
-class Liveness(MachineWatcher):
+class Liveness:
     """Watches one machine's QEMU and guest."""
 
     def __init__(self, owner: MachineOwner) -> None:
@@ -47,8 +46,6 @@ class Liveness(MachineWatcher):
         # when the question was asked that waits for its answer
         self._asked_at = 0.0
         self._resets = 0
-        owner.liveness = self
-        owner.followers.append(self._follow)
 
     def arm(self) -> None:
         """Ask regularly from now on, while there is a QEMU."""
@@ -112,7 +109,8 @@ class Liveness(MachineWatcher):
 
     # --- resets -----------------------------------------------------------------------------------------------------------
 
-    def _follow(self, name: str, data: Mapping[str, Any]) -> None:
+    def follow(self, name: str, data: Mapping[str, Any]) -> None:
+        """Hear of an event of the machine."""
         if name == "RESET" and data.get("guest"):
             self._resets += 1
             self._owner.timers.after("resets", self._owner.surroundings.times.boot, self._up)

@@ -7,25 +7,14 @@ from typing import Any, Protocol
 
 from paddock.base.threads import undisturbed
 from paddock.engine.machine import migration, programs, screenshots, statistics, suspension
-from paddock.engine.machine.agent import Agent
-from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.renewed import obstacles
-from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory
-from paddock.engine.machine.errors import RequestRefused
-from paddock.engine.machine.hotplug import Hotplug
-from paddock.engine.machine.liveness import Liveness
 from paddock.engine.machine.observation import Observation, RenewalResult, Statistics
 from paddock.engine.machine.owner import MachineOwner
-from paddock.engine.machine.pipes import Pipe, SessionSlot
-from paddock.engine.machine.qmp import open_socket
-from paddock.engine.machine.reboots import Reboots
-from paddock.engine.machine.renewal import MOVED, Renewals
+from paddock.engine.machine.parts import MachineParts
+from paddock.engine.machine.pipes import Pipe
 from paddock.engine.machine.requests import Verb, admit
-from paddock.engine.machine.suspension import Suspensions
-
-_SCREEN_BYTES = 16_384
 
 
 class MachineRegistry(Protocol):
@@ -41,23 +30,12 @@ class MachineRegistry(Protocol):
 class QemuMachine:
     """A machine of this host. What it does is done when the call returns, except where the docstring says else."""
 
-    def __init__(self, owner: MachineOwner, registry: "MachineRegistry") -> None:
-        self._owner = owner
+    def __init__(self, parts: MachineParts, registry: "MachineRegistry") -> None:
+        self._owner = parts.owner
+        self._parts = parts
         self._registry = registry
-        self.id = owner.id
-        self.agent = Agent(f"machine {owner.id}", lambda: open_socket(owner.directory.run, names.AGENT))
-        self._hotplug = Hotplug(owner)
-        self._layers = BlockJobs(owner)
-        self._reboots = Reboots(owner)
-        Liveness(owner)
-        self._console, self._vnc = SessionSlot(), SessionSlot()
-        self._usb: dict[int, SessionSlot] = {}
-        owner.followers.append(self._follow)
-        # First of what is left to do: the guest may stand still for it.
-        self._renewals = Renewals(owner)
-        self._suspensions = Suspensions(owner)
-        owner.found += [self._find_agent, self._layers.adopt, self._hotplug.repair]
-        owner.restore = lambda path: migration.restore(owner, path)
+        self.id = parts.owner.id
+        self.agent = parts.sessions.agent
 
     @property
     def config(self) -> MachineConfig:
@@ -82,9 +60,7 @@ class QemuMachine:
     def close(self) -> None:
         """Paddock goes; the guest stays. Sessions with it end."""
         self._owner.release()
-        self.agent.close()
-        for place in (self._console, self._vnc, *self._usb.values()):
-            place.clear()
+        self._parts.sessions.close()
 
     async def start(self, *, paused: bool = False, state: Path | None = None, priority: int = 0, grace: float = GRACE_SECONDS) -> None:
         """Returns when the start is queued; the observation tells the rest.
@@ -124,11 +100,6 @@ class QemuMachine:
         if self._admit(Verb.RESET):
             await self._owner.inbox.offer(self._reset)
 
-    async def press_power(self) -> None:
-        """Once, without consequences if the guest does not listen."""
-        if self._admit(Verb.PRESS):
-            await self._owner.inbox.offer(self._press)
-
     async def soft_reboot(self) -> None:
         """The power button once; a guest that shuts down for it is started again in the same process."""
         if self._admit(Verb.PRESS, "reboot"):
@@ -146,15 +117,15 @@ class QemuMachine:
     async def demand_suspendable(self) -> None:
         """Raise if it cannot be suspended now."""
         if self._admit(Verb.SUSPEND):
-            await self._suspensions.demand()
+            await self._parts.suspensions.demand()
 
     async def suspend(self) -> None:
         """Its guest's memory and devices go to disk, and its process ends. `start` goes on from there, and `stop` throws that away."""
 
         async def admitted() -> None:
             if self._admit(Verb.SUSPEND):
-                self._demand_no_usb("suspend")
-                await self._suspensions.suspend()
+                self._parts.sessions.demand_no_usb("suspend")
+                await self._parts.suspensions.suspend()
 
         if self._admit(Verb.SUSPEND):
             async with self._owner.moving:
@@ -183,66 +154,61 @@ class QemuMachine:
 
         async def admitted() -> RenewalResult:
             self._admit(Verb.RENEW)
-            self._demand_no_usb("renew")
-            return await self._renewals.renew()
+            self._parts.sessions.demand_no_usb("renew")
+            return await self._parts.renewals.renew()
 
         async with self._owner.moving:
             self._admit(Verb.RENEW)
             return await self._owner.inbox.offer(admitted)
 
-    def _demand_no_usb(self, action: str) -> None:
-        if any(place.taken for place in self._usb.values()):
-            why = "a USB device of a client is redirected to it, and would be torn off"
-            raise RequestRefused(f"cannot {action} machine {self.id}", reason="Busy", why=why, fix="end that session")
-
     async def plug_disk(self, disk: DiskConfig) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""
-        await self._change(lambda: self._hotplug.plug_disk(disk), f"plug disk {disk.name} into")
+        await self._change(lambda: self._parts.hotplug.plug_disk(disk), f"plug disk {disk.name} into")
 
     async def unplug_disk(self, name: str) -> None:
         """Raises `Unanswered` when the guest does not let go in time; it may do so later."""
-        await self._change(lambda: self._hotplug.unplug_disk(name), f"unplug disk {name} from")
+        await self._change(lambda: self._parts.hotplug.unplug_disk(name), f"unplug disk {name} from")
 
     async def change_medium(self, drive: DiskConfig) -> None:
         """The drive of this name has the medium of `drive`, or none. Raises `Unanswered` when the guest keeps the tray locked."""
-        await self._change(lambda: self._hotplug.change_medium(drive), f"change the medium of disk {drive.name} of")
+        await self._change(lambda: self._parts.hotplug.change_medium(drive), f"change the medium of disk {drive.name} of")
 
     async def resize_disk(self, name: str, size: int) -> None:
         """The guest sees at once that it has grown."""
-        await self._change(lambda: self._hotplug.resize_disk(name, size), f"grow disk {name} of")
+        await self._change(lambda: self._parts.hotplug.resize_disk(name, size), f"grow disk {name} of")
 
     async def plug_nic(self, nic: Nic) -> None:
         """Into a free root port."""
-        await self._change(lambda: self._hotplug.plug_nic(nic), f"plug card {nic.name} into")
+        await self._change(lambda: self._parts.hotplug.plug_nic(nic), f"plug card {nic.name} into")
 
     async def unplug_nic(self, name: str) -> None:
         """Raises `Unanswered` when the guest does not let go in time; it may do so later."""
-        await self._change(lambda: self._hotplug.unplug_nic(name), f"unplug card {name} from")
+        await self._change(lambda: self._parts.hotplug.unplug_nic(name), f"unplug card {name} from")
 
     async def set_link(self, name: str, up: bool) -> None:
         """Plug or unplug the cable of a card."""
-        await self._change(lambda: self._hotplug.set_link(name, up), f"set the link of card {name} of")
+        await self._change(lambda: self._parts.hotplug.set_link(name, up), f"set the link of card {name} of")
 
     async def forward(self, name: str, port: Forwarded) -> None:
         """A port of the host leads to one of the guest; for cards on QEMU's own network."""
-        await self._change(lambda: self._hotplug.forward(name, port), f"forward a port of card {name} of")
+        await self._change(lambda: self._parts.hotplug.forward(name, port), f"forward a port of card {name} of")
 
     async def set_sockets(self, count: int) -> None:
         """More processors, up to `max_sockets`."""
-        await self._change(lambda: self._hotplug.set_sockets(count), f"give {count} sockets to")
+        await self._change(lambda: self._parts.hotplug.set_sockets(count), f"give {count} sockets to")
 
     async def set_memory(self, size: int) -> None:
         """Asks the guest to take or give back memory; `observed.memory` tells how much it has."""
-        await self._change(lambda: self._hotplug.set_memory(size), f"give {size} bytes of memory to")
+        await self._change(lambda: self._parts.hotplug.set_memory(size), f"give {size} bytes of memory to")
 
     async def overlay_disks(self, layers: Mapping[str, DiskLayer]) -> None:
         """All these disks go on in new layers from the same moment on: what is below is a snapshot."""
-        await self._change(lambda: self._layers.overlay(layers), "snapshot")
+        await self._change(lambda: self._parts.layers.overlay(layers), "snapshot")
 
     async def commit_disk(self, name: str, base: Path) -> None:
         """The layers above `base` are merged into it; returns when that is done. Whoever waits may go: it goes on."""
         self._admit(Verb.CHANGE, f"merge the layers of disk {name} of")
-        await self._layers.commit(name, base)
+        await self._parts.layers.commit(name, base)
 
     async def screenshot(self) -> bytes:
         """A PNG of the display."""
@@ -261,9 +227,7 @@ class QemuMachine:
     def console(self) -> Pipe:
         """The serial console, from its last screen on. A new session ends the old."""
         self._admit(Verb.LOOK, "open the console of")
-        if not self._owner.started.devices.serial:
-            raise self._lacks("open the console of", "NoConsole", "it has no serial console")
-        return self._session(self._console, names.SERIAL, lambda: self._owner.directory.serial_tail(_SCREEN_BYTES))
+        return self._parts.sessions.console()
 
     async def console_log(self) -> bytes:
         """Return what is kept of the guest's output on its serial console in this run; its end, when it is long."""
@@ -272,23 +236,12 @@ class QemuMachine:
     async def vnc(self) -> Pipe:
         """The display, as RFB. A new session ends the old."""
         self._admit(Verb.LOOK, "open the display of")
-        if not self._owner.started.devices.graphics:
-            raise self._lacks("open the display of", "NoDisplay", "it has no display")
-        return self._session(self._vnc, names.VNC)
+        return self._parts.sessions.vnc()
 
     def usb(self) -> Pipe:
         """A free port that a client redirects a USB device to."""
         self._admit(Verb.LOOK, "redirect USB to")
-        ports = self._owner.started.devices.usb_redirections
-        if not ports:
-            raise self._lacks("redirect USB to", "NoUsb", "it has no ports for that")
-        for index in range(ports):
-            place = self._usb.setdefault(index, SessionSlot())
-            if not place.taken:
-                return self._session(place, names.usb_socket(index))
-        raise RequestRefused(
-            f"cannot redirect USB to machine {self.id}", reason="AllTaken", why=f"its {ports} ports are in use", fix="end a session"
-        )
+        return self._parts.sessions.usb()
 
     async def _change(self, work: Callable[[], Coroutine[Any, Any, None]], action: str) -> None:
         async def admitted() -> None:
@@ -299,47 +252,14 @@ class QemuMachine:
         self._admit(Verb.CHANGE, action)
         await self._owner.inbox.offer(admitted)
 
-    def _session(self, place: SessionSlot, name: str, log: Callable[[], bytes] | None = None) -> Pipe:
-        try:
-            return place.give(lambda: open_socket(self._owner.directory.run, name), log)
-        except OSError as error:
-            why = error.strerror or str(error)
-            raise RequestRefused(f"cannot reach machine {self.id}", reason="NoSocket", why=f"{name}: {why}", fix="try again") from error
-
-    def _lacks(self, action: str, reason: str, why: str) -> RequestRefused:
-        return RequestRefused(f"cannot {action} machine {self.id}", reason=reason, why=why, fix="change the machine and start it anew")
-
-    def _follow(self, name: str, data: Mapping[str, Any]) -> None:
-        if name == "VSERPORT_CHANGE" and data.get("id") == "agent0":
-            self._agent_is(data.get("open") is True)
-        elif name in ("", MOVED):
-            self.agent.close()
-            for place in (self._console, self._vnc, *self._usb.values()):
-                place.clear()
-
-    def _agent_is(self, there: bool) -> None:
-        self.agent.opened(there)
-        if there and "agent" not in self._owner.observed.times:
-            self._owner.observe(agent=True, milestone="agent")
-            self._owner.booted()
-        else:
-            self._owner.observe(agent=there)
-
-    async def _find_agent(self) -> None:
-        for device in await self._owner.execute("query-chardev"):
-            if device.get("label") == "qga0":
-                self._agent_is(device.get("frontend-open") is True)
-
     async def _pause(self) -> None:
         if self._admit(Verb.PAUSE):
-            self._owner.user_paused = True
             self._owner.save(paused=True)
             await self._owner.execute("stop")
             self._owner.observe(paused="user")
 
     async def _resume(self) -> None:
         if self._admit(Verb.RESUME):
-            self._owner.user_paused = False
             self._owner.save(paused=False, start_paused=False)
             # What QEMU tells about it comes before its answer, and what came of it may do so, too.
             await self._owner.execute("cont")
@@ -348,13 +268,9 @@ class QemuMachine:
         if self._admit(Verb.RESET):
             await self._owner.execute("system_reset")
 
-    async def _press(self) -> None:
-        if self._admit(Verb.PRESS):
-            await self._owner.execute("system_powerdown")
-
     async def _soft_reboot(self) -> None:
         if self._admit(Verb.PRESS, "reboot"):
-            await self._reboots.begin()
+            await self._parts.reboots.begin()
 
     def _admit(self, verb: Verb, action: str = "") -> bool:
         return admit(verb, self._owner.observed, self.id, action)

@@ -13,6 +13,7 @@ from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.host import MachineEnvironment, SharedHost
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner
+from paddock.engine.machine.parts import MachineParts
 from paddock.engine.machine.process import wanted_seconds
 from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.unmanaged import UnmanagedMachine, as_saved
@@ -63,10 +64,10 @@ class Machines:
             directory = Directory(self.root / id)
             directory.make()
             await asyncio.to_thread(directory.write_config, config)
-            machine = self._add(owner := MachineOwner(directory, config, self._shared))
+            owner = self._add(directory, config)
             if self._unmanaged.pop(id, None) is not None:
                 await adopt(owner)
-            return machine
+            return self._machines[id]
         if machine.config != config:
             if machine.observed.live:
                 raise RequestRefused(
@@ -84,13 +85,13 @@ class Machines:
         found = self._unmanaged.get(id)
         if found is None or (config := self._config(found.directory)) is None:
             return None
-        machine = QemuMachine(owner := MachineOwner(found.directory, config, self._shared), self)
-        await adopt(owner)
+        parts = MachineParts(found.directory, config, self._shared)
+        await adopt(parts.owner)
         del self._unmanaged[id]
-        self._owners[id], self._machines[id] = owner, machine
+        self._owners[id], self._machines[id] = parts.owner, QemuMachine(parts, self)
         _LOG.info("machine managed again", extra={"machine": id})
         self._changed(id)
-        return machine
+        return self._machines[id]
 
     def discard(self, id: str) -> None:
         """Remove what an unmanaged machine left, unless its QEMU lives."""
@@ -161,9 +162,7 @@ class Machines:
                 # Its definition, or its removal, was cut short.
                 directory.remove()
             return None
-        owner = MachineOwner(directory, config, self._shared)
-        self._add(owner)
-        return owner
+        return self._add(directory, config)
 
     def _config(self, directory: Directory) -> MachineConfig | None:
         """The config of a machine; None: there is none, and if there was a guest, the machine is unmanaged."""
@@ -182,11 +181,11 @@ class Machines:
                 self._unmanaged[directory.id] = UnmanagedMachine(directory, error)
         return config
 
-    def _add(self, owner: MachineOwner) -> QemuMachine:
-        machine = QemuMachine(owner, self)
-        self._owners[owner.id] = owner
-        self._machines[owner.id] = machine
-        return machine
+    def _add(self, directory: Directory, config: MachineConfig) -> MachineOwner:
+        parts = MachineParts(directory, config, self._shared)
+        owner = self._owners[parts.owner.id] = parts.owner
+        self._machines[owner.id] = QemuMachine(parts, self)
+        return owner
 
     def _changed(self, id: str) -> None:
         for tell in self._listeners:

@@ -73,21 +73,20 @@ async def save(owner: MachineOwner, path: Path) -> None:
     new = path.with_name(path.name + ".new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     runs = not owner.observed.paused
-    owner.busy += 1
-    try:
-        await write(owner, handle)
-        os.rename(new, path)
-        owner.quit("saved")
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            new.unlink()
-        if runs:
-            with contextlib.suppress(PaddockError):
-                await owner.execute("cont")
-        raise
-    finally:
-        os.close(handle)
-        owner.busy -= 1
+    with owner.occupied():
+        try:
+            await write(owner, handle)
+            os.rename(new, path)
+            owner.quit("saved")
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):
+                new.unlink()
+            if runs:
+                with contextlib.suppress(PaddockError):
+                    await owner.execute("cont")
+            raise
+        finally:
+            os.close(handle)
 
 
 async def give(owner: MigrationEnd, handle: int) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +30,21 @@ from paddock.engine.machine.events import Events
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import Observation, RunEnd
-from paddock.engine.machine.process import STOPPED, Process, boot_id, start_ticks, state_of
+from paddock.engine.machine.ownerparts import OwnerParts
+from paddock.engine.machine.process import STOPPED, HelperProcesses, Process, boot_id, start_ticks, state_of
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.timers import Timers
-from paddock.engine.machine.watcher import MachineWatcher
+from paddock.engine.machine.timers import Tasks, Timers
 
 _LOG = logging.getLogger(__name__)
 
 
 class MachineOwner:
-    """A machine's process and all that is known of it."""
+    """A machine's process and all that is known of it. Others read it, and change it by its methods."""
 
-    def __init__(self, directory: Directory, config: MachineConfig, shared: SharedHost) -> None:
+    def __init__(
+        self, directory: Directory, config: MachineConfig, shared: SharedHost, parts: "Callable[[MachineOwner], OwnerParts]"
+    ) -> None:
         self.id = directory.id
         self.directory = directory
         self.config = config
@@ -54,32 +56,21 @@ class MachineOwner:
         self.record = RunRecord()
         self.events = Events()
         self.inbox = Inbox(self.id)
-        # called with an event's name and data, and with ("", {}) when the run is over
-        self.followers: list[Callable[[str, Mapping[str, Any]], None]] = []
-        # what is left to do when a QEMU was found after Paddock was away
-        self.found: list[Callable[[], Coroutine[Any, Any, None]]] = []
-        # reads the state of a saved machine
-        self.restore: Callable[[Path], Coroutine[Any, Any, None]] = startup.no_restore
-        # the config that a start is made with, and its command line
-        self.line: Callable[[], tuple[MachineConfig, Command]] = startup.no_line
-        self.user_paused = False
         # things the engine does that pause the guest for a moment
         self.busy = 0
-        self._turns = shared.turns
-        self._tell = shared.tell
+        self._shared = shared
         self.moving = shared.moving
         self.qmp: Qmp | None = None
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
         self.timers = Timers()
-        self.liveness = MachineWatcher()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self.returns: Callable[[str], bool] = lambda reason: False  # whether an end by the guest is half of a reboot
+        self._tasks = Tasks({"machine": self.id})
         self._failure, self._released = "", False
         self._status: int | None = None
         # how often the guest stood still or went on
         self._turn = 0
-        self.helpers: dict[str, Process] = {}
+        self.helpers = HelperProcesses(self._helper_ended)
+        self.parts = parts(self)
 
     # What others see and what is kept.
 
@@ -91,12 +82,25 @@ class MachineOwner:
         seen = structs.replace(self.observed, **changes)
         if seen != self.observed:
             self.observed = seen
-            self._tell(self.id)
+            self._shared.tell(self.id)
 
     def save(self, **changes: Any) -> None:
         """Replaces members of the record, on disk too."""
         self.record = structs.replace(self.record, **changes)
         self.directory.write_record(self.record)
+
+    def recall(self, *, record: RunRecord | None = None, observed: Observation | None = None, started: MachineConfig | None = None) -> None:
+        """Go on with what an earlier Paddock kept; nobody has seen the machine yet."""
+        self.record, self.observed, self.started = record or self.record, observed or self.observed, started or self.started
+
+    @contextlib.contextmanager
+    def occupied(self) -> Iterator[None]:
+        """Something is done that pauses the guest for a moment, and may keep QEMU from answering."""
+        self.busy += 1
+        try:
+            yield
+        finally:
+            self.busy -= 1
 
     async def reconfigure(self, change: Callable[[MachineConfig], MachineConfig]) -> None:
         """Change the config, on disk first; `change` gets the config of that moment. A slow disk keeps nobody else waiting."""
@@ -116,17 +120,17 @@ class MachineOwner:
             return await self.qmp.execute(command, arguments, fds=fds, patience=patience)
         except Unanswered:
             if self.process is not None:
-                self.liveness.suspect()
+                self.parts.watcher.suspect()
             raise
 
     def start(self, *, paused: bool, user: int, state: Path | None = None, priority: int = 0, grace: float = GRACE_SECONDS) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
-        self._failure, self._status, self.user_paused = "", None, False
+        self._failure, self._status = "", None
         self.record = next_run(self.record, boot_id(), now, user, priority)
         self.save(start_paused=paused, restore=os.fspath(state) if state else "", grace=grace)
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
-        self._tell(self.id)
+        self._shared.tell(self.id)
         self.begin()
 
     def begin(self) -> None:
@@ -142,22 +146,20 @@ class MachineOwner:
 
     async def _start(self) -> None:
         try:
-            await self._turns.take(self.id, self.record.priority)
+            await self._shared.turns.take(self.id, self.record.priority)
             self.observe(phase="starting", milestone="started")
             await startup.lets_go(self.directory, self.surroundings.times.quit)
             await self._launch()
             if self.record.start_paused:
                 self.booted()
-        except PaddockError as error:
-            self._fail(str(error))
-        except OSError as error:
-            self._fail(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        except (PaddockError, OSError) as error:
+            self._fail(startup.problem(error))
         except Exception:
             _LOG.exception("machine start failed because of a defect", extra={"machine": self.id})
             self._fail("an error in Paddock; its log tells more")
 
     async def _launch(self) -> None:
-        self.started, command = self.line()
+        self.started, command = self.parts.line()
         users, user = self.surroundings.users, self.record.user
         self.directory.write_started(self.started)
         startup.make_files(self.directory, self.config, command, user, users)
@@ -166,15 +168,14 @@ class MachineOwner:
             for helper in command.helpers:
                 pid = startup.start_helper(self.directory, helper, log, user)
                 self.save(helpers={**self.record.helpers, helper.name: (pid, start_ticks(pid))})
-                self.watch_helper(helper.name, pid)
+                self.helpers.watch(helper.name, pid)
                 await startup.listens(self.directory, helper, pid, user, self.surroundings.times.helper)
             pid = startup.start_qemu(self.directory, self.config, command, log, (user, users))
         finally:
             os.close(log)
         helpers = (each for each, _ in self.record.helpers.values())
         self.watch(pid)
-        program = identify(command.argv[0])
-        self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=program)
+        self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=identify(command.argv[0]))
         self.observe(pid=pid, accelerator=command.accelerator)
         # The kernel's lock of groups is one for the whole host, and held for long when that is busy.
         await undisturbed(limits.enclose, self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
@@ -188,15 +189,17 @@ class MachineOwner:
         except ProcessLookupError:
             raise StartFailed(f"cannot start machine {self.id}", why="QEMU ended at once", text=self.directory.log_tail()) from None
 
-    def watch_helper(self, name: str, pid: int) -> None:
-        """Without it the guest has lost a device: log that, and read its status."""
+    def switch(self, qmp: Qmp | None, *, pid: int, **changes: Any) -> None:
+        """From now on this process is the machine's, and this is the connection to its monitor; `changes`: more of the record."""
+        if self.process is not None:
+            self.process.release()
+        self.watch(pid)
+        self.save(pid=pid, **changes)
+        self.qmp = qmp
 
-        def ended(status: int | None) -> None:
-            if self.process is not None and self.observed.phase == "running":
-                self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
-
-        with contextlib.suppress(ProcessLookupError):
-            self.helpers[name] = Process(pid, ended)
+    def _helper_ended(self, name: str) -> None:
+        if self.process is not None and self.observed.phase == "running":
+            self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
 
     async def connect(self, patience: float | None = None) -> None:
         """To the monitor of the process."""
@@ -207,7 +210,7 @@ class MachineOwner:
     async def complete(self, command: Command) -> None:
         """Complete a start once QEMU answers, up to the guest's first instruction."""
         if self.record.restore:
-            await self.restore(Path(self.record.restore))
+            await self.parts.restore(Path(self.record.restore))
         for request in command.before_start:
             await self.execute(request.execute, request.arguments)
         await probe.pin(self, command.pins)
@@ -328,12 +331,16 @@ class MachineOwner:
                 self._disk_failed(data)
             case "MEMORY_DEVICE_SIZE_CHANGE" if data.get("id") == names.VIRTIO_MEM:
                 self.observe(memory=probe.boot_size(self.started) + int(data.get("size", 0)))
-        for follow in self.followers:
+        self.announce(name, data)
+
+    def announce(self, name: str, data: Mapping[str, Any]) -> None:
+        """Tell the followers."""
+        for follow in self.parts.followers:
             follow(name, data)
 
     def _shut_down(self, reason: str) -> None:
         end = runends.SHUTDOWNS.get(reason, "crashed")
-        if not (self.record.evidence and reason in ("host-qmp-quit", "host-signal")) and not self.returns(end):
+        if not (self.record.evidence and reason in ("host-qmp-quit", "host-signal")) and not self.parts.returns(end):
             self.quit(end)
 
     def _disk_failed(self, data: Mapping[str, Any]) -> None:
@@ -353,7 +360,7 @@ class MachineOwner:
     def take_status(self, status: str) -> None:
         """QEMU's run state."""
         if (reason := runends.FINAL_STATES.get(status)) is not None:
-            if not self.returns(reason):
+            if not self.parts.returns(reason):
                 self.quit(self.record.evidence[-1] if self.record.evidence else reason)
         elif status == "running":
             self.observe(paused="")
@@ -367,7 +374,7 @@ class MachineOwner:
         elif self.busy:
             self.observe(paused="internal")
         elif status in ("paused", "postmigrate", "suspended", "debug"):
-            self.observe(paused="start" if not self.user_paused and self.observed.paused == "start" else "user")
+            self.observe(paused="start" if not self.record.paused and self.observed.paused == "start" else "user")
 
     def _retry_full(self) -> None:
         """A disk was full: the guest goes on as soon as there is room again, and pauses once more if it was not enough."""
@@ -381,6 +388,11 @@ class MachineOwner:
         """The monitor's connection ended. Mostly QEMU goes, which the process tells; if not, it is tried again."""
         self.qmp = None
         self.timers.after("reconnect", 1.0, lambda: self.background(self._reconnect()))
+
+    def _hang_up(self) -> None:
+        if self.qmp is not None:
+            self.qmp.close()
+            self.qmp = None
 
     async def _reconnect(self) -> None:
         if self.process is not None and self.qmp is None:
@@ -407,21 +419,19 @@ class MachineOwner:
                 self.observe(fault=None)
                 self.take_status(status)
                 self.arm()
-                for work in self.found:
+                for work in self.parts.recovery:
                     self.background(self._offered(work))
         except (PaddockError, OSError) as error:
             _LOG.warning("QEMU did not answer a query", extra={"machine": self.id, "error": str(error)})
-            self.liveness.unreachable()
-            if self.qmp is not None:
-                self.qmp.close()
-                self.qmp = None
+            self.parts.watcher.unreachable()
+            self._hang_up()
             self.timers.after("reconnect", 10.0, lambda: self.background(self._reconnect()))
 
     # While it runs.
 
     def booted(self) -> None:
         """It is as far as others may start."""
-        self._turns.give_back(self.id)
+        self._shared.turns.give_back(self.id)
 
     async def _offered(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         with contextlib.suppress(PaddockError):
@@ -429,7 +439,7 @@ class MachineOwner:
 
     def arm(self) -> None:
         """Start the periodic checks of a running guest."""
-        self.liveness.arm()
+        self.parts.watcher.arm()
         self.timers.after("logs", self.surroundings.times.look, self._bound_logs)
 
     def _bound_logs(self) -> None:
@@ -441,8 +451,7 @@ class MachineOwner:
 
     def gone(self, status: int | None) -> None:
         """The machine's process is no more."""
-        self.process = None
-        self._status = status
+        self.process, self._status = None, status
         if self._starting is not None:
             if not self._failure and not self.record.evidence:
                 self._failure = self.directory.log_tail() or "QEMU ended before the guest ran"
@@ -452,49 +461,35 @@ class MachineOwner:
 
     def finish(self, status: int | None, *, same_boot: bool = True) -> None:
         """The run is over, and no process of it is left."""
-        self._turns.give_back(self.id)
-        for follow in self.followers:
-            follow("", {})
+        self._shared.turns.give_back(self.id)
+        self.announce("", {})
         self.inbox.overtake(ended=True)
         self.timers.clear()
-        if self.qmp is not None:
-            self.qmp.close()
-            self.qmp = None
+        self._hang_up()
         limits.remove(self.surroundings.groups, self.id)
         record = self.record
         if same_boot:
             startup.end_helpers(record.helpers.values())
             startup.end_beside(record.renewal)
         reason = runends.judge(runends.RunEvidence(record.evidence, record.begun, status, same_boot))
-        text = runends.text_of(reason, self._failure, status, self.directory.log_tail)
-        now = self.surroundings.clock.seconds()
+        now, text = self.surroundings.clock.seconds(), runends.text_of(reason, self._failure, status, self.directory.log_tail)
         end = RunEnd(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}
         self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, renewal=None, times=times, end=end)
         self.observed = startup.clear(self.directory, Observation(run=record.run, end=end, times=times), stopped=record.stop is not None)
-        self._tell(self.id)
+        self._shared.tell(self.id)
 
     def release(self) -> None:
         """Paddock goes, the guest stays."""
         self._released = True
         self.timers.clear()
-        for task in tuple(self._tasks):
-            task.cancel()
-        if self.qmp is not None:
-            self.qmp.close()
-            self.qmp = None
-        for process in (*self.helpers.values(), *filter(None, [self.process])):
-            process.release()
+        self._tasks.cancel()
+        self._hang_up()
+        self.helpers.release()
+        if self.process is not None:
+            self.process.release()
         self.process = None
 
     def background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Runs it as long as Paddock does."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._done)
-        return task
-
-    def _done(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _LOG.error("machine task failed because of a defect", extra={"machine": self.id}, exc_info=error)
+        return self._tasks.start(work)

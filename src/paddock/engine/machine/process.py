@@ -233,6 +233,25 @@ class Process:
         self._ended(status)
 
 
+class HelperProcesses:
+    """The helper programs of one machine: without one of them the guest has lost a device, and who cares hears of it."""
+
+    def __init__(self, ended: Callable[[str], None]) -> None:
+        self._ended = ended
+        self._processes: dict[str, Process] = {}
+
+    def watch(self, name: str, pid: int) -> None:
+        """Watch a program from now on; its end logs and reads its status."""
+        with contextlib.suppress(ProcessLookupError):
+            self._processes[name] = Process(pid, lambda status: self._ended(name))
+
+    def release(self) -> None:
+        """Watch none of them any more."""
+        for process in self._processes.values():
+            process.release()
+        self._processes.clear()
+
+
 def end_process(pid: int, ticks: int, number: signal.Signals = signal.SIGKILL) -> None:
     """Kills it, or sends it another signal, unless the number is somebody else's by now."""
     with contextlib.suppress(OSError):

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -108,11 +107,6 @@ class Qmp:
         if (error := result.get("error")) is not None:
             raise QemuRefused(f"QEMU refused {command}", kind=str(error.get("class", "")), description=str(error.get("desc", "")))
         return result.get("return")
-
-    def peer(self) -> int:
-        """The process that listens at the other end."""
-        credentials = self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-        return int(struct.unpack("iII", credentials)[0])
 
     def close(self) -> None:
         """End the connection; whoever waits gets an error. `lost` is not called."""

@@ -18,7 +18,6 @@ class Reboots:
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._returning = False
-        owner.returns = self._returns
 
     async def begin(self) -> None:
         """Press the button; the rest follows."""
@@ -29,7 +28,8 @@ class Reboots:
             self._owner.timers.cancel(_NAME)
             raise
 
-    def _returns(self, reason: str) -> bool:
+    def returns(self, reason: str) -> bool:
+        """Return whether an end by the guest is half of a reboot; the other half then follows."""
         if reason != "guest-shutdown" or self._owner.record.stop is not None:
             return False
         if not self._returning and not self._owner.timers.pending(_NAME):
@@ -41,13 +41,12 @@ class Reboots:
         return True
 
     async def _go_on(self) -> None:
-        self._owner.busy += 1
-        try:
-            # Without a reset a machine that has shut down cannot go on.
-            await self._owner.execute("system_reset")
-            await self._owner.execute("cont")
-        except PaddockError:
-            self._owner.quit("guest-shutdown")
-        finally:
-            self._owner.busy -= 1
-            self._returning = False
+        with self._owner.occupied():
+            try:
+                # Without a reset a machine that has shut down cannot go on.
+                await self._owner.execute("system_reset")
+                await self._owner.execute("cont")
+            except PaddockError:
+                self._owner.quit("guest-shutdown")
+            finally:
+                self._returning = False

@@ -98,7 +98,6 @@ class Renewals:
 
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
-        owner.found.append(self._adopt)
 
     async def renew(self) -> RenewalResult:
         """Returns when the guest runs in the new QEMU. Raises when it does not; unless it ended, it then runs on in the old one."""
@@ -106,22 +105,20 @@ class Renewals:
         began = loop.time()
         await self._demand()
         before, command, beside = await _version(owner), await self._command(), _Beside(owner)
-        owner.busy += 1
-        try:
-            await self._prepare(beside, command)
-            stood = await self._move(beside)
-            await self._commit(beside, identify(command.argv[0]))
-            pause = loop.time() - stood
-        except BaseException as error:
-            # Done in any case, also when nobody waits for it.
-            end = owner.background(self._finish() if _has_moved(owner) else self._back(beside))
-            if isinstance(error, PaddockError | OSError):
-                await asyncio.wait([end])
-            if isinstance(error, OSError):
-                raise self._refused("NoFile", f"{error.filename or 'the host'}: {error.strerror}") from error
-            raise
-        finally:
-            owner.busy -= 1
+        with owner.occupied():
+            try:
+                await self._prepare(beside, command)
+                stood = await self._move(beside)
+                await self._commit(beside, identify(command.argv[0]))
+                pause = loop.time() - stood
+            except BaseException as error:
+                # Done in any case, also when nobody waits for it.
+                end = owner.background(self._finish() if _has_moved(owner) else self._back(beside))
+                if isinstance(error, PaddockError | OSError):
+                    await asyncio.wait([end])
+                if isinstance(error, OSError):
+                    raise self._refused("NoFile", f"{error.filename or 'the host'}: {error.strerror}") from error
+                raise
         after = await _version(owner)
         await self._finish()
         return RenewalResult(loop.time() - began, pause, before, after)
@@ -230,25 +227,23 @@ class Renewals:
         if monitor is None or owner.process is None:
             raise self._refused("MigrationFailed", "one of the two processes ended", "look into its log")
         left = Renewal(old.pid, old.ticks, old.helpers, moved=True)
-        owner.process.release()
-        owner.watch(beside.pid)
-        owner.save(pid=beside.pid, ticks=beside.ticks, helpers=beside.helpers, program=program, renewal=left)
-        owner.qmp, beside.owner = monitor, owner
+        owner.switch(monitor, pid=beside.pid, ticks=beside.ticks, helpers=beside.helpers, program=program, renewal=left)
+        beside.owner = owner
         try:
             await owner.execute("cont")
         except QemuRefused:
             # It did not run the guest: the way back is open.
-            owner.qmp, beside.owner = before, None
-            owner.process.release()
-            owner.watch(old.pid)
+            beside.owner = None
             back = Renewal(beside.pid, beside.ticks, beside.helpers)
-            owner.save(pid=old.pid, ticks=old.ticks, helpers=old.helpers, program=old.program, renewal=back)
+            owner.switch(before, pid=old.pid, ticks=old.ticks, helpers=old.helpers, program=old.program, renewal=back)
             raise
         finally:
             if before is not None and owner.qmp is not before:
                 # Nothing it says counts any more.
                 before.close()
-        self._watch_helpers()
+        owner.helpers.release()
+        for name, (pid, _) in owner.record.helpers.items():
+            owner.helpers.watch(name, pid)
         owner.observe(pid=beside.pid, milestone="renewed")
 
     async def _back(self, beside: _Beside) -> None:
@@ -269,16 +264,15 @@ class Renewals:
     async def _finish(self) -> None:
         """Nothing is left of the old QEMU."""
         owner = self._owner
-        for follow in owner.followers:
-            follow(MOVED, {})
+        owner.announce(MOVED, {})
         await clear(owner)
-        await self._adopt()
-        for work in owner.found:
-            if work != self._adopt:
+        await self.adopt()
+        for work in owner.parts.recovery:
+            if work != self.adopt:
                 with contextlib.suppress(PaddockError):
                     await work()
 
-    async def _adopt(self) -> None:
+    async def adopt(self) -> None:
         """The guest runs, also when Paddock ended in the middle of a move; then what is not QEMU's own follows it."""
         owner, renewal = self._owner, self._owner.record.renewal
         if renewal is None:
@@ -305,14 +299,6 @@ class Renewals:
                 said = await owner.execute("human-monitor-command", {"command-line": line})
                 failed += [f"port {inside} of card {nic.name} is not forwarded any more: {str(said).strip()}"] if said else []
         return failed
-
-    def _watch_helpers(self) -> None:
-        owner = self._owner
-        for process in owner.helpers.values():
-            process.release()
-        owner.helpers.clear()
-        for name, (pid, _) in owner.record.helpers.items():
-            owner.watch_helper(name, pid)
 
 
 async def settle(owner: MachineOwner) -> None:

@@ -45,22 +45,21 @@ async def dump_memory(owner: MachineOwner, path: Path) -> None:
         return name == "DUMP_COMPLETED"
 
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    owner.busy += 1
     try:
-        await owner.execute("getfd", {"fdname": "dump"}, fds=[handle])
-        with owner.events.expect(over) as event:
-            try:
-                await owner.execute("dump-guest-memory", {"paging": False, "protocol": "fd:dump", "detach": True})
-            except BaseException:
-                with contextlib.suppress(PaddockError):
-                    await owner.execute("closefd", {"fdname": "dump"})
-                raise
-            async with asyncio.timeout(_DUMP_PATIENCE):
-                _, data = await event
+        with owner.occupied():
+            await owner.execute("getfd", {"fdname": "dump"}, fds=[handle])
+            with owner.events.expect(over) as event:
+                try:
+                    await owner.execute("dump-guest-memory", {"paging": False, "protocol": "fd:dump", "detach": True})
+                except BaseException:
+                    with contextlib.suppress(PaddockError):
+                        await owner.execute("closefd", {"fdname": "dump"})
+                    raise
+                async with asyncio.timeout(_DUMP_PATIENCE):
+                    _, data = await event
         if error := data.get("error"):
             raise QemuRefused(f"cannot write the memory of machine {owner.id}", kind="GenericError", description=str(error))
     except TimeoutError:
         raise Unanswered(f"cannot write the memory of machine {owner.id}", why=f"it took longer than {_DUMP_PATIENCE:g} s") from None
     finally:
-        owner.busy -= 1
         os.close(handle)

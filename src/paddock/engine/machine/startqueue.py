@@ -114,13 +114,6 @@ class StartQueue(Struct):
         """Those that hold a place, and whose want of CPUs has to be reported."""
         return frozenset(self._booting)
 
-    def wake_at(self) -> float | None:
-        """Return the time of the next `take` without a report; None: not before one."""
-        if not self._waiting:
-            return None
-        ends = [booting.since + self.longest for booting in self._booting.values()]
-        return max(min(ends, default=self._opens), self._opens) or None
-
     def _expire(self, now: float) -> None:
         for name in list(self._overdue(now)):
             del self._booting[name]

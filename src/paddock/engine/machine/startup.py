@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from paddock.base.errors import PaddockError
 from paddock.engine.machine import taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, FileCopy, HelperProgram
@@ -242,11 +243,6 @@ def over(directory: Directory, seen: Observation) -> Observation:
     return replace(seen, phase="suspended", suspended=state)
 
 
-def no_line() -> tuple[MachineConfig, Command]:
-    """Until somebody says how a machine is started."""
-    raise StartFailed("cannot start the machine", why="nothing here can")
-
-
-async def no_restore(path: Path) -> None:
-    """Until somebody says how a saved state is read."""
-    raise StartFailed(f"cannot restore {path}", why="nothing here can")
+def problem(error: PaddockError | OSError) -> str:
+    """Return the reason why a start failed."""
+    return str(error) if isinstance(error, PaddockError) or not error.filename else f"{error.strerror}: {error.filename}"

@@ -43,8 +43,6 @@ class Suspensions:
 
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
-        owner.found.append(self._adopt)
-        owner.line = self._line
 
     async def demand(self) -> None:
         """Raise if the machine cannot be suspended now. The guest notices nothing."""
@@ -67,21 +65,19 @@ class Suspensions:
             await self.demand()
             started, now = await hardware.find(owner, self._refused)
             paused = bool(owner.observed.paused)
-            owner.busy += 1
-            try:
-                owner.save(saving=True)
-                size = await self._write()
-                self._commit(started, now, size, paused=paused)
-                # Whatever comes now, nobody lets the guest of this process go on.
-                owner.observe(phase="stopping")
-            except BaseException as error:
-                # Done in any case, also when nobody waits for it.
-                end = owner.background(self._back())
-                if isinstance(error, PaddockError | OSError):
-                    await asyncio.wait([end])
-                raise
-            finally:
-                owner.busy -= 1
+            with owner.occupied():
+                try:
+                    owner.save(saving=True)
+                    size = await self._write()
+                    self._commit(started, now, size, paused=paused)
+                    # Whatever comes now, nobody lets the guest of this process go on.
+                    owner.observe(phase="stopping")
+                except BaseException as error:
+                    # Done in any case, also when nobody waits for it.
+                    end = owner.background(self._back())
+                    if isinstance(error, PaddockError | OSError):
+                        await asyncio.wait([end])
+                    raise
         except OSError as error:
             raise self._refused(
                 "NoFile", f"{error.filename or owner.directory.path}: {error.strerror}", "look at the host's disk"
@@ -128,7 +124,7 @@ class Suspensions:
                 await migration.go_on(owner)
             owner.save(saving=False)
 
-    async def _adopt(self) -> None:
+    async def adopt(self) -> None:
         """Paddock ended in the middle of a suspension, which then is none, or of a resume whose state is consumed."""
         record = self._owner.record
         if record.saving:
@@ -138,7 +134,7 @@ class Suspensions:
             await probe.changes(self._owner)
             self._owner.directory.drop_leftovers()
 
-    def _line(self) -> tuple[MachineConfig, Command]:
+    def line(self) -> tuple[MachineConfig, Command]:
         """Return the config and the command line of a start. Raises `StartFailed` when the guest could not go on there."""
         owner = self._owner
         view = owner.surroundings.look(owner.config)

@@ -1,7 +1,11 @@
-"""Timers with names: one of each at most."""
+"""Timers with names, one of each at most, and tasks in the background."""
 
 import asyncio
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+_LOG = logging.getLogger(__name__)
 
 
 class Timers:
@@ -33,3 +37,28 @@ class Timers:
     def clear(self) -> None:
         """Nothing happens any more."""
         self.cancel(*self._handles)
+
+
+class Tasks:
+    """Tasks in the background. One that fails is logged, with these facts."""
+
+    def __init__(self, facts: Mapping[str, str]) -> None:
+        self._facts = dict(facts)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        """Run it until it ends or all are cancelled."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def cancel(self) -> None:
+        """End all of them."""
+        for task in tuple(self._tasks):
+            task.cancel()
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _LOG.error("machine task failed because of a defect", extra=self._facts, exc_info=error)

@@ -109,24 +109,10 @@ class AddressTable(Struct, frozen=True):
         """Its address in the pod network."""
         return str(Network(self.network)[entry.index])
 
-    def address6(self, entry: AddressEntry) -> str:
-        """Its address in the host's own IPv6 network."""
-        return str(self.network6[entry.index])
-
-    @property
-    def network6(self) -> ipaddress.IPv6Network:
-        """The host's own IPv6 network."""
-        return ipaddress.IPv6Network((int("fd" + (self.site or "0" * 10), 16) << 80, 64))
-
     @property
     def host(self) -> str:
         """The host's address in the pod network: the gateway, and the name server."""
         return str(Network(self.network)[1])
-
-    @property
-    def host6(self) -> str:
-        """The host's address in its own IPv6 network."""
-        return str(self.network6[1])
 
 
 def free_mac(key: Key, taken: Collection[str]) -> str:

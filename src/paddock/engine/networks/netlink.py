@@ -23,7 +23,7 @@ _HEADER, _LINK = struct.Struct("=IHHII"), struct.Struct("=BxHiII")
 _NESTED = 0x8000
 UNICAST, UNREACHABLE = 1, 7
 MAIN = 254
-_PERMANENT, _PROXY = 0x80, 8
+_PERMANENT = 0x80
 _BRIDGE_FAMILY, _BRIDGE_SPEC, _VLAN_INFO = 7, 26, 2
 _VLAN_OF_PORT, _UNTAGGED, _FIRST_VLAN = 2, 4, 1
 
@@ -195,11 +195,6 @@ class Netlink:
         """The MAC behind an address, for ever."""
         body = struct.pack("=BxxxiHBB", _family(address), number, _PERMANENT, 0, 0)
         self._ask(NEWNEIGH, _CREATE | _REPLACE, body + attribute(1, _address(address)) + attribute(2, bytes.fromhex(mac.replace(":", ""))))
-
-    def set_proxy(self, number: int, address: str) -> None:
-        """Answer for an address at a device."""
-        body = struct.pack("=BxxxiHBB", _family(address), number, _PERMANENT, _PROXY, 0)
-        self._ask(NEWNEIGH, _CREATE | _REPLACE, body + attribute(1, _address(address)))
 
     def add_rule(self, table: int, priority: int, family: int = socket.AF_INET) -> None:
         """Look into a table after the others."""

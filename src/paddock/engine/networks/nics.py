@@ -18,7 +18,6 @@ from paddock.engine.networks.resolver import GuestResolver
 Protocol = Literal["tcp", "udp"]
 Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
 INNER_NETWORK = "10.0.2.0/24"
-INNER_NETWORK6 = "fd10:0:2::/120"
 # The lease of an address that Paddock gives to a guest: 999 days.
 LEASE_SECONDS = 999 * 86400
 
@@ -197,7 +196,6 @@ class AttachedNic(Struct, frozen=True):
     # what does not work, as sentences for the user; always the same for the same card
     limits: tuple[str, ...] = ()
     address6: str = ""
-    guest_address6: str = ""
     gateway: str = ""
     dns: tuple[str, ...] = ()
     search: tuple[str, ...] = ()

@@ -36,15 +36,6 @@ def sync_directory(path: Path) -> None:
         os.close(number)
 
 
-def sync_file(path: Path) -> None:
-    """Make the content of a file survive a loss of power."""
-    number = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)
-
-
 def write_whole(path: Path, data: bytes) -> None:
     """A small file, replaced as a whole."""
     fresh = path.with_name(f".{path.name}.new")

@@ -99,10 +99,6 @@ class Volumes(ScratchFiles):
         """All volumes there are."""
         return {directory.name for directory, record in self._places.volumes() if not record.deleted}
 
-    def used_images(self) -> set[str]:
-        """Digests of the images that lie below volumes."""
-        return {record.base.digest for _, record in self._places.volumes() if isinstance(record.base, ImageBase)}
-
     def capacity(self, pool: str = "") -> FilesystemCapacity:
         """Return the capacity of a pool."""
         place = self._places.pool(pool)

@@ -425,8 +425,6 @@ CHANGES: dict[KindId, Rows] = {
     ("upload.cdi.kubevirt.io", "UploadTokenRequest"): _FIXED,
     ("virtualization.k8c.io", "Image"): _DATA_SOURCE,
 }
-# Kinds of which only the labels ever change: nobody writes them.
-UNWRITTEN = frozenset({("", "Event")})
 # The least that the status of an object says once it was carried out: some rules about changes hold from then on.
 CARRIED_OUT: dict[KindId, dict[str, object]] = {
     ("infrastructure.stakater.com", "VirtualMachine"): {"vm": {"name": "made"}},

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from paddock.base import quantity, reasons
+from paddock.base import reasons
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
 from paddock.dialects.kubevirt.devices import Disk
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
@@ -131,9 +131,3 @@ def info(claim: PersistentVolumeClaim) -> ClaimInfo:
         requests={"storage": size} if size is not None else None,
         filesystemOverhead="0.06" if (spec is None or spec.volumeMode != "Block") else None,
     )
-
-
-def requested(claim: PersistentVolumeClaim) -> int:
-    """The bytes that a claim asks for."""
-    size = storage_request(claim.spec)
-    return quantity.whole(size) if size is not None else 0

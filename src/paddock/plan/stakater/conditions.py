@@ -65,11 +65,6 @@ def waiting(reason: str, message: str) -> ApplyBlocker:
     return ApplyBlocker(ConditionValue("Unknown", reason, message), no(reason, message))
 
 
-def refused(reason: str, message: str) -> ApplyBlocker:
-    """Somebody has to change something first."""
-    return ApplyBlocker(no(reason, message))
-
-
 # --- what blocks an apply ---------------------------------------------------------------------------------------------------
 
 

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplateMeta, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta, owned_by
@@ -19,18 +18,6 @@ def data_volumes(machine: VirtualMachine) -> tuple[DataVolume, ...]:
             spec=template.spec,
         )
         for template in machine.spec.dataVolumeTemplates or ()
-    )
-
-
-def claim(volume: DataVolume) -> PersistentVolumeClaim | None:
-    """The claim of a DataVolume that names it literally; `storage` needs the profile of a StorageClass first."""
-    if volume.spec.pvc is None:
-        return None
-    return PersistentVolumeClaim(
-        apiVersion="v1",
-        kind="PersistentVolumeClaim",
-        metadata=_metadata(TemplateMeta(name=volume.metadata.name), volume),
-        spec=volume.spec.pvc,
     )
 
 

@@ -293,9 +293,3 @@ def warnings(schema: Schema, place: str) -> Iterator[str]:
     for word in ("items", "additionalProperties"):
         if isinstance(schema.get(word), dict):
             yield from warnings(schema[word], place)
-
-
-def defaulted(schema: Schema) -> bool:
-    """Return whether a schema has any defaults."""
-    members = [*(schema.get("properties") or {}).values(), *(each for each in map(schema.get, ("items", "additionalProperties")) if each)]
-    return schema.get("default") is not None or any(defaulted(each) for each in members if isinstance(each, dict))

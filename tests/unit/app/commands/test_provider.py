@@ -1,4 +1,4 @@
-"""`paddock provider`: a driver is served, judged and loaded over the wire; exit codes and output are those of the help."""
+"""`paddock provider`: a driver is served and judged over the wire; exit codes and output are those of the help."""
 
 import asyncio
 import io
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.app.commands import provider, provider_bench, provider_conformance, provider_serve, provider_verify
+from paddock.app.commands import provider, provider_conformance, provider_serve, provider_verify
 from paddock.app.provider import connection, server
 from paddock.app.server import eventloop
 from paddock.base.errors import Terminal
@@ -143,33 +143,6 @@ def test_the_cases_are_listed() -> None:
 def test_one_provider_is_named(given: list[str]) -> None:
     with pytest.raises(UsageError):
         provider_conformance.run(given, console()[0])
-
-
-def test_a_provider_is_loaded_over_the_wire(tmp_path: Path) -> None:
-    script = tmp_path / "fake.toml"
-    script.write_text(FAST, encoding="utf-8")
-
-    @scripted
-    async def load() -> None:
-        async with served(script) as address:
-            given = ("--address", address, "--machines", "6", "--concurrency", "3")
-            code, out = await called(provider_bench.run, *given, "-o", "json")
-            report = json.loads(out)
-            assert code == 0 and {each["operation"]: each["count"] for each in report["operations"]}["delete"] == 12
-            code, out = await called(provider_bench.run, *given)
-            assert code == 0 and out.splitlines()[0].split()[:4] == ["OPERATION", "COUNT", "ERRORS", "PER"]
-
-    load()
-
-
-def test_a_load_that_fails_says_so(tmp_path: Path) -> None:
-    script = tmp_path / "fake.toml"
-    script.write_text(f'{FAST}\n[[faults]]\nrpc = "Create"\nkind = "QuotaExceeded"\nmessage = "full"\ncount = 0\n', encoding="utf-8")
-    made, out = console()
-    assert provider_bench.run(["--driver", "fake", "--script", str(script), "--machines", "2"], made) == 1
-    assert b"error, 2 times: create: full" in out.getvalue()
-    made, _ = console()
-    assert provider_bench.run(["--address", f"127.0.0.1:{free_port()}"], made) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from paddock.cli import servers
 from paddock.cli.console import Console
 from paddock.cli.servers import ServerSession
 from paddock.client.access import Access, StaticCredential
+from paddock.client.options import WriteOptions
 from paddock.client.target import Key, plain
 from tests.apiclient import inside
 from tests.apiharness import Harness
@@ -55,7 +56,7 @@ class FakeServer:
                 made = await client.create(target, each, "default")
                 places.append((target, each["metadata"]["name"]))
                 if "status" in each:
-                    await client.update_status(target, {**made, "status": each["status"]})
+                    await client.update(target, {**made, "status": each["status"]}, WriteOptions(subresource="status"))
             try:
                 yield ServerSession(client, Access(server="https://fake", credentials=StaticCredential()), "default", Clock())
             finally:

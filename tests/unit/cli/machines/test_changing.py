@@ -224,7 +224,8 @@ def test_only_endless_changes_of_the_spec_are_a_conflict(meanwhile: str, monkeyp
     async def beside(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
         now: Data = await server.client.get(edit.target, edit.key)
         if meanwhile == "status":
-            await server.client.update_status(edit.target, {**now, "status": {"created": True}})
+            status = {**now, "status": {"created": True}}
+            await server.client.update(edit.target, status, options.WriteOptions(subresource="status"))
         elif meanwhile != "spec" or not next(names):
             labels = {f"other-{next(names)}": "change"}
             await server.client.patch(edit.target, edit.key, options.merge_patch({"spec": {"template": {"metadata": {"labels": labels}}}}))

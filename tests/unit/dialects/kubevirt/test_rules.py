@@ -13,9 +13,9 @@ from paddock.dialects.kubevirt.instance import KINDS as VMI_KINDS
 from paddock.dialects.kubevirt.instancetype import InstancetypeSpec
 from paddock.dialects.kubevirt.preference import PreferenceSpec
 from paddock.dialects.kubevirt.rules import disks as rules_disks
+from paddock.dialects.kubevirt.rules import instance as rules_instance
+from paddock.dialects.kubevirt.rules import machine as rules_machine
 from paddock.dialects.kubevirt.rules import sizing
-from paddock.dialects.kubevirt.rules.instance import instance_findings
-from paddock.dialects.kubevirt.rules.machine import machine_findings
 from paddock.dialects.kubevirt.rules.place import HardwareContext, MachinePlace
 from paddock.dialects.kubevirt.virtualmachine import KINDS as VM_KINDS
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
@@ -253,6 +253,11 @@ def test_no_numbered_rule_is_without_a_case() -> None:
 POOL: Path = ("spec", "virtualMachineTemplate", "spec")
 
 
+def findings(place: MachinePlace) -> list[Finding]:
+    of_hardware = (finding for check in rules_instance.CHECKS for finding in check(place.hardware))
+    return [*(finding for check in rules_machine.CHECKS for finding in check(place)), *of_hardware]
+
+
 @pytest.mark.parametrize("case", [case for case in CASES if VM in case.kinds], ids=lambda case: f"V{case.number} {case.label}")
 def test_rules_hold_at_any_place(case: Case) -> None:
     value = admitted(case.bad, VM, **case.settings).value
@@ -260,9 +265,8 @@ def test_rules_hold_at_any_place(case: Case) -> None:
     settings = AdmissionSettings(**case.settings)
     here = MachinePlace(spec=value.spec, path=("spec",), settings=settings)
     there = msgspec.structs.replace(here, path=POOL)
-    moved = [(_moved(found.path), _moved(found.at), found.rule) for found in machine_findings(here)]
-    assert [(found.path, found.at, found.rule) for found in machine_findings(there)] == moved
-    assert set(instance_findings(here.hardware)) <= set(machine_findings(here))
+    moved = [(_moved(found.path), _moved(found.at), found.rule) for found in findings(here)]
+    assert [(found.path, found.at, found.rule) for found in findings(there)] == moved
 
 
 def _moved(path: Path) -> Path:

@@ -14,9 +14,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import zstandard
 
-from paddock.engine.images import references
+from paddock.engine.images import references, zstd
 from paddock.engine.images import registry as registry_documents
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import RegistryImage as From
@@ -65,7 +64,7 @@ class Pull:
         return caught.value
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress, bytes])
+@pytest.mark.parametrize("pack", [gzip.compress, zstd.compress, bytes])
 @pytest.mark.spec("kubevirt", 64)
 def test_the_only_file_below_disk(pack: Callable[[bytes], bytes], fetch: Pull, registry: Registry) -> None:
     registry.image("disks/one", "1", layer({"disk/": special(tarfile.DIRTYPE), "disk/fedora.img": DISK}, pack=pack))

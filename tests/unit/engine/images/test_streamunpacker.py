@@ -7,12 +7,13 @@ import lzma
 import tarfile
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
 import pytest
-import zstandard
 
+from paddock.engine.images import zstd
 from paddock.engine.images.arriving import AbandonedError, Arrival, ArrivingFile
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
@@ -34,7 +35,7 @@ def tarred(data: bytes) -> bytes:
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "xz": lambda data: lzma.compress(data, preset=0),
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "zst": partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1}),
     "tar": tarred,
     "tar.gz": lambda data: gzip.compress(tarred(data)),
 }

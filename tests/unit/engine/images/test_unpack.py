@@ -7,15 +7,15 @@ import lzma
 import random
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from io import FileIO
 from pathlib import Path
 
 import pytest
-import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.engine.images import headers
+from paddock.engine.images import headers, zstd
 from paddock.engine.images.errors import ImageError
 from paddock.engine.images.library import Image
 from paddock.engine.images.progress import Meter
@@ -31,7 +31,7 @@ BODY = disk()
 PACK: dict[str, Callable[[bytes], bytes]] = {
     "gz": gzip.compress,
     "xz": lzma.compress,
-    "zst": zstandard.ZstdCompressor(write_checksum=True).compress,
+    "zst": partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1}),
 }
 
 
@@ -63,7 +63,7 @@ def test_twice_and_no_deeper(tmp_path: Path) -> None:
     twice = gzip.compress(lzma.compress(BODY))
     assert unpacked(tmp_path, twice) == BODY
     with pytest.raises(ImageError, match="packed more than 2 times"):
-        unpacked(tmp_path, zstandard.compress(twice))
+        unpacked(tmp_path, zstd.compress(twice))
 
 
 @pytest.mark.parametrize("name", PACK)
@@ -158,7 +158,7 @@ def test_no_archive_leads_to_any_other_error(seed: int, changes: int) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", ["gz", "xz"])
+@pytest.mark.parametrize("name", PACK)
 def test_empty_members_without_an_end_are_refused(name: str, tmp_path: Path) -> None:
     """One read would go through all of them, without a look at the flag that ends it."""
     pack = PACK[name]
@@ -167,10 +167,10 @@ def test_empty_members_without_an_end_are_refused(name: str, tmp_path: Path) -> 
         unpacked(tmp_path, pack(b"") * 5000 + pack(BODY))
 
 
-@pytest.mark.parametrize("rest", [b"", PACK["zst"](BODY)])
-def test_empty_frames_end_with_the_flag(rest: bytes, tmp_path: Path) -> None:
-    """Both while they are read, and while they are counted at the end."""
-    (tmp_path / "body").write_bytes(PACK["zst"](b"") * 100_000 + rest)
+def test_a_frame_that_is_skipped_ends_with_the_flag(tmp_path: Path) -> None:
+    """Nothing comes out of it, however long it is."""
+    skipped = b"\x50\x2a\x4d\x18" + (1 << 20).to_bytes(4, "little") + bytes(1 << 20)
+    (tmp_path / "body").write_bytes(skipped + PACK["zst"](BODY))
     checked = 0
 
     def check() -> None:
@@ -178,8 +178,8 @@ def test_empty_frames_end_with_the_flag(rest: bytes, tmp_path: Path) -> None:
         checked += 1
 
     with PackedFile(FileIO(tmp_path / "body"), "zstd", check) as packed:
-        packed.read(1 << 20)
-        assert checked >= (5 if rest else 100_000)
+        assert BODY.startswith(packed.read(1 << 20))
+        assert checked >= 8
 
 
 def test_the_tables_of_a_header_end_with_the_flag(tmp_path: Path) -> None:

@@ -131,7 +131,7 @@ def test_what_an_agent_tells() -> None:
     async def script(agent: Agent) -> None:
         await agent.ping()
         info = await agent.info()
-        assert info.version == "7.2.0" and info.can("guest-ping") and not info.can("guest-exec")
+        assert info.version == "7.2.0" and ("guest-ping", True) in info.commands and ("guest-exec", True) not in info.commands
         assert await agent.os() == guest.GuestOs(name="Debian", kernel_release="6.1", version_id="12", id="debian")
         assert await agent.hostname() == "web"
         assert await agent.timezone() == guest.Timezone("CET", 3600)

@@ -24,7 +24,6 @@ class Fake:
         self.observed = SimpleNamespace(accelerator=accelerator)
         self.started = SimpleNamespace(firmware=SimpleNamespace(secure_boot=secure), architecture="amd64")
         self.process = object()
-        self.followers: list[Callable[[str, Any], None]] = []
         self.registers = CALM
         self.lines: list[str] = []
         self.arrivals = CpuArrivals(cast(MachineOwner, self))
@@ -46,8 +45,7 @@ class Fake:
         return sum(line == "o/b 0xb2 4" for line in self.lines)
 
     def tell(self, name: str, data: Any) -> None:
-        for follow in self.followers:
-            follow(name, data)
+        self.arrivals.follow(name, data)
 
 
 def perform(script: Callable[[], Awaitable[None]]) -> None:

@@ -47,7 +47,6 @@ class Fake:
     def __init__(self) -> None:
         self.qmp: Qmp | None = Qmp()
         self.timers = Timers()
-        self.followers: list[Callable[[str, Any], None]] = []
         self.surroundings = SimpleNamespace(times=TIMES)
         self.process = SimpleNamespace(pid=7)
         self.directory = SimpleNamespace(serial_tail=lambda size: b"Kernel panic - not syncing: IO-APIC + timer\r\nReboot\r\n")
@@ -68,8 +67,7 @@ class Fake:
         self.looks += 1
 
     def tell(self, name: str, data: dict[str, Any]) -> None:
-        for follow in self.followers:
-            follow(name, data)
+        self.liveness.follow(name, data)
 
     @property
     def reason(self) -> str:

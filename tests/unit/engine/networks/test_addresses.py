@@ -100,11 +100,6 @@ def test_loopback_addresses_of_all_numbers_are_loopback_addresses() -> None:
     assert len(places) == 6 and all(ipaddress.IPv4Address(place).is_loopback for place in places)
 
 
-def test_ipv6_addresses_lie_in_a_unique_local_network() -> None:
-    book, entry = AddressTable(NETWORK, "0123456789").give(("vm", "a"), 0.0)
-    assert ipaddress.IPv6Address(book.address6(entry)) in ipaddress.IPv6Network("fd01:2345:6789::/64")
-
-
 def test_the_book_is_the_same_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "networks" / "addresses.json"
     ledger = AddressStore.open(path, lambda: AddressTable(NETWORK, "00000000ab"))

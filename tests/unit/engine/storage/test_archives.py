@@ -15,8 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import zstandard
 
+from paddock.engine.images import zstd
 from paddock.engine.storage import archives
 from paddock.engine.storage.errors import NotAllowed, TooSmall
 
@@ -139,7 +139,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
 # --- forms ------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress, zstd.compress])
 def test_archives_may_be_packed(pack: Callable[[bytes], bytes], tmp_path: Path) -> None:
     sent = packed(tmp_path / "sent.tar", ("d/file", tarfile.REGTYPE, "content" * 100_000))
     sent.write_bytes(pack(sent.read_bytes()))

@@ -6,7 +6,6 @@
 """
 
 import gzip
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -35,7 +34,6 @@ _CLOSED = frozenset(
 )
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 REDACTED = "(secret)"
-Known = Callable[[str, str], frozenset[str]]
 
 
 def is_closed(place: RequestRoute) -> bool:

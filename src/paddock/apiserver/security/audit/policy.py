@@ -11,7 +11,6 @@ from paddock.base.errors import Terminal
 
 Level = Literal["None", "Metadata", "Request", "RequestResponse"]
 Stage = Literal["RequestReceived", "ResponseStarted", "ResponseComplete", "Panic"]
-LEVELS: tuple[Level, ...] = ("None", "Metadata", "Request", "RequestResponse")
 _READS = ("get", "list", "watch", "head", "options")
 
 

@@ -23,47 +23,53 @@ from paddock.plan.virtrigaud.clones import judging, origin, progress
 from paddock.plan.virtrigaud.conditions import READY, AspectValue, false, find, holds, true
 from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer, ObjectMemories
 
 _SOON, _BLOCKED_SECONDS = 0.1, 30.0
 
 
-class VirtrigaudCloneReconciler:
+class VirtrigaudCloneReconciler(KindReconciler):
     """Reconciles VMClones."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts.caches.clones, ObjectFinalizer(parts.client, marks.CLONE_FINALIZER))
         self._parts = parts
         self._writer = CloneWriter(parts, parts.caches.clones)
         self._looking = ClonePrerequisites(parts)
         binding, self._tasks = MachineBinding(parts.client, parts.caches.machines), TaskFollowing(parts)
         self._cleanup = CloneCleanup(parts, self._looking, binding, self._tasks)
         self._copying = CloneCopying(parts, self._writer, binding, self._tasks)
-        self._memories: dict[Key, CloneMemory] = {}
+        self._memories = ObjectMemories(
+            lambda seen: CloneMemory(seen.meta.uid, seen.meta.generation), lambda seen: (seen.meta.uid, seen.meta.generation)
+        )
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one clone a step on."""
-        seen = self._parts.caches.clones.cache.get(key)
-        if seen is None:
-            self._memories.pop(key, None)
-            return DONE
-        clone = seen.read(targets.CLONES)
-        memory = self._memories.get(key)
-        if memory is None or memory.uid != seen.meta.uid or memory.generation != seen.meta.generation:
-            memory = self._memories[key] = CloneMemory(seen.meta.uid, seen.meta.generation)
-        look = ClonePass(seen, clone, memory)
-        if seen.meta.going:
-            return await self._delete(look)
-        if progress.is_settled(clone):
+        look = self._pass(seen)
+        if progress.is_settled(look.clone):
             return await self._settled(look)
-        written = await finalizers.put_on(self._parts.client, targets.CLONES, seen.meta, marks.CLONE_FINALIZER)
-        if written is not None:
-            self._parts.caches.clones.expectations.wrote(written)
-            return DONE
-        if memory.until > self._parts.now():
-            return again(memory.until - self._parts.now())
+        if look.memory.until > self._parts.now():
+            return again(look.memory.until - self._parts.now())
         outcome = await self._attempt(look)
         await self._writer.write(look)
         return self._bounded(look, outcome)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Remove what a provider may have and nobody owns."""
+        return await self._delete(self._pass(seen))
+
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether a provider may have, or may get, what nobody owns."""
+        return not progress.is_settled(seen.read(targets.CLONES))
+
+    async def forget(self, key: Key) -> None:
+        """Drop what is remembered of a clone that is gone."""
+        self._memories.forget(key)
+
+    def _pass(self, seen: CachedObject) -> ClonePass:
+        return ClonePass(seen, seen.read(targets.CLONES), self._memories.of(seen))
 
     async def _settled(self, look: ClonePass) -> Outcome:
         """A clone is made once: a later change of its spec is only noted."""

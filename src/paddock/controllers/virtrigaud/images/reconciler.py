@@ -27,7 +27,9 @@ from paddock.plan.virtrigaud import imagecredentials, preparation, reasons, remo
 from paddock.plan.virtrigaud.preparation import ImageState, ImageUse
 from paddock.plan.virtrigaud.references import MachineReference
 from paddock.plan.virtrigaud.refusals import Refusal
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -69,10 +71,11 @@ class _ImagePass:
         self.wait = seconds if self.wait is None else min(self.wait, seconds)
 
 
-class VirtrigaudImageReconciler:
+class VirtrigaudImageReconciler(KindReconciler):
     """Reconciles images."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts.caches.images)
         self._parts = parts
         self._statuses = StatusWriter(parts.client, targets.IMAGES, parts.caches.images.expectations)
         self._pauses = CountPauses(parts, _TOGETHER_SECONDS)
@@ -81,19 +84,21 @@ class VirtrigaudImageReconciler:
         self._due: dict[tuple[str, str], float] = {}
         self._removal = ImageRemoval(parts, self._statuses)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop what is remembered of an image that is gone."""
+        self._pauses.forget(key)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Remove the image where it was prepared."""
+        return await self._removal.advance(seen)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Prepare one image where it is needed, and report how it stands."""
-        seen = self._parts.caches.images.cache.get(key)
-        if seen is None:
-            self._pauses.forget(key)
-            return DONE
-        if seen.meta.going:
-            return await self._removal.advance(seen)
         if (pause := self._pauses.left(seen)) > 0:
             return again(pause)
         self._pauses.wrote(seen)
         look = _ImagePass(seen.read(targets.IMAGES), self._parts.timestamp())
-        uses = self._uses(key, look.tasks)
+        uses = self._uses(seen.key, look.tasks)
         if any(_is_imported(look.image, use) for _, use in uses) and await self._removal.prepare(seen):
             return DONE
         states = [await self._stand(look, seen.meta.uid, place, use) for place, use in uses]

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from paddock.client.target import Key
 from paddock.contract.errors import ProviderError
 from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.context import VirtrigaudParts
@@ -20,7 +19,9 @@ from paddock.plan.virtrigaud import marks, reasons, retries
 from paddock.plan.virtrigaud.conditions import AspectValue, false, find, true
 from paddock.plan.virtrigaud.migrations import phases
 from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.statuses import StatusWriter
 
 Step = Callable[[MigrationPass], Awaitable[None]]
@@ -33,10 +34,11 @@ class NetworkChecks(msgspec.Struct, frozen=True):
     reach: Reach = reach
 
 
-class VirtrigaudMigrationReconciler:
+class VirtrigaudMigrationReconciler(KindReconciler):
     """Reconciles VMMigrations."""
 
     def __init__(self, parts: VirtrigaudParts, checks: NetworkChecks = NetworkChecks()) -> None:  # noqa: B008 - frozen
+        super().__init__(parts.caches.migrations, ObjectFinalizer(parts.client, marks.MIGRATION_FINALIZER))
         self._parts = parts
         self._statuses = StatusWriter(parts.client, targets.MIGRATIONS, parts.caches.migrations.expectations)
         validation = MigrationValidation(checks.addresses)
@@ -58,18 +60,12 @@ class VirtrigaudMigrationReconciler:
         # errors in a row, by uid
         self._errors: dict[str, int] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Bring one that is being deleted a step on, unless it never began."""
+        return await self.work(seen) if marks.MIGRATION_FINALIZER in (seen.meta.finalizers or ()) else DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one migration a step on."""
-        seen = self._parts.caches.migrations.cache.get(key)
-        if seen is None:
-            return DONE
-        if not seen.meta.going:
-            written = await finalizers.put_on(self._parts.client, targets.MIGRATIONS, seen.meta, marks.MIGRATION_FINALIZER)
-            if written is not None:
-                self._parts.caches.migrations.expectations.wrote(written)
-                return DONE
-        elif marks.MIGRATION_FINALIZER not in (seen.meta.finalizers or ()):
-            return DONE
         look = MigrationPass(self._parts, seen, seen.read(targets.MIGRATIONS))
         outcome = await self._advance(look)
         if outcome is None:

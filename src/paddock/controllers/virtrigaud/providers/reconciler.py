@@ -19,6 +19,7 @@ from paddock.plan.virtrigaud.health import CheckCounts, HealthProblem, ProviderF
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -45,36 +46,40 @@ class _ProviderMemory(msgspec.Struct):
     capabilities_pause: float = _CAPABILITIES_FIRST_SECONDS
 
 
-class VirtrigaudProviderReconciler:
+class VirtrigaudProviderReconciler(KindReconciler):
     """Reconciles Providers."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts.caches.providers, ObjectFinalizer(parts.client, marks.PROVIDER_FINALIZER))
         self._parts = parts
         self._statuses = StatusWriter(parts.client, targets.PROVIDERS, parts.caches.providers.expectations)
         self._pauses = CountPauses(parts)
         self._memories: dict[Key, _ProviderMemory] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Check one Provider when that is due, and report."""
-        seen = self._parts.caches.providers.cache.get(key)
-        if seen is None:
-            self._memories.pop(key, None)
-            self._pauses.forget(key)
-            await self._parts.providers.release(key)
-            return DONE
-        users = len(self._parts.caches.referring("Provider", key))
-        images = self._parts.caches.images_in_removal(key) if seen.meta.going else 0
-        if seen.meta.going and not users and not images:
-            await self._parts.providers.release(key)
-            await finalizers.take_off(self._parts.client, targets.PROVIDERS, seen.meta, marks.PROVIDER_FINALIZER)
-            return DONE
-        written = await finalizers.put_on(self._parts.client, targets.PROVIDERS, seen.meta, marks.PROVIDER_FINALIZER)
-        if written is not None:
-            self._parts.caches.providers.expectations.wrote(written)
-            return DONE
-        return await self._check(key, seen, users, images)
+    async def forget(self, key: Key) -> None:
+        """Release the program of a Provider that is gone."""
+        self._memories.pop(key, None)
+        self._pauses.forget(key)
+        await self._parts.providers.release(key)
 
-    async def _check(self, key: Key, seen: CachedObject, users: int, images: int) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Release its program, and let it go, when no machine and no image needs it; until then, report on it."""
+        users, images = self._users(seen), self._parts.caches.images_in_removal(seen.key)
+        if users or images:
+            return await self._check(seen, users, images)
+        await self._parts.providers.release(seen.key)
+        await finalizers.take_off(self._parts.client, targets.PROVIDERS, seen.meta, marks.PROVIDER_FINALIZER)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Check one Provider when that is due, and report."""
+        return await self._check(seen, self._users(seen), 0)
+
+    def _users(self, seen: CachedObject) -> int:
+        return len(self._parts.caches.referring("Provider", seen.key))
+
+    async def _check(self, seen: CachedObject, users: int, images: int) -> Outcome:
+        key = seen.key
         provider = seen.read(targets.PROVIDERS)
         await self._parts.providers.ensure(key, provider, self._parts.caches.provider_secrets(provider))
         connection = self._parts.providers.find(key, provider.spec.type)

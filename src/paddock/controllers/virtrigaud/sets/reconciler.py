@@ -28,6 +28,7 @@ from paddock.runtime.controller import DONE, Controller, Outcome, again, owners
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.reference import is_owned, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -58,20 +59,18 @@ class SetCaches:
         return (key,) if self.sets.cache.get(key) is not None else ()
 
 
-class VirtrigaudSetReconciler:
+class VirtrigaudSetReconciler(KindReconciler):
     """Reconciles VMSets."""
 
     def __init__(self, parts: VirtrigaudParts, caches: SetCaches) -> None:
+        super().__init__(caches.sets)
         self._parts = parts
         self._caches = caches
         self._revisions = SetRevisionKeeper(parts.client, caches.revisions)
         self._statuses = StatusWriter(parts.client, targets.SETS, caches.sets.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one set a step on."""
-        seen = self._caches.sets.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         if self._is_behind(seen):
             return again(_BEHIND_SECONDS)
         vmset = seen.read(targets.SETS)

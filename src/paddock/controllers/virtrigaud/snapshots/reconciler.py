@@ -17,41 +17,44 @@ from paddock.controllers.virtrigaud.snapshots.scheduling import SnapshotScheduli
 from paddock.controllers.virtrigaud.snapshots.taking import SnapshotTaking
 from paddock.plan.virtrigaud import marks
 from paddock.plan.virtrigaud.snapshots import records, schedules
-from paddock.runtime import finalizers
-from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.cache import CachedObject
+from paddock.runtime.controller import Outcome
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer, ObjectMemories
 
 
-class VirtrigaudSnapshotReconciler:
+class VirtrigaudSnapshotReconciler(KindReconciler):
     """Reconciles VirtRigaud's snapshots."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts.caches.snapshots, ObjectFinalizer(parts.client, marks.SNAPSHOT_FINALIZER))
         self._parts = parts
         access = SnapshotAccess(parts)
         self._taking = SnapshotTaking(access)
         self._keeping = SnapshotKeeping(access)
         self._scheduling = SnapshotScheduling(access)
         self._deletion = SnapshotDeletion(access)
-        self._memories: dict[Key, SnapshotMemory] = {}
+        self._memories = ObjectMemories(lambda seen: SnapshotMemory(seen.meta.uid))
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Bring one snapshot a step on."""
-        caches = self._parts.caches
-        seen = caches.snapshots.cache.get(key)
-        if seen is None:
-            self._memories.pop(key, None)
-            return DONE
-        memory = self._memories.get(key)
-        if memory is None or memory.uid != seen.meta.uid:
-            memory = self._memories[key] = SnapshotMemory(seen.meta.uid)
-        snapshot = seen.read(targets.SNAPSHOTS)
-        machine = caches.machines.cache.get(Key(key.namespace, snapshot.spec.vmRef.name))
-        look = SnapshotPass(seen, snapshot, memory, machine.read(targets.MACHINES) if machine is not None else None)
-        if seen.meta.going:
-            return await self._deletion.advance(look)
-        if schedules.is_schedule(snapshot):
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Make what a schedule says, or take the snapshot, or keep it."""
+        look = self._pass(seen)
+        if schedules.is_schedule(look.snapshot):
             return await self._scheduling.advance(look)
-        written = await finalizers.put_on(self._parts.client, targets.SNAPSHOTS, seen.meta, marks.SNAPSHOT_FINALIZER)
-        if written is not None:
-            caches.snapshots.expectations.wrote(written)
-            return DONE
-        return await (self._keeping if records.is_complete(snapshot) else self._taking).advance(look)
+        return await (self._keeping if records.is_complete(look.snapshot) else self._taking).advance(look)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete the snapshot where it is."""
+        return await self._deletion.advance(self._pass(seen))
+
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether it is a snapshot; a schedule has nothing to clear away."""
+        return not schedules.is_schedule(seen.read(targets.SNAPSHOTS))
+
+    async def forget(self, key: Key) -> None:
+        """Drop what is remembered of a snapshot that is gone."""
+        self._memories.forget(key)
+
+    def _pass(self, seen: CachedObject) -> SnapshotPass:
+        snapshot = seen.read(targets.SNAPSHOTS)
+        machine = self._parts.caches.machines.cache.get(Key(seen.key.namespace, snapshot.spec.vmRef.name))
+        return SnapshotPass(seen, snapshot, self._memories.of(seen), machine.read(targets.MACHINES) if machine is not None else None)

@@ -42,12 +42,6 @@ CHECKS = (
 )
 
 
-def instance_findings(place: HardwareContext) -> Iterator[Finding]:
-    """Everything that is wrong with the hardware of a machine at some place of some kind."""
-    for look in CHECKS:
-        yield from look(place)
-
-
 def _place(instance: "VirtualMachineInstance", settings: AdmissionSettings) -> HardwareContext:
     return HardwareContext(
         spec=instance.spec,

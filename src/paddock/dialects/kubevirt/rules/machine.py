@@ -58,13 +58,6 @@ def receivers_need_a_gate(place: MachinePlace) -> Iterator[Finding]:
 CHECKS = (running_is_said_once, running_is_said, receivers_need_a_gate, *templates.CHECKS, *sizing.CHECKS)
 
 
-def machine_findings(place: MachinePlace) -> Iterator[Finding]:
-    """Everything that is wrong with a machine at some place of some kind, its hardware included."""
-    for look in CHECKS:
-        yield from look(place)
-    yield from instance.instance_findings(place.hardware)
-
-
 def _place(machine: "VirtualMachine", settings: AdmissionSettings) -> MachinePlace:
     return MachinePlace(spec=machine.spec, path=("spec",), namespace=machine.metadata.namespace, settings=settings)
 

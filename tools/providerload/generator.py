@@ -16,7 +16,7 @@ from paddock.contract.conformance.context import CaseMachine, ConformanceContext
 from paddock.contract.conformance.results import ConformanceFailure
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
-from paddock.contract.load.figures import LoadRecorder, LoadReport
+from tools.providerload.figures import LoadRecorder, LoadReport
 
 OPERATIONS = ("create", "power", "describe", "snapshot", "reconfigure", "clone", "delete")
 

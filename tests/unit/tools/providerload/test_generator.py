@@ -10,12 +10,12 @@ from paddock.contract import messages as m
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind
-from paddock.contract.load.figures import LoadReport, percentile
-from paddock.contract.load.generator import LoadGenerator, LoadSettings
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault, SecondsRange
 from tests import virtualtime
 from tests.unit.contract.conformance.mutationtable import MUTATIONS
+from tools.providerload.figures import LoadReport, percentile
+from tools.providerload.generator import LoadGenerator, LoadSettings
 
 SECOND = SecondsRange(1, 1)
 

@@ -1,33 +1,35 @@
-"""`paddock provider bench`: measures a provider under load."""
+"""``python -m tools.providerload``: measures a provider under load."""
 
 import argparse
 import asyncio
 import random
+import sys
 
 import msgspec
 
 from paddock.app.provider import connection, machineoptions
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments
+from paddock.cli.arguments import HelpRequested, Parser
 from paddock.cli.console import Console, one_line
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.contract import messages as m
-from paddock.contract.load.figures import LoadReport, OperationFigures
-from paddock.contract.load.generator import OPERATIONS, LoadGenerator, LoadSettings
+from tools.providerload.figures import LoadReport, OperationFigures
+from tools.providerload.generator import OPERATIONS, LoadGenerator, LoadSettings
 
 TEXT = """Measure a provider under load. Machines are created, started, snapshotted, stopped, reconfigured, cloned and deleted for
 real; an operation counts when its effect shows. Only machines of this run are deleted."""
-_EXITS = {
-    0: "every operation had its effect",
-    1: "an operation failed, or a machine could not be deleted",
-    2: "no answer from the provider, nothing was done, or wrong usage",
-}
+_EXITS = """exit codes:
+  0  every operation had its effect
+  1  an operation failed, or a machine could not be deleted
+  2  no answer from the provider, nothing was done, or wrong usage"""
 _MOST = 100_000
 
 
-def parser() -> arguments.Parser:
-    """Return the parser of the command."""
-    options = arguments.parser("provider bench", TEXT, exits=_EXITS)
+def parser() -> Parser:
+    """Return the parser of the options."""
+    layout = argparse.RawDescriptionHelpFormatter
+    options = Parser(prog="python -m tools.providerload", description=TEXT, epilog=_EXITS, formatter_class=layout, allow_abbrev=False)
     options.add_argument("--machines", metavar="N", type=_count, default=10, help="Machines to take through their lives (default: 10)")
     options.add_argument("--concurrency", metavar="N", type=_count, default=4, help="Machines to work on at a time (default: 4)")
     options.add_argument(
@@ -54,7 +56,7 @@ def run(given: list[str], console: Console) -> int:
     try:
         report = asyncio.run(_load(parsed))
     except PaddockError as error:
-        console.say(f"paddock: the provider cannot be measured: {error}")
+        console.say(f"providerload: the provider cannot be measured: {error}")
         return UNUSABLE
     if parsed.output == "json":
         console.out(msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n")
@@ -96,3 +98,20 @@ def _count(word: str) -> int:
     if not (word.isascii() and word.isdecimal() and 0 < int(word) <= _MOST):
         raise argparse.ArgumentTypeError(f"{word!r} is no number from 1 to {_MOST}")
     return int(word)
+
+
+def main() -> int:
+    """Run with the arguments of this process."""
+    console = Console()
+    try:
+        return run(sys.argv[1:], console)
+    except HelpRequested as request:
+        console.out(str(request))
+        return GOOD
+    except PaddockError as error:
+        console.say(f"providerload: {error}")
+        return UNUSABLE
+
+
+if __name__ == "__main__":
+    sys.exit(main())
