@@ -137,7 +137,7 @@ test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and
 	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
 
 test-kvm: setup ## run a machine's life under KVM: a bare guest wherever /dev/kvm opens, and real guests where a processor runs them
-	$(PYTEST) tests/host/kvm -v $(UNHURRIED)
+	$(PYTEST) tests/host/underkvm -v $(UNHURRIED)
 
 deb: setup ## build a Debian package into dist/ (DEB_PYTHON=3.13: for Debian 13)
 	$(PY) -m tools.packages.deb --python $(DEB_PYTHON)

@@ -1,13 +1,19 @@
 """Pools in the documents' flat form with real guests: which machines are made, restarted and left alone."""
 
 import asyncio
+import os
+import shutil
+import signal
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
+from paddock.engine.host.programs import QEMU_NAMES
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES
-from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Play, Talk, phase
+from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Host, Play, Talk, perform, phase
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import LABELS, POOL, source, template
 from tests.scenario.fronts.kubermatic.making import pool as flat
@@ -194,3 +200,37 @@ def test_a_pool_takes_its_machines_along_unless_they_are_to_stay(play: Play, ori
         await talk.until(DISKS, lambda found: len(found["items"]) == left, "so for the disks")
 
     play(script)
+
+
+_SOMETIMES = """#!/bin/sh
+case "$*" in *web-1,debug-threads*) [ ! -e {refused} ] || exit 1;; esac
+exec {qemu} "$@"
+"""
+
+
+@pytest.mark.spec("kubermatic", 67)
+def test_a_machine_whose_qemu_fails_three_times_is_replaced(host: Host, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        before = await begin(talk, origin, pool(2, autohealing={"startUpFailureThreshold": 3}))
+        machines = await uids(talk, VMS)
+        refused.touch()
+        (pid,) = talk.host.qemus()[before["web-1"]]
+        os.kill(pid, signal.SIGKILL)
+        await talk.until(VMS, lambda found: machines["web-1"] not in [each["metadata"]["uid"] for each in found["items"]], "it is replaced")
+        refused.unlink()
+        failed = [each for each in (await talk.get(EVENTS))["items"] if "never-started" in each["message"]]
+        assert [each["involvedObject"]["name"] for each in failed] == ["web-1"] * 3
+        after = await run(talk, 2)
+        assert after["web-0"] == before["web-0"] and (await uids(talk, VMS))["web-0"] == machines["web-0"]
+
+    # Each machine has a user of its own, which has to read it.
+    with TemporaryDirectory() as directory:
+        os.chmod(directory, 0o755)
+        refused = Path(directory) / "refused"
+        for name in QEMU_NAMES.values():
+            if qemu := shutil.which(name):
+                program = Path(directory) / name
+                program.write_text(_SOMETIMES.format(refused=refused, qemu=qemu))
+                program.chmod(0o755)
+        host.environment = {"PATH": f"{directory}:{os.environ['PATH']}"}
+        perform(host, script)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.needs("qemu")
 
 FRONTS = "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines"
 DATA = {"name": "data", "size": "4Mi"}
+SERVICE = "/api/v1/namespaces/default/services/web-lb"
 
 
 async def make(talk: Talk, origin: Server, **parameters: Any) -> None:
@@ -160,5 +161,27 @@ def test_a_stop_by_hand_stays_unless_the_machine_is_always_to_run(play: Play, or
 
         await talk.until(f"{FRONTS}/web", rests, "it is as it should be")
         assert talk.host.qemus() == {}
+
+    play(script)
+
+
+@pytest.mark.spec("stakater", 48)
+def test_the_address_of_the_service_comes_and_goes_with_it(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        await make(talk, origin, networks=None, service={"enabled": True})
+        await run(talk)
+        address = _machine(await talk.until(f"{FRONTS}/web", lambda found: _machine(found).get("serviceIP"), "it has an address"))[
+            "serviceIP"
+        ]
+        service = await talk.get(SERVICE)
+        assert [each["ip"] for each in service["status"]["loadBalancer"]["ingress"]] == [address]
+        (port,) = (each["port"] for each in service["spec"]["ports"])
+        _, writer = await asyncio.open_connection(address, port)
+        writer.close()
+        await change(talk, service={"enabled": False})
+        await talk.until(SERVICE, lambda found: not found, "the Service is gone")
+        await talk.until(f"{FRONTS}/web", lambda found: not {"serviceIP", "serviceHostname"} & _machine(found).keys(), "nor its address")
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(address, port)
 
     play(script)

@@ -11,7 +11,7 @@ import yaml
 
 from tests.host.fronts.conftest import guest
 from tests.host.guests import Registry
-from tests.host.runs.conftest import SECRETS, Data, Host, Talk, condition, phase
+from tests.host.runs.conftest import SECRETS, VMIS, Data, Host, Play, Talk, condition, phase
 from tests.imageserver import Server
 
 pytestmark = pytest.mark.needs("qemu")
@@ -45,11 +45,16 @@ async def make(talk: Talk, far: Host, image: str) -> str:
     await talk.make(SECRETS, {"metadata": {"name": "far"}, "stringData": {"kubeconfig": config}})
     spec = {"type": "qemu", "endpoint": server, "credentialSecretRef": {"name": "far"}, "runtime": {"image": "none:1"}}
     await talk.make(f"{BASE}/providers", made("Provider", "far", **spec, healthCheck={"interval": "1s"}))
+    await small(talk, image)
+    return str(yaml.safe_load(config)["users"][0]["user"]["client-key-data"])
+
+
+async def small(talk: Talk, image: str) -> None:
+    """A machine, its class and its image."""
     await talk.make(f"{BASE}/vmclasses", made("VMClass", "small", cpu=1, memory="64Mi"))
     await talk.make(f"{BASE}/vmimages", made("VMImage", "boot", source={"http": {"url": image}}))
     refs = {"providerRef": {"name": "far"}, "classRef": {"name": "small"}, "imageRef": {"name": "boot"}}
     await talk.make(f"{BASE}/virtualmachines", made("VirtualMachine", "web", **refs, lifecycle={"gracefulShutdownTimeout": "1s"}))
-    return str(yaml.safe_load(config)["users"][0]["user"]["client-key-data"])
 
 
 def runs(found: Data) -> bool:
@@ -113,3 +118,31 @@ async def life(near: Host, far: Host, image: str) -> None:
         (child,) = children(near)
     near.stop()
     assert children(near) == {} and secret not in (near.root / "said").read_text()
+
+
+@pytest.mark.spec("virtrigaud", 35)
+def test_what_is_done_behind_the_providers_back_is_undone(play: Play, origin: Server) -> None:
+    async def script(talk: Talk) -> None:
+        await talk.make(SECRETS, {"metadata": {"name": "far"}, "stringData": {"username": "nobody"}})
+        spec = {"type": "qemu", "endpoint": "qemu:///system", "credentialSecretRef": {"name": "far"}, "runtime": {"image": "none:1"}}
+        await talk.make(f"{BASE}/providers", made("Provider", "far", **spec, healthCheck={"interval": "1s"}))
+        await small(talk, origin.put("/boot.raw", guest()))
+        await talk.until(MACHINE, runs, "it runs")
+        ((uid, (pid,)),) = talk.host.qemus().items()
+        os.kill(pid, signal.SIGKILL)
+        uid = await another_run(talk, uid)
+        await talk.verb("web", "stop", gracePeriod=0)
+        await another_run(talk, uid)
+
+    play(script)
+
+
+async def another_run(talk: Talk, former: str) -> str:
+    """The UID of the next run, when its machine says that it runs."""
+
+    def is_another(found: Data) -> bool:
+        return any(phase(each) == "Running" and each["metadata"]["uid"] != former for each in found["items"])
+
+    found = await talk.until(VMIS, is_another, "it runs again", 200)
+    await talk.until(MACHINE, runs, "it says so")
+    return str(next(each["metadata"]["uid"] for each in found["items"] if each["metadata"]["uid"] != former))

@@ -14,7 +14,7 @@ import pytest
 
 from paddock.base.disksizes import LARGEST
 from paddock.engine.machine.config import DiskLayer, Format
-from paddock.engine.storage import files, qemuimg, records
+from paddock.engine.storage import files, headers, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.pools import MARKER
 from paddock.engine.storage.records import VolumeRecord
@@ -399,9 +399,10 @@ def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, 
             io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
             await volumes.snapshot("v", snapshot)
         io(volumes._there("v").layer, "write -P 9 5M 64k")
-        await volumes.restore("s2", "clone", 8 * MB)
+        await volumes.restore("s2", "restored", 8 * MB)
+        await volumes.clone("v", "copy", 8 * MB)
         await volumes.delete_snapshot("s1")
-        for name in ("v", "clone"):
+        for name in ("v", "restored", "copy"):
             layer = volumes._there(name).layer
             said = read_by_hand(layer.path, work / f"{name}.raw")
             assert said[MB : MB + 4] == b"\1" * 4 and said[2 * MB : 2 * MB + 4] == b"\2" * 4
@@ -409,5 +410,35 @@ def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, 
         said = read_by_hand(volumes._there("v").layer.path, work / "v.raw")
         assert said[3 * MB : 3 * MB + 4] == b"\3" * 4 and said[5 * MB : 5 * MB + 4] == b"\x09" * 4
         assert volume.directory.exists()
+
+    asyncio.run(script())
+
+
+@pytest.mark.spec("kubevirt", 123)
+def test_a_disk_can_be_read_without_paddock_when_a_merge_was_cut_short(
+    volumes: Volumes, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cut(Exception): ...
+
+    async def cut(*arguments: object) -> bool:
+        raise Cut
+
+    async def script() -> None:
+        await volumes.create("v", 8 * MB)
+        for number, snapshot in enumerate(("s1", "s2"), 1):
+            io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
+            await volumes.snapshot("v", snapshot)
+        top = volumes._there("v").layer
+        io(top, "write -P 9 5M 64k")
+        with monkeypatch.context() as patch:
+            patch.setattr(headers, "correct", cut)
+            with pytest.raises(Cut):
+                await volumes.delete_snapshot("s1")
+        assert len(volumes._record(top.path.parent).layers) == 2
+        said = read_by_hand(top.path, work / "v.raw")
+        assert (said[MB], said[2 * MB], said[5 * MB]) == (1, 2, 9)
+        await volumes.collapse("v")
+        assert sorted(each.name for each in top.path.parent.glob("*.img")) == ["after-s2.img", "disk.img"]
+        assert read_by_hand(top.path, work / "v.raw") == said
 
     asyncio.run(script())

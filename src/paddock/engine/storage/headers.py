@@ -1,7 +1,7 @@
 """The names of lower files in the headers of qcow2 layers, for people who read a disk without Paddock. Paddock itself follows none of them.
 
-After a merge the layers above name the merged file, which stays until each of them is corrected. A layer that is in use keeps the old name until
-its volume is at rest.
+After a merge the layers above name the merged file, which stays until each of them is corrected. A layer that is in use keeps the old name
+until its volume is at rest.
 """
 
 import asyncio

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
+from paddock.dialects.vitistack.marks import CLUSTER_NAME
 from paddock.engine.images.errors import ImageUnavailable
-from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
+from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine
 from tests.scenario.hosts import snapshotting
 
 
@@ -193,6 +194,30 @@ def test_a_root_disk_with_an_image_is_imported_once(play: Play) -> None:
         await asyncio.sleep(120)
         assert await host.names("DataVolume") + await host.names("PersistentVolumeClaim") == []
         assert host.engine.images.fetched[address] == 1
+
+    play(script)
+
+
+def test_a_datavolume_keeps_its_labels(play: Play) -> None:
+    async def script(host: Vitistack) -> None:
+        host.engine.images.offer("http://images/debian.qcow2")
+        metadata = {"labels": {CLUSTER_NAME: "one"}, "annotations": {"vitistack.io/root-image": "http://images/debian.qcow2"}}
+        await host.make(machine(metadata=metadata))
+        await host.up()
+
+        async def labels() -> Data:
+            found: Data = (await host.seen("DataVolume", "web-root"))["metadata"]["labels"]
+            return {name: value for name, value in found.items() if "vitistack.io/" in name}
+
+        before = await labels()
+        assert before["vitistack.io/machine"] == "web" and before[CLUSTER_NAME] == "one"
+        await host.merge("DataVolume", "web-root", {"metadata": {"labels": {"vitistack.io/machine": None, "mine": "yes"}}})
+        await asyncio.sleep(60)
+        assert await labels() == before
+        await host.merge("Machine", "web", {"metadata": {"labels": {CLUSTER_NAME: None}}})
+        await asyncio.sleep(60)
+        assert await labels() == {name: value for name, value in before.items() if name != CLUSTER_NAME}
+        assert (await host.seen("DataVolume", "web-root"))["metadata"]["labels"]["mine"] == "yes"
 
     play(script)
 

@@ -88,6 +88,10 @@ def test_a_gate_of_the_engine_can_be_turned_off(on: tuple[str, ...], off: tuple[
     assert any(each.rule == "kubevirt/V81" for each in found) is not taken
 
 
+def test_a_server_without_an_engine_leaves_the_gates_to_whoever_has_one() -> None:
+    assert admit(machine({"P.domain.devices.autoattachVSOCK": True}), AdmissionSettings(controllers=False)).accepted
+
+
 def test_a_gate_that_is_beta_can_be_turned_off_and_one_that_is_final_cannot() -> None:
     off = frozenset({"RebootPolicy", "GPU"})
     assert not ClusterGates(off=off).has("RebootPolicy")

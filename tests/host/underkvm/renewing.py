@@ -1,6 +1,6 @@
 """A Paddock that is killed while it renews the bare guest under KVM: it adopts the machine `a`, begins, and ends itself at a step.
 
-python -m tests.host.kvm.renewing ROOT STEP
+python -m tests.host.underkvm.renewing ROOT STEP
 """
 
 import asyncio
@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 from paddock.engine.machine.machines import Machines
-from tests.host.kvm import bareguest
 from tests.host.machines.renewing import renew_and_die
+from tests.host.underkvm import bareguest
 
 
 async def main(root: Path, step: int) -> None:

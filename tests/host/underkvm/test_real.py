@@ -9,10 +9,10 @@ from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, FirmwareConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.machine import QemuMachine
-from tests.host.kvm.conftest import Home
-from tests.host.kvm.test_bare import HYPERV, NIC
 from tests.host.machines.conftest import Place, run, until, until_phase
 from tests.host.machines.test_renewal import blank, says
+from tests.host.underkvm.conftest import Home
+from tests.host.underkvm.test_bare import HYPERV, NIC
 
 pytestmark = pytest.mark.needs("qemu", "cc", "kvm")
 

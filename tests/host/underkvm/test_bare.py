@@ -11,9 +11,9 @@ import pytest
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, Nic, UserNetwork
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from tests.host.kvm import bareguest
-from tests.host.kvm.conftest import Home
 from tests.host.machines.conftest import ROOT, run, until, until_phase
+from tests.host.underkvm import bareguest
+from tests.host.underkvm.conftest import Home
 
 pytestmark = pytest.mark.needs("qemu", "cc", "kvm-device")
 
@@ -195,7 +195,7 @@ def test_a_renewal_that_is_killed_loses_nothing(home: Home, step: int) -> None:
         machine = await _begun(first, home)
         before = await bareguest.ticks(machine)
         first.close()
-        command = [sys.executable, "-m", "tests.host.kvm.renewing", str(home.root), str(step)]
+        command = [sys.executable, "-m", "tests.host.underkvm.renewing", str(home.root), str(step)]
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
         machines = home.open()

@@ -7,8 +7,8 @@ import pytest
 
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.machines import Machines
-from tests.host.kvm import bareguest
 from tests.host.machines.conftest import Place, keep_open, place
+from tests.host.underkvm import bareguest
 
 __all__ = ["place"]
 
