@@ -1,6 +1,8 @@
 """Directories of the host as volumes of machines, with all controllers of a host: bound, shared, refused, and never deleted."""
 
 import asyncio
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -190,8 +192,15 @@ def test_a_claim_on_a_directory_has_the_disk_image_in_it(play: Play, tmp_path: P
             await asyncio.sleep(30)
         (disk,) = (await host.running()).config.disks
         assert disk.layer == DiskLayer(directory / "disk.img", "raw") and directory.is_dir()
+        if kind == "DirectoryOrCreate":
+            # Guests run as users of their own.
+            assert [stat.S_IMODE(each.stat().st_mode) for each in (directory, directory.parent)] == [0o755, 0o755]
 
-    play_disks(play, script, tmp_path)
+    before = os.umask(0o077)
+    try:
+        play_disks(play, script, tmp_path)
+    finally:
+        os.umask(before)
 
 
 def test_a_claim_on_a_directory_has_one_writer(play: Play, tmp_path: Path) -> None:

@@ -364,7 +364,7 @@ class DiskLayers:
         """The disk in a directory of the host that a claim stands for."""
         resolved = self._allowed(name, image.path)
         if image.makes_directory:
-            resolved.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            _make_directory(resolved.parent)
         elif not resolved.parent.is_dir():
             raise prerequisites.failed("HostDiskNotFound", f"volume {name}: there is no directory {resolved.parent}", again=10.0)
         return await self._volumes.blank(resolved, image.size)
@@ -389,6 +389,14 @@ def _shared(claim: PersistentVolumeClaim) -> bool:
 
 def _shareable(instance: VirtualMachineInstance, name: str) -> bool:
     return any(each.name == name and each.shareable for each in instance.spec.domain.devices.disks or ())
+
+
+def _make_directory(directory: Path) -> None:
+    """Make a directory as a kubelet does: guests run as users of their own, and pass through it whatever the server's umask is."""
+    missing = [each for each in (directory, *directory.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        each.chmod(0o755)
 
 
 def _write_directory(directory: Path, files: Mapping[str, bytes]) -> None:

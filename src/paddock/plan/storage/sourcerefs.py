@@ -78,13 +78,12 @@ def followed(volume: DataVolume, find: Find) -> DataVolume:
     stands_for = _stands_for(found, find) if found is not None else None
     if stands_for is None:
         return volume
-    kind = source_type(stands_for.spec.source)
-    if kind not in ("pvc", "snapshot"):
+    claim, snapshot = stands_for.spec.source.pvc, stands_for.spec.source.snapshot
+    if (named := claim or snapshot) is None:
         return volume
-    named: NamespacedReference = getattr(stands_for.spec.source, kind)
     copied = NamespacedReference(namespace=named.namespace or namespace_of(stands_for), name=named.name)
-    spec = msgspec.structs.replace(volume.spec, sourceRef=None, source=DataVolumeSource(**{kind: copied}))
-    return msgspec.structs.replace(volume, spec=spec)
+    source = DataVolumeSource(pvc=copied) if claim is not None else DataVolumeSource(snapshot=copied)
+    return msgspec.structs.replace(volume, spec=msgspec.structs.replace(volume.spec, sourceRef=None, source=source))
 
 
 def is_lazy(machine: VirtualMachine, find: Find) -> bool:
