@@ -343,6 +343,7 @@ class Volumes(ScratchFiles):
         async with self._locks.hold(id):
             while await self._merge(id):
                 pass
+            merged = self._record(self._there(id).directory)
         corrected = []
         for each in (id, *self._users.volumes(id)):
             # One that is being copied or changed keeps its old names until the next merge.
@@ -350,12 +351,17 @@ class Volumes(ScratchFiles):
                 async with self._locks.hold(each):
                     is_free = await headers.correct(self._places, each)
             corrected.append(is_free)
-        # Last: whenever this ends early, each header names a file that is there, and the next time goes on from there.
         if all(corrected):
-            async with self._locks.hold(id):
-                directory = self._there(id).directory
-                layers = {each.path for each in self._record(directory).layers}
-                await blocking("cannot remove a merged layer", directory, files.remove_others, directory, layers)
+            await self._remove_merged(id, merged)
+
+    async def _remove_merged(self, id: str, corrected: VolumeRecord) -> None:
+        """Remove what a merge left, last: whenever this ends early, each header names a file that is there, and the next time goes on from
+        there. Who merged more meanwhile corrects the headers for that."""
+        async with self._locks.hold(id):
+            directory = self._there(id).directory
+            if self._record(directory) == corrected:
+                kept = {each.path for each in corrected.layers}
+                await blocking("cannot remove a merged layer", directory, files.remove_others, directory, kept)
 
     async def _merge(self, id: str) -> bool:
         """Merge two layers; False when each of them is needed."""
