@@ -141,7 +141,7 @@ def test_a_provider_whose_frames_do_no_work_is_shut_out(kind: str) -> None:
     run(script)
 
 
-@pytest.mark.spec("virtrigaud", 163)
+@pytest.mark.spec("virtrigaud", 163, 164)
 def test_the_loop_turns_between_some_tens_of_frames() -> None:
     """Nothing is read meanwhile, and what comes behind the end is not looked at."""
 
