@@ -75,7 +75,7 @@ class Vmm:
     def _check_state(self, call: tuple[str, str], body: Any) -> None:
         states = self.facts.CALLS[call][0]
         if call[1] == "/actions":
-            states = self.facts.ACTIONS[body["action_type"]]
+            states = self.facts.BEFORE if body["action_type"] == "InstanceStart" else self.facts.AFTER
         if states is self.facts.FRESH:
             if not self.fresh or self.state != self.facts.NOT_STARTED:
                 raise Refusal("Loading a microVM snapshot not allowed after configuring boot-specific resources.")

@@ -184,7 +184,7 @@ def private_dhcp_options_are_private(place: HardwareContext) -> Iterator[Finding
             yield from _private_options(place, interface.dhcpOptions, (*path, "dhcpOptions", "privateOptions"))
 
 
-@check("kubevirt/V99", given=("spec.domain.devices.interfaces[].dhcpOptions.ntpServers",))
+@check("kubevirt/V119", given=("spec.domain.devices.interfaces[].dhcpOptions.ntpServers",))
 def time_servers_are_addresses(place: HardwareContext) -> Iterator[Finding]:
     """NTP servers are IPv4 addresses. KubeVirt reads leading zeros as decimal digits, and so does the engine."""
     for interface, path in interfaces(place):
@@ -192,7 +192,7 @@ def time_servers_are_addresses(place: HardwareContext) -> Iterator[Finding]:
         for index, server in enumerate(servers):
             if not formats.FORMATS["ipv4"].accepts(addresses.without_zeros(server)):
                 at = (*path, "dhcpOptions", "ntpServers", index)
-                yield finding.invalid(at, server, "NTP servers must be IPv4 addresses, such as 192.0.2.1", "kubevirt/V99")
+                yield finding.invalid(at, server, "NTP servers must be IPv4 addresses, such as 192.0.2.1", "kubevirt/V119")
 
 
 def _private_options(place: HardwareContext, options: DHCPOptions, path: Path) -> Iterator[Finding]:
