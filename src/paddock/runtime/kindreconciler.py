@@ -64,7 +64,7 @@ class KindReconciler(ABC):
 
 
 class ObjectMemories(Generic[M]):
-    """What is remembered of objects between passes. Another object of the same name begins with nothing."""
+    """The memories of objects between passes. Another object of the same name begins with nothing."""
 
     def __init__(self, new: Callable[[CachedObject], M], identity: Callable[[CachedObject], Hashable] = lambda seen: seen.meta.uid) -> None:
         self._new = new

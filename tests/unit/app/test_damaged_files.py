@@ -1,4 +1,4 @@
-"""What a damaged file does, for every kind of file that docs/reference/on-disk.md lists, and every kind of damage."""
+"""The effect of a damaged file, for every kind of file that docs/reference/on-disk.md lists, and every kind of damage."""
 
 import asyncio
 import fcntl

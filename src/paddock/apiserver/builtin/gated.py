@@ -12,8 +12,8 @@ class GatedStrategy(CustomStrategy):
 
     def judge(self, pipeline: Pipeline, context: WriteContext) -> Pipeline:
         """The pipeline under the gates that are on and off."""
-        noted = dict(context.view.noted("kubevirts.kubevirt.io", gates.of_installation))
-        found = noted.get(("kubevirt", "kubevirt"))
-        if found is None or not (found.on or found.off) or not isinstance(pipeline, DeclaredPipeline):
+        installations = dict(context.view.noted("kubevirts.kubevirt.io", gates.of_installation))
+        cluster = installations.get(("kubevirt", "kubevirt"))
+        if cluster is None or not (cluster.on or cluster.off) or not isinstance(pipeline, DeclaredPipeline):
             return pipeline
-        return pipeline.under(offered(found.on), found.off)
+        return pipeline.under(offered(cluster.on), cluster.off)

@@ -193,9 +193,9 @@ class RestoreReconciler:
     async def _is_deleted(self, restore: VirtualMachineRestore, target: Key, volumes: Iterable[plan.RestoredVolume]) -> bool:
         """Return whether the target was made, began to adopt the claims, and is gone: the collector may not have seen that yet."""
         claims = [await self._client.find(CLAIMS, Key(target.namespace, each.claim)) for each in volumes]
-        owned = any(each is not None and _made_by(restore, each) and each.metadata.ownerReferences for each in claims)
-        machine = await self._client.find(MACHINES, target) if owned else None
-        return owned and (machine is None or not plan.is_made_by(restore, machine.metadata.annotations))
+        is_owned = any(each is not None and _made_by(restore, each) and each.metadata.ownerReferences for each in claims)
+        machine = await self._client.find(MACHINES, target) if is_owned else None
+        return is_owned and (machine is None or not plan.is_made_by(restore, machine.metadata.annotations))
 
     async def _settle(self, restore: VirtualMachineRestore, key: Key, seen: CachedObject) -> plan.RestoreWait | None:
         """The target has to be at rest and ours."""
@@ -326,9 +326,9 @@ class RestoreReconciler:
         """Delete the DataVolumes that the machine has no more, as far as they are its own."""
         for name in (restore.status.deletedDataVolumes if restore.status is not None else None) or ():
             key = Key(restore.metadata.namespace or "", name)
-            found = await self._client.find(DATA_VOLUMES, key)
-            if found is not None and _has(machine, found):
-                await self._gone(DATA_VOLUMES, key, DeletionOptions(uid=found["metadata"]["uid"]))
+            data_volume = await self._client.find(DATA_VOLUMES, key)
+            if data_volume is not None and _has(machine, data_volume):
+                await self._gone(DATA_VOLUMES, key, DeletionOptions(uid=data_volume["metadata"]["uid"]))
 
     async def _hand_over(
         self,
@@ -359,18 +359,18 @@ class RestoreReconciler:
         if not volume.data_volume or preservation.is_marked(machine.metadata.annotations):
             return None
         key = Key(restore.metadata.namespace or "", volume.claim)
-        found = await self._client.find(DATA_VOLUMES, key)
-        if found is None and volume.is_template:
+        data_volume = await self._client.find(DATA_VOLUMES, key)
+        if data_volume is None and volume.is_template:
             owner = InvolvedObject(MACHINES.api_version, MACHINES.kind, key.namespace, machine.metadata.name, machine.metadata.uid or "")
             try:
-                found = await self._client.create(DATA_VOLUMES, owned(plan.data_volume(restore, content, volume), owner))
+                data_volume = await self._client.create(DATA_VOLUMES, owned(plan.data_volume(restore, content, volume), owner))
             except AlreadyExists:
                 # The controller of machines may have been faster.
-                found = await self._client.find(DATA_VOLUMES, key)
-        if found is None:
+                data_volume = await self._client.find(DATA_VOLUMES, key)
+        if data_volume is None:
             return None
-        waits = (found["metadata"].get("annotations") or {}).get(PREPOPULATED) == volume.claim
-        return Adopter(DATA_VOLUMES, key, found["metadata"]["uid"], shares=True) if waits or _has(machine, found) else None
+        waits = (data_volume["metadata"].get("annotations") or {}).get(PREPOPULATED) == volume.claim
+        return Adopter(DATA_VOLUMES, key, data_volume["metadata"]["uid"], shares=True) if waits or _has(machine, data_volume) else None
 
     async def _own(self, restore: VirtualMachineRestore, target: Key, claims: Iterable[str]) -> bool:
         """Hand the claims over to the machine, unless they are to be nobody's; False when it is gone, or going, and takes none."""
@@ -380,8 +380,8 @@ class RestoreReconciler:
         if machine is None:
             return False
         owner = Adopter(MACHINES, target, machine.metadata.uid or "", preservation.may_own, controller=False)
-        owned = [await self._adopt(restore, owner, Key(target.namespace, name)) for name in claims]
-        if not all(owned):
+        adopted = [await self._adopt(restore, owner, Key(target.namespace, name)) for name in claims]
+        if not all(adopted):
             # The pool of one that is marked keeps its disks.
             machine = await self._client.find(MACHINES, target)
             return machine is not None and preservation.is_marked(machine.metadata.annotations)

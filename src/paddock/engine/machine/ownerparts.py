@@ -28,7 +28,7 @@ class MachineWatcher(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OwnerParts:
-    """What acts on a machine beside its owner, as far as the owner calls it."""
+    """The parts that act on a machine beside its owner, as far as the owner calls it."""
 
     watcher: MachineWatcher
     followers: tuple[Follower, ...]

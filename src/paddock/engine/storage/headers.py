@@ -56,14 +56,21 @@ async def correct(places: VolumePaths, volume: str) -> bool:
     a turn of its own."""
     await asyncio.sleep(0)
     # What cannot be corrected keeps no other volume from its end.
-    with contextlib.suppress(VolumeBroken, VolumeBusy):
+    with contextlib.suppress(VolumeBroken):
         directory = places.find(volume)
         record = records.read(directory / RECORD) if directory is not None else None
         if directory is not None and record is not None:
-            for layer in _own(places, directory, record):
-                await correct_layer(layer)
-            return True
+            return all([await _is_corrected(layer) for layer in _own(places, directory, record)])
     return False
+
+
+async def _is_corrected(layer: DiskLayer) -> bool:
+    """Correct a header, and return False where somebody has the layer open."""
+    try:
+        await correct_layer(layer)
+    except VolumeBusy:
+        return False
+    return True
 
 
 async def correct_layer(layer: DiskLayer) -> None:

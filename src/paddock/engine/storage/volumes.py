@@ -344,15 +344,16 @@ class Volumes(ScratchFiles):
             while await self._merge(id):
                 pass
             merged = self._record(self._there(id).directory)
-        corrected = []
-        for each in (id, *self._users.volumes(id)):
-            # One that is being copied or changed keeps its old names until the next merge.
-            if is_free := each not in self._locks:
-                async with self._locks.hold(each):
-                    is_free = await headers.correct(self._places, each)
-            corrected.append(is_free)
-        if all(corrected):
+        # A list: whoever cannot be corrected keeps no other from it.
+        if all([await self._is_corrected(each) for each in (id, *self._users.volumes(id))]):
             await self._remove_merged(id, merged)
+
+    async def _is_corrected(self, id: str) -> bool:
+        """Correct the headers of a volume. One that is being copied or changed keeps its old names until the next merge."""
+        if id in self._locks:
+            return False
+        async with self._locks.hold(id):
+            return await headers.correct(self._places, id)
 
     async def _remove_merged(self, id: str, corrected: VolumeRecord) -> None:
         """Remove what a merge left, last: whenever this ends early, each header names a file that is there, and the next time goes on from
