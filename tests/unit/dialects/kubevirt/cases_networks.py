@@ -1,4 +1,4 @@
-"""V86 to V103: networks and cards."""
+"""V86 to V103 and V119: networks and cards."""
 
 from typing import Any
 
@@ -175,7 +175,7 @@ CASES = (
         _ranges((1, 2)),
     ),
     Case(
-        99,
+        119,
         "ntp",
         _dhcp(ntpServers=["10.0.0.1", "ntp.example.com"]),
         f"{_FIRST}.dhcpOptions.ntpServers[1]",

@@ -241,7 +241,7 @@ def test_every_rule_has_its_pair() -> None:
     for need in NEEDS:
         test_needs_of_a_preference(*need.values)  # type: ignore[arg-type]
         numbers.add(16)
-    assert numbers == set(range(1, 119))
+    assert numbers == set(range(1, 120))
 
 
 def test_no_numbered_rule_is_without_a_case() -> None:
