@@ -65,7 +65,7 @@ def beside() -> list[tuple[str, list[str]]]:
         "share/paddock/systemd/system": sorted((ROOT / "deploy/systemd/system").glob("*.service")),
         "share/paddock/systemd/user": sorted((ROOT / "deploy/systemd/user").glob("*.service")),
     }
-    for folder in ("helm/kubevirt-operator", "helm/paddock", "kustomize"):
+    for folder in ("helm/kubevirt-operator", "helm/paddock", "kubevirt-operator", "kustomize"):
         for path in sorted((ROOT / "deploy" / folder).rglob("*")):
             if path.is_file():
                 place = path.parent.relative_to(ROOT / "deploy").as_posix()

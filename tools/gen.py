@@ -133,6 +133,11 @@ def kustomize_definitions() -> Mapping[str, str]:
     return {**found, "kustomization.yaml": "\n".join(lines) + "\n"}
 
 
+def documented_definitions() -> Mapping[str, str]:
+    """The definitions of Vitistack's kinds, in one folder as the document has them."""
+    return {name.rpartition("/")[2]: text for name, text in chart_definitions().items() if name.split("/")[0] == "vitistack"}
+
+
 # Pages that long runs or people write, among those that are generated.
 _EVIDENCE = frozenset({"conformance.md", "console.md", "controller-runtime.md", "kubernetes-conformance.md", "performance.md"})
 _REFERENCE = frozenset({"on-disk.md", "providers.md"})
@@ -144,6 +149,7 @@ TARGETS: Sequence[Target] = (
     Target("deploy/helm/paddock/dashboards", chart_dashboards),
     Target("deploy/helm/paddock/definitions", chart_definitions),
     Target("deploy/helm/paddock/rules", chart_rules),
+    Target("deploy/kubevirt-operator/config/crd", documented_definitions),
     Target("deploy/kustomize/definitions", kustomize_definitions),
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),

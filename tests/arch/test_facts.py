@@ -43,7 +43,6 @@ QUOTED: Mapping[str, Mapping[str, str]] = {
 ABSENT: Mapping[tuple[str, str], str] = {
     ("kube-api", "128"): "tests/reference/**/*argo*",
     ("kube-api", "129"): "tests/reference/**/*headlamp*",
-    ("vitistack", "82"): "deploy/**/config/crd",
 }
 _NUMBER = re.compile(r"[\d,]*\d(?:\.\d+)?")
 _PATH = re.compile(r"\b(?:tests|deploy|docs|src)/[\w./-]*\w")

@@ -25,6 +25,7 @@ BESIDE = (
     "share/paddock/systemd/user/paddock-guests.service",
     "share/paddock/helm/kubevirt-operator/Chart.yaml",
     "share/paddock/helm/paddock/values.schema.json",
+    "share/paddock/kubevirt-operator/config/crd/machines.vitistack.io.yaml",
     "share/paddock/kustomize/kustomization.yaml",
 )
 

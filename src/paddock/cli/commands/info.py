@@ -90,6 +90,7 @@ def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float,
     )
     yield "addresses", ", ".join(found.ips)
     yield "node", found.node
+    yield "console", one_line(found.console)
     yield "image", one_line(found.image)
     yield "guest", one_line(" ".join(filter(None, (found.guest, texts(machine.vmi, "status", "guestOSInfo", "kernelRelease")))))
     if machine.vmi is not None:

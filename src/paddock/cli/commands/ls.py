@@ -150,6 +150,7 @@ def as_data(machine: "MachineView") -> dict[str, Any]:
         "image": found.image or None,
         "disks": found.disks,
         "guestOS": found.guest or None,
+        "consoleURL": found.console or None,
         "protected": found.protected,
         "virtualMachine": machine.vm_key.name if machine.vm_key else None,
     }

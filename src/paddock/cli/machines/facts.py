@@ -35,6 +35,8 @@ class MachineRow(msgspec.Struct, frozen=True, kw_only=True):
     image: str = ""
     disks: int = 0
     guest: str = ""
+    # where another hypervisor shows its screen
+    console: str = ""
     protected: bool = False
 
     @property
@@ -64,6 +66,7 @@ def of(machine: MachineView) -> MachineRow:
         image=_image(machine),
         disks=_disks(template),
         guest=texts(machine.vmi, "status", "guestOSInfo", "prettyName"),
+        console=machine.console,
         protected=is_protected(machine.data),
     )
 

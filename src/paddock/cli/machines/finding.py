@@ -72,6 +72,11 @@ class MachineView(msgspec.Struct, frozen=True, kw_only=True):
         """The place of its VirtualMachineInstance; None for a machine that has none now."""
         return _key(self.vmi) if self.vmi is not None else None
 
+    @property
+    def console(self) -> str:
+        """The address where another hypervisor shows its screen; empty where none does."""
+        return texts(self.data, "status", "consoleURL") if self.kind is VIRTRIGAUD else ""
+
     def __str__(self) -> str:
         return f"{self.kind.word}/{self.name}"
 
@@ -86,7 +91,8 @@ def needs_vm(machine: MachineView, what: str) -> Key:
     provider = texts(machine.data, "spec", "providerRef", "name")
     if machine.kind is VIRTRIGAUD and texts(machine.data, "status", "id") and not at(machine.data, "status", "provider", "uid"):
         why = f"it runs on another hypervisor, by Provider {provider}"
-        raise MachineNotFound(f"cannot {what} of {machine}", why=why, fix="use that hypervisor's own tools for it")
+        fix = f"its console is at {machine.console}" if machine.console else "use that hypervisor's own tools for it"
+        raise MachineNotFound(f"cannot {what} of {machine}", why=why, fix=fix)
     if machine.kind is VMI:
         raise MachineNotFound(f"cannot {what} of {machine}", why="it is an instance without a VirtualMachine")
     raise MachineNotFound(
