@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from paddock.base.errors import Terminal
+from tests.reference import cdidefinitions
 from tests.reference.build import ENVIRONMENT
 
 Json = dict[str, Any]
@@ -73,6 +74,7 @@ def definitions() -> Iterator[tuple[str, Json]]:
     for project in PROJECTS:
         yield from of(project)
     yield from kubevirt()
+    yield from ((each.origin, each.document) for each in cdidefinitions.definitions())
 
 
 def of(project: Project) -> Iterator[tuple[str, Json]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.reference import crds
+from tests.reference import cdidefinitions, crds
 from tests.reference.build import Binaries
 from tests.reference.cdiwebhooks import refusing
 from tests.reference.client import MERGE_PATCH, Answer, Api, Json
@@ -45,7 +45,7 @@ def cluster(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with running(binaries, directory, Rules(authorization="RBAC", users=("eve,eve,eve",))) as access, ExitStack() as ends:
         api = Api(access)
         ends.callback(api.close)
-        crds.install(api, [each for each in crds.load() if each.spec["group"] == "cdi.kubevirt.io"])
+        crds.install(api, cdidefinitions.definitions())
         rules = [{"apiGroups": ["cdi.kubevirt.io"], "resources": ["datavolumes"], "verbs": ["*"]}]
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "eve"}
         subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "eve"}

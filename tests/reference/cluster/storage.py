@@ -29,10 +29,10 @@ from paddock.runtime.controller import DONE, Controller, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import owned, reference
+from tests.reference import cdidefinitions
 from tests.reference.cluster import content, control
 from tests.reference.cluster.forward import python
 from tests.reference.cluster.namespace import HOSTNAME, Machine
-from tests.reference.crds import Crd, load
 
 PROVISIONER = "reference.invalid/directory"
 # The default class first; the others are what the examples of the dialects name.
@@ -49,15 +49,10 @@ _LOOK_SECONDS = 1.0
 
 def install(machine: Machine) -> None:
     """Install the classes and CDI's kinds, and start the controllers."""
-    control.apply(machine, *(_class(name) for name in CLASSES), *(each.document for each in _kinds()))
+    control.apply(machine, *(_class(name) for name in CLASSES), *(each.document for each in cdidefinitions.definitions()))
     control.wait("CDI's kinds", lambda: _applied(machine, [_profile(name) for name in CLASSES]))
     control.access(machine)
     machine.start_outside("storage", *python(__name__, str(machine.directory)))
-
-
-def _kinds() -> list[Crd]:
-    """CDI's kinds as they are declared here, since they cannot be fetched."""
-    return [each for each in load() if each.spec["group"] == "cdi.kubevirt.io"]
 
 
 def _class(name: str) -> Data:

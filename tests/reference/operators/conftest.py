@@ -14,7 +14,7 @@ from paddock.app.controllers.fronts import FrontSettings
 from paddock.client.client import Client
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
-from tests.reference import crds, projects, recipes
+from tests.reference import cdidefinitions, crds, projects, recipes
 from tests.reference.build import Binaries, built
 from tests.reference.cdiwebhooks import refusing
 from tests.reference.client import Api, Json, Kubectl
@@ -78,9 +78,9 @@ def definitions() -> Sequence[Crd]:
 
 
 def beside_kubevirt() -> Sequence[Crd]:
-    """CDI's as they are declared here, since they cannot be fetched; and those of the front doors."""
-    wanted = ("cdi.kubevirt.io", "k8s.cni.cncf.io", "vitistack.io", "infrastructure.stakater.com")
-    return [each for each in crds.load() if each.spec["group"] in wanted]
+    """CDI's own, and those of the front doors."""
+    wanted = ("k8s.cni.cncf.io", "vitistack.io", "infrastructure.stakater.com")
+    return [*cdidefinitions.definitions(), *(each for each in crds.load() if each.spec["group"] in wanted)]
 
 
 @contextmanager

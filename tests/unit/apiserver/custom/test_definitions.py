@@ -81,6 +81,7 @@ async def settle(api: Harness, path: str) -> None:
     raise AssertionError(f"{path} is still there")
 
 
+@pytest.mark.spec("kube-api", 103, "structural-schema violation")
 @pytest.mark.parametrize("case", ANSWERS, ids=lambda case: str(case["case"]))
 def test_judged_as_by_a_kube_apiserver(play: Play, case: dict[str, Any]) -> None:
     async def script(api: Harness) -> None:
