@@ -57,7 +57,7 @@ def reference_pages() -> Mapping[str, str]:
     kinds = catalog.every()
     names = dict.fromkeys(kind.dialect for kind in kinds)
     texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in names}
-    pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()})
+    pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()}, whole={"core"})
     return {
         **pages,
         "kubevirt-fields.md": table.page(reference.HEADER),
