@@ -21,7 +21,7 @@ def _lines() -> Iterator[str]:
     rules = every()
     yield "# Causes that `paddock why` names"
     yield ""
-    yield f"{len(rules)} causes. The id is in `-o json` (`rule`), and stays the same. [How to ask](../use/why.md)."
+    yield f"{len(rules)} causes. The id is in `-o json` (`rule`), and stays the same. [How to ask](../use/troubleshooting.md#why-does-it-not-run)."
     for title, ids in GROUPS.items():
         yield ""
         yield f"## {title}"
