@@ -6,7 +6,7 @@ from paddock.cli.diagnosis.table import GROUPS, every
 
 _MOODS = {
     "fails": "",
-    "waits": " *It goes on by itself.*",
+    "waits": " *It continues by itself.*",
     "notice": " *The object works, but not as it should.*",
     "hint": " *Good to know.*",
 }
