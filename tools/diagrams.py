@@ -103,7 +103,7 @@ def operator() -> str:
         Box(40, 130, 300, 50, "API server and store", ("of Paddock",), ACTS),
         Box(40, 220, 140, 70, "controllers", ("of the dialect", "(Paddock)"), ACTS),
         Box(200, 220, 140, 70, "controllers", ("of KubeVirt's kinds", "(Paddock)"), ACTS),
-        Box(200, 330, 140, 50, "QEMU", ("a process of the host",), PURE),
+        Box(200, 330, 140, 50, "QEMU", ("a process",), PURE),
     ]
     right = [
         Box(420, 130, 300, 50, "kube-apiserver and etcd", ("of the cluster",), BASE),

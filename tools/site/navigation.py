@@ -18,6 +18,8 @@ _GROUP = re.compile(r"\*\*(.+)\*\*")
 _LINK = re.compile(r"\]\(([^)#]+\.md)")
 # A heading such as "Use: machines on this host" is "Use" in the menu.
 _AFTER_COLON = re.compile(r":.*")
+# Names of dialects that do not only begin with a capital.
+_NAMES = {"kubevirt": "KubeVirt", "virtrigaud": "VirtRigaud"}
 
 
 def menu(index: str, pages: Collection[Path]) -> list[Any]:
@@ -51,4 +53,8 @@ def _dialects(pages: Collection[Path]) -> list[Any]:
     for page in sorted(pages):
         if page.match("docs/reference/*/*.md"):
             folders.setdefault(page.parent.name, []).append(page.as_posix())
-    return [{name.capitalize(): sorted(found, key=lambda path: (not path.endswith("/README.md"), path))} for name, found in folders.items()]
+    return [{_NAMES.get(name, name.capitalize()): sorted(found, key=_order)} for name, found in folders.items()]
+
+
+def _order(path: str) -> tuple[bool, str]:
+    return not path.endswith("/README.md"), path
