@@ -45,6 +45,12 @@ def test_pages_for_users_have_no_dates_history_or_foreign_words() -> None:
     assert found == []
 
 
+def test_the_menu_is_one_that_a_stranger_reads() -> None:
+    shown = prose.menu()
+    assert len(shown) <= 145
+    assert sum(shown.values()) <= 215_000
+
+
 def test_a_long_sentence_is_seen() -> None:
     long = f"It has {'many ' * 34}words."
     text = f"# A heading\n\n| {long} |\n\n```text\n{long}\n```\n\nShort. {long}\n- {long.replace('many', '`a b`')} So [is this](x.md).\n"

@@ -6,7 +6,7 @@ them.
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +45,16 @@ def menu(index: str, pages: Collection[Path]) -> list[Any]:
                         page.as_posix() for page in sorted(pages) if page.match("docs/contribute/*.md") and page.name != "README.md"
                     )
     return found
+
+
+def paths(entries: Any) -> Iterator[str]:
+    """Yield the pages of a menu, in its order."""
+    if isinstance(entries, str):
+        yield entries
+    elif isinstance(entries, dict):
+        yield from (path for below in entries.values() for path in paths(below))
+    else:
+        yield from (path for entry in entries for path in paths(entry))
 
 
 def _dialects(pages: Collection[Path]) -> list[Any]:
