@@ -4,13 +4,13 @@ The layers come from .importlinter, and the states of a machine from the engine'
 """
 
 import configparser
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from html import escape
+from collections.abc import Mapping
 from pathlib import Path
 from textwrap import wrap
 
 from paddock.engine.machine.requests import STATES
+from tools import diagrams
+from tools.drawing import ACTS, BASE, LINE, PALE, PLAIN, PLANNED, PURE, SMALL, TITLE, WIDE, Box, arrow, caption, picture
 
 ROOT = Path(__file__).resolve().parent.parent
 # What each layer holds, in a few words that fit below its name.
@@ -35,78 +35,6 @@ ROLES: Mapping[str, str] = {
     "schema": "how a field is declared, and what follows from it",
     "base": "quantities, clock, errors; standard library only",
 }
-_INK, _PALE, _LINE = "#1f2933", "#52606d", "#9aa5b1"
-_ACTS, _PURE, _BASE, _PLANNED = "#dbeafe", "#dcfce7", "#f1f5f9", "#ffffff"
-_FONT = "font-family=\"'DejaVu Sans', Verdana, sans-serif\""
-_TITLE = f'font-size="15" font-weight="bold" fill="{_INK}"'
-_PLAIN = f'font-size="13" fill="{_INK}"'
-_SMALL = f'font-size="12" fill="{_PALE}"'
-# DejaVu Sans is wide: its average letter has 0.62 of the size.
-_WIDE = 12 * 0.62
-_ARROW = (
-    '<marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto-start-reverse">'
-    f'<path d="M0 0 10 5 0 10z" fill="{_PALE}"/></marker>'
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Box:
-    """A rectangle with a title and, below it, smaller lines."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-    title: str
-    lines: tuple[str, ...] = ()
-    fill: str = _BASE
-    dashed: bool = False
-
-    def svg(self) -> Iterator[str]:
-        """Yield its elements."""
-        dash = ' stroke-dasharray="5 4"' if self.dashed else ""
-        place = f'x="{self.x:g}" y="{self.y:g}" width="{self.width:g}" height="{self.height:g}"'
-        yield f'<rect {place} rx="6" fill="{self.fill}" stroke="{_LINE}"{dash}/>'
-        middle = self.x + self.width / 2
-        top = self.y + self.height / 2 - 8 * len(self.lines) + 5
-        yield _text(middle, top, self.title, _TITLE)
-        for number, line in enumerate(self.lines, 1):
-            yield _text(middle, top + 2 + 16 * number, line, _SMALL)
-
-    @property
-    def right(self) -> tuple[float, float]:
-        """The middle of the right edge."""
-        return self.x + self.width, self.y + self.height / 2
-
-    @property
-    def left(self) -> tuple[float, float]:
-        """The middle of the left edge."""
-        return self.x, self.y + self.height / 2
-
-    @property
-    def bottom(self) -> tuple[float, float]:
-        """The middle of the lower edge."""
-        return self.x + self.width / 2, self.y + self.height
-
-    @property
-    def top(self) -> tuple[float, float]:
-        """The middle of the upper edge."""
-        return self.x + self.width / 2, self.y
-
-
-def _text(x: float, y: float, text: str, style: str, anchor: str = "middle") -> str:
-    return f'<text x="{x:g}" y="{y:g}" {style} text-anchor="{anchor}">{escape(text)}</text>'
-
-
-def _arrow(start: tuple[float, float], end: tuple[float, float], both: bool = False) -> str:
-    tips = 'marker-end="url(#tip)"' + (' marker-start="url(#tip)"' if both else "")
-    return f'<path d="M{start[0]:g} {start[1]:g} L{end[0]:g} {end[1]:g}" stroke="{_PALE}" stroke-width="1.5" fill="none" {tips}/>'
-
-
-def _picture(width: int, height: int, title: str, parts: Sequence[str]) -> str:
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" {_FONT}>'
-    ground = f'<rect width="{width}" height="{height}" fill="#ffffff"/>'
-    return "\n".join([head, f"<title>{escape(title)}</title>", f"<defs>{_ARROW}</defs>", ground, *parts, "</svg>"]) + "\n"
 
 
 def contracts(root: Path = ROOT) -> configparser.ConfigParser:
@@ -134,16 +62,16 @@ def layers() -> str:
         for column, word in enumerate(row):
             name = word.strip("()")
             planned = word != name
-            fill = _PLANNED if planned else _PURE if name in pure else _BASE if name == "base" else _ACTS
-            lines = tuple(wrap(ROLES[name] + (" (planned)" if planned else ""), int(wide / _WIDE)))
+            fill = PLANNED if planned else PURE if name in pure else BASE if name == "base" else ACTS
+            lines = tuple(wrap(ROLES[name] + (" (planned)" if planned else ""), int(wide / WIDE)))
             parts += Box(margin + column * (wide + gap), y, wide, high, name, lines, fill, planned).svg()
         y += high + gap
-    legend = ((_ACTS, "acts: effects, I/O, clock"), (_PURE, "pure: values in, values out"))
+    legend = ((ACTS, "acts: effects, I/O, clock"), (PURE, "pure: values in, values out"))
     for number, (fill, text) in enumerate(legend):
-        parts.append(f'<rect x="{margin + number * 240}" y="20" width="18" height="18" rx="4" fill="{fill}" stroke="{_LINE}"/>')
-        parts.append(_text(margin + 26 + number * 240, 34, text, _PLAIN, anchor="start"))
-    parts.append(_text(width - margin, 34, "A layer imports the layers below it, never one beside or above.", _PLAIN, anchor="end"))
-    return _picture(width, int(y) + 8, "Layers of Paddock", parts)
+        parts.append(f'<rect x="{margin + number * 240}" y="20" width="18" height="18" rx="4" fill="{fill}" stroke="{LINE}"/>')
+        parts.append(caption(margin + 26 + number * 240, 34, text, PLAIN, anchor="start"))
+    parts.append(caption(width - margin, 34, "A layer imports the layers below it, never one beside or above.", PLAIN, anchor="end"))
+    return picture(width, int(y) + 8, "Layers of Paddock", parts)
 
 
 def overview() -> str:
@@ -155,26 +83,26 @@ def overview() -> str:
         210,
         "your tools",
         ("kubectl, virtctl, helm", "client libraries", "paddock console, why", "", "manifests of", "five dialects"),
-        _BASE,
+        BASE,
     )
-    server = Box(300, 60, 170, 90, "API server", ("Kubernetes API", "RBAC, watch, webhooks"), _ACTS)
-    store = Box(300, 180, 170, 90, "store", ("one SQLite file", ""), _ACTS)
-    control = Box(520, 60, 170, 90, "controllers", ("other dialects become", "KubeVirt objects"), _ACTS)
-    engine = Box(520, 180, 170, 90, "engine", ("images, disks,", "networks, QMP"), _ACTS)
-    guests = Box(790, 60, 170, 210, "QEMU guests", ("one process each", "they outlive", "Paddock"), _PURE)
+    server = Box(300, 60, 170, 90, "API server", ("Kubernetes API", "RBAC, watch, webhooks"), ACTS)
+    store = Box(300, 180, 170, 90, "store", ("one SQLite file", ""), ACTS)
+    control = Box(520, 60, 170, 90, "controllers", ("other dialects become", "KubeVirt objects"), ACTS)
+    engine = Box(520, 180, 170, 90, "engine", ("images, disks,", "networks, QMP"), ACTS)
+    guests = Box(790, 60, 170, 210, "QEMU guests", ("one process each", "they outlive", "Paddock"), PURE)
     frame = [
-        f'<rect x="280" y="20" width="430" height="270" rx="10" fill="none" stroke="{_LINE}" stroke-dasharray="5 4"/>',
-        _text(495, 44, "paddock up: one process on one Linux host", _TITLE),
+        f'<rect x="280" y="20" width="430" height="270" rx="10" fill="none" stroke="{LINE}" stroke-dasharray="5 4"/>',
+        caption(495, 44, "paddock up: one process on one Linux host", TITLE),
     ]
     parts = [part for box in (tools, server, store, control, engine, guests) for part in box.svg()]
     arrows = [
-        _arrow((200, 105), (298, 105)),
-        _arrow((470, 105), (518, 105), both=True),
-        _arrow((385, 150), (385, 178), both=True),
-        _arrow((605, 150), (605, 178), both=True),
-        _arrow((690, 225), (788, 225), both=True),
+        arrow((200, 105), (298, 105)),
+        arrow((470, 105), (518, 105), both=True),
+        arrow((385, 150), (385, 178), both=True),
+        arrow((605, 150), (605, 178), both=True),
+        arrow((690, 225), (788, 225), both=True),
     ]
-    return _picture(980, 310, "What Paddock is", [*frame, *parts, *arrows])
+    return picture(980, 310, "What Paddock is", [*frame, *parts, *arrows])
 
 
 # title, what happens, where
@@ -197,15 +125,15 @@ def manifest() -> str:
     parts: list[str] = []
     high, gap, y = 46, 16, 20.0
     for number, (title, text, place) in enumerate(_STEPS, 1):
-        fill = _PURE if place.startswith(("translate", "plan")) else _ACTS
+        fill = PURE if place.startswith(("translate", "plan")) else ACTS
         parts += Box(60, y, 330, high, title, (), fill).svg()
-        parts.append(_text(36, y + high / 2 + 5, str(number), _TITLE))
-        parts.append(_text(410, y + 20, text, _PLAIN, anchor="start"))
-        parts.append(_text(410, y + 37, place, _SMALL, anchor="start"))
+        parts.append(caption(36, y + high / 2 + 5, str(number), TITLE))
+        parts.append(caption(410, y + 20, text, PLAIN, anchor="start"))
+        parts.append(caption(410, y + 37, place, SMALL, anchor="start"))
         if number < len(_STEPS):
-            parts.append(_arrow((225, y + high), (225, y + high + gap - 1)))
+            parts.append(arrow((225, y + high), (225, y + high + gap - 1)))
         y += high + gap
-    return _picture(930, int(y) + 4, "The way of one manifest", parts)
+    return picture(930, int(y) + 4, "The way of one manifest", parts)
 
 
 # state -> its column, its row, and what is true in it
@@ -225,7 +153,7 @@ def states() -> str:
     """Draw the states of a machine in the engine, as `engine/machine/requests.py` names them."""
     wide, high, across, down = 150, 64, 194, 150
     boxes: dict[str, Box] = {
-        name: Box(20 + column * across, 40 + row * down, wide, high, name, (text,), _ACTS)
+        name: Box(20 + column * across, 40 + row * down, wide, high, name, (text,), ACTS)
         for name, (column, row, text) in ((each, _PLACES[each]) for each in STATES)
     }
     parts = [part for box in boxes.values() for part in box.svg()]
@@ -236,39 +164,40 @@ def states() -> str:
         ("running", "stopping", "stop"),
     ):
         start, end = boxes[before].right, boxes[after].left
-        parts += [_arrow(start, end), _text((start[0] + end[0]) / 2, start[1] - 8, label, _SMALL)]
+        parts += [arrow(start, end), caption((start[0] + end[0]) / 2, start[1] - 8, label, SMALL)]
     running, paused, suspended, ended = boxes["running"], boxes["paused"], boxes["suspended"], boxes["ended"]
     parts += [
-        _arrow((running.bottom[0] - 30, running.bottom[1]), (paused.top[0] - 30, paused.top[1])),
-        _text(running.bottom[0] - 38, running.bottom[1] + 46, "pause", _SMALL, anchor="end"),
-        _arrow((paused.top[0] + 30, paused.top[1]), (running.bottom[0] + 30, running.bottom[1])),
-        _text(running.bottom[0] + 38, running.bottom[1] + 46, "resume", _SMALL, anchor="start"),
-        _arrow((running.bottom[0] - 60, running.bottom[1]), (suspended.right[0], suspended.top[1] + 16)),
-        _text(suspended.right[0] - 8, suspended.top[1] - 8, "suspend", _SMALL, anchor="end"),
-        _arrow(suspended.left, (boxes["queued"].bottom[0] + 30, boxes["queued"].bottom[1])),
-        _text(suspended.left[0] - 12, suspended.left[1] + 16, "start", _SMALL, anchor="end"),
-        _arrow(boxes["stopping"].bottom, ended.top),
-        _text(ended.top[0] + 10, ended.top[1] - 38, "the process ends", _SMALL, anchor="start"),
-        _arrow(paused.right, (boxes["stopping"].left[0], boxes["stopping"].bottom[1] - 8)),
-        _text(paused.right[0] + 4, paused.right[1] - 76, "stop", _SMALL, anchor="start"),
+        arrow((running.bottom[0] - 30, running.bottom[1]), (paused.top[0] - 30, paused.top[1])),
+        caption(running.bottom[0] - 38, running.bottom[1] + 46, "pause", SMALL, anchor="end"),
+        arrow((paused.top[0] + 30, paused.top[1]), (running.bottom[0] + 30, running.bottom[1])),
+        caption(running.bottom[0] + 38, running.bottom[1] + 46, "resume", SMALL, anchor="start"),
+        arrow((running.bottom[0] - 60, running.bottom[1]), (suspended.right[0], suspended.top[1] + 16)),
+        caption(suspended.right[0] - 8, suspended.top[1] - 8, "suspend", SMALL, anchor="end"),
+        arrow(suspended.left, (boxes["queued"].bottom[0] + 30, boxes["queued"].bottom[1])),
+        caption(suspended.left[0] - 12, suspended.left[1] + 16, "start", SMALL, anchor="end"),
+        arrow(boxes["stopping"].bottom, ended.top),
+        caption(ended.top[0] + 10, ended.top[1] - 38, "the process ends", SMALL, anchor="start"),
+        arrow(paused.right, (boxes["stopping"].left[0], boxes["stopping"].bottom[1] - 8)),
+        caption(paused.right[0] + 4, paused.right[1] - 76, "stop", SMALL, anchor="start"),
     ]
     first = boxes["defined"]
     low = ended.bottom[1] + 36
     again = f"M{ended.bottom[0]:g} {ended.bottom[1]:g} V{low:g} H{boxes['queued'].bottom[0]:g} V{first.bottom[1]:g}"
     parts += [
-        f'<path d="{again}" stroke="{_PALE}" stroke-width="1.5" fill="none" marker-end="url(#tip)"/>',
-        _text(boxes["starting"].bottom[0], low - 8, "start again: a new run", _SMALL),
-        _text(
+        f'<path d="{again}" stroke="{PALE}" stroke-width="1.5" fill="none" marker-end="url(#tip)"/>',
+        caption(boxes["starting"].bottom[0], low - 8, "start again: a new run", SMALL),
+        caption(
             20,
             low + 30,
             "From every state, the end of the process leads to ended, and the record says why it ended.",
-            _PLAIN,
+            PLAIN,
             anchor="start",
         ),
     ]
-    return _picture(1010, int(low) + 48, "The states of a machine", parts)
+    return picture(1010, int(low) + 48, "The states of a machine", parts)
 
 
 def pictures() -> Mapping[str, str]:
     """Return every picture by its file name."""
-    return {"layers.svg": layers(), "overview.svg": overview(), "manifest.svg": manifest(), "states.svg": states()}
+    own = {"layers.svg": layers(), "overview.svg": overview(), "manifest.svg": manifest(), "states.svg": states()}
+    return {**own, **diagrams.pictures()}

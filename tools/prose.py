@@ -1,4 +1,4 @@
-"""`python -m tools.prose`: pages and words of each folder of documents, and sentences that are too long.
+"""`python -m tools.prose`: pages and words of each folder of documents and of the menu, and sentences that are too long.
 
 A sentence is one of running text: of a paragraph or an item of a list, not of a table or of code. A code span is one word.
 """
@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from tools.site import navigation
 
 ROOT = Path(__file__).resolve().parents[1]
 # A sentence of a page for users has no more words than this.
@@ -48,6 +50,13 @@ def too_long(text: str) -> list[str]:
     return [each for each in sentences(text) if words(each) > LONGEST]
 
 
+def menu() -> dict[str, int]:
+    """Return the pages of the site's menu, and the words of each."""
+    pages = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
+    entries = navigation.menu((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), pages)
+    return {path: len((ROOT / path).read_text(encoding="utf-8").split()) for path in navigation.paths(entries)}
+
+
 def main() -> int:
     """Print the sizes of all folders, and the long sentences of the pages that are given."""
     texts = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]}
@@ -56,6 +65,8 @@ def main() -> int:
         print(f"{folder!s:28} {len(found):4} pages {sum(len(text.split()) for text in found):7,} words", end="")
         print(f" {sum(len(too_long(text)) for text in found):5} sentences above {LONGEST} words")
     print(f"{'all':28} {len(texts):4} pages {sum(len(text.split()) for text in texts.values()):7,} words")
+    shown = menu()
+    print(f"{'the menu of the site':28} {len(shown):4} pages {sum(shown.values()):7,} words")
     for name in sys.argv[1:]:
         print(*(f"{name}: {words(each)}: {each}" for each in too_long(Path(name).read_text(encoding="utf-8"))), sep="\n")
     return 0

@@ -10,8 +10,6 @@ from tools import prose
 
 ROOT = Path(__file__).resolve().parents[2]
 IMPERSONAL = re.compile(r"\b(?:is|are|was|were|been|being|be) (?:told|said|looked at)\b", re.IGNORECASE)
-# The pages that most people read; their sentences are short.
-DAILY = ("start", "use", "run")
 # A page for users has no dates, loads and history of what was measured, and none of these words.
 FOREIGN = re.compile(
     r"\b(?:20\d\d-\d\d-\d\d|(?:at a )?load of \d|since then|earlier build|after this page)\b"
@@ -35,9 +33,7 @@ def test_nothing_is_told_said_or_looked_at() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in guides() if page.parent.name in DAILY], ids=lambda page: f"{page.parent.name}/{page.name}"
-)
+@pytest.mark.parametrize("page", [ROOT / "README.md", *guides()], ids=lambda page: f"{page.parent.name}/{page.name}")
 def test_sentences_are_short(page: Path) -> None:
     assert prose.too_long(page.read_text(encoding="utf-8")) == []
 
@@ -47,6 +43,12 @@ def test_pages_for_users_have_no_dates_history_or_foreign_words() -> None:
         f"{page.name}: {each}" for page in guides() for each in prose.sentences(page.read_text(encoding="utf-8")) if FOREIGN.search(each)
     ]
     assert found == []
+
+
+def test_the_menu_is_one_that_a_stranger_reads() -> None:
+    shown = prose.menu()
+    assert len(shown) <= 145
+    assert sum(shown.values()) <= 215_000
 
 
 def test_a_long_sentence_is_seen() -> None:

@@ -1,9 +1,10 @@
 """docs/reference/commands.md: every command with every option."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 
 from paddock.schema.generate import reference
-from tools.commandpages.model import CommandText, OptionGroup, commands, paragraphs
+from tools.commandpages.model import CommandText, OptionGroup, OptionText, commands, paragraphs
 
 _INTRODUCTION = """# Commands
 
@@ -11,23 +12,35 @@ Every command of `paddock` with its options and exit codes. `paddock COMMAND --h
 (`man paddock-COMMAND`). [The command line](../manifests/cli.md) describes what the commands have in common.
 """
 
+# Options that more commands have are described once.
+_MOST = 20
+
 
 def page() -> str:
     """Return the page."""
     known = list(commands())
+    shared = common(known)
     rows = [f"| [`{each.entry.name}`](#{_anchor(each)}) | {cell(each.entry.summary)} |" for each in known]
     parts = [
         _INTRODUCTION.replace("\n\n", f"\n\n{reference.HEADER}\n\n", 1),
         "| command | effect |\n| --- | --- |\n" + "\n".join(rows) + "\n",
+        "## Common options\n",
+        *options(OptionGroup("option", shared)),
     ]
-    return "\n".join([*parts, *("\n".join(_section(each)) for each in known)])
+    return "\n".join([*parts, *("\n".join(_section(each, shared)) for each in known)])
+
+
+def common(known: Sequence[CommandText]) -> list[OptionText]:
+    """Return the options that most commands have, in the same words."""
+    counts = Counter(option for each in known for group in each.groups for option in group.options)
+    return [option for option, count in counts.items() if count > _MOST]
 
 
 def _anchor(command: CommandText) -> str:
     return "-".join(["paddock", *command.entry.words])
 
 
-def _section(command: CommandText) -> Iterator[str]:
+def _section(command: CommandText, shared: Collection[OptionText]) -> Iterator[str]:
     yield f"## paddock {command.entry.name}\n"
     yield f"```text\n{command.usage}\n```\n"
     for is_table, paragraph in paragraphs(command.text):
@@ -37,7 +50,10 @@ def _section(command: CommandText) -> Iterator[str]:
         yield from (f"| [`{name}`](#{_anchor(command)}-{name}) | {cell(summary)} |" for name, summary in command.verbs)
         yield ""
     for group in command.groups:
-        yield from options(group)
+        if own := [option for option in group.options if option not in shared]:
+            yield from options(OptionGroup(group.title, own))
+    if also := [option.invocation for group in command.groups for option in group.options if option in shared]:
+        yield f"[Common options](#common-options): {', '.join(f'`{each}`' for each in also)}\n"
     if command.epilog:
         yield f"{command.epilog}\n"
     if command.exits:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 _LOCK = ROOT / "requirements-docs.lock"
 _WORK = ROOT / ".cache" / "site"
 _SETTINGS = Path(__file__).with_name("mkdocs.yml")
-_STYLE = Path(__file__).with_name("paddock.css")
+_FILES = tuple(Path(__file__).with_name(name) for name in ("paddock.css", "logo.svg", "favicon.svg"))
 SITE = ROOT / "build" / "site"
 
 
@@ -27,7 +27,8 @@ def main() -> int:
     python = _python()
     pages = _WORK / "pages"
     nav = menu((ROOT / "docs" / "README.md").read_text(encoding="utf-8"), stage(ROOT, pages))
-    shutil.copyfile(_STYLE, pages / _STYLE.name)
+    for file in _FILES:
+        shutil.copyfile(file, pages / file.name)
     settings = _WORK / "mkdocs.yml"
     added = {"docs_dir": str(pages), "site_dir": str(SITE), "nav": nav}
     settings.write_text(f"{_SETTINGS.read_text(encoding='utf-8')}\n{yaml.safe_dump(added, sort_keys=False)}", encoding="utf-8")

@@ -6,7 +6,7 @@ them.
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,8 @@ _GROUP = re.compile(r"\*\*(.+)\*\*")
 _LINK = re.compile(r"\]\(([^)#]+\.md)")
 # A heading such as "Use: machines on this host" is "Use" in the menu.
 _AFTER_COLON = re.compile(r":.*")
+# Names of dialects that do not only begin with a capital.
+_NAMES = {"kubevirt": "KubeVirt", "virtrigaud": "VirtRigaud"}
 
 
 def menu(index: str, pages: Collection[Path]) -> list[Any]:
@@ -45,10 +47,24 @@ def menu(index: str, pages: Collection[Path]) -> list[Any]:
     return found
 
 
+def paths(entries: Any) -> Iterator[str]:
+    """Yield the pages of a menu, in its order."""
+    if isinstance(entries, str):
+        yield entries
+    elif isinstance(entries, dict):
+        yield from (path for below in entries.values() for path in paths(below))
+    else:
+        yield from (path for entry in entries for path in paths(entry))
+
+
 def _dialects(pages: Collection[Path]) -> list[Any]:
     """Return the generated pages of kinds, by dialect; the index names only the first page."""
     folders: dict[str, list[str]] = {}
     for page in sorted(pages):
         if page.match("docs/reference/*/*.md"):
             folders.setdefault(page.parent.name, []).append(page.as_posix())
-    return [{name.capitalize(): sorted(found, key=lambda path: (not path.endswith("/README.md"), path))} for name, found in folders.items()]
+    return [{_NAMES.get(name, name.capitalize()): sorted(found, key=_order)} for name, found in folders.items()]
+
+
+def _order(path: str) -> tuple[bool, str]:
+    return not path.endswith("/README.md"), path

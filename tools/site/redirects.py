@@ -12,7 +12,7 @@ _STUB = """<!doctype html>
 <title>Moved</title>
 <link rel="canonical" href="{goal}">
 <meta http-equiv="refresh" content="0; url={goal}">
-<script>location.replace("{goal}" + location.hash)</script>
+<script>location.replace("{page}" + (location.hash || "{anchor}"))</script>
 <p>This page is <a href="{goal}">here</a> now.</p>
 """
 
@@ -24,8 +24,14 @@ def moved() -> Mapping[str, str]:
 
 
 def stubs(pages: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the files of the site that lead from old addresses to new ones."""
-    return {_address(old): _STUB.format(goal=os.path.relpath(_address(new), PurePosixPath(old).parent)) for old, new in pages.items()}
+    """Return the files of the site that lead from old addresses to new ones; a new place may have an anchor."""
+    return {_address(old): _stub(old, new) for old, new in pages.items()}
+
+
+def _stub(old: str, new: str) -> str:
+    place, hash_mark, name = new.partition("#")
+    page, anchor = os.path.relpath(_address(place), PurePosixPath(old).parent), f"{hash_mark}{name}"
+    return _STUB.format(goal=f"{page}{anchor}", page=page, anchor=anchor)
 
 
 def write(site: Path, pages: Mapping[str, str]) -> None:

@@ -12,6 +12,11 @@ _PAGES = ("*.md", "docs/**/*.md", "docs/**/*.svg", "docs/**/*.png", "docs/**/*.w
 # The folders that the search leaves out, as the menu does.
 _UNSEARCHED = ("docs/spec/", "docs/design/", "docs/evidence/", "tests/")
 _NO_SEARCH = "---\nsearch:\n  exclude: true\n---\n\n"
+# The folders whose pages the search puts before those of the reference.
+_FIRST = ("docs/start/", "docs/use/", "docs/manifests/", "docs/run/", "docs/cluster/", "docs/about/")
+_BOOST = "---\nsearch:\n  boost: 4\n---\n\n"
+# The start page has the whole width.
+_HOME = "---\nhide:\n  - navigation\n  - toc\n---\n\n"
 _LINK = re.compile(r"\]\(([^)\s#]+)")
 
 
@@ -23,9 +28,16 @@ def stage(root: Path, target: Path) -> list[Path]:
     for place in places:
         (target / place).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(root / place, target / place)
-        if place.suffix == ".md" and place.as_posix().startswith(_UNSEARCHED):
-            (target / place).write_text(_NO_SEARCH + (root / place).read_text(encoding="utf-8"), encoding="utf-8")
+        if place.suffix == ".md":
+            (target / place).write_text(_settings(place.as_posix()) + (root / place).read_text(encoding="utf-8"), encoding="utf-8")
     return places
+
+
+def _settings(place: str) -> str:
+    """Return what the site has to know of a page."""
+    if place == "README.md":
+        return _HOME
+    return _NO_SEARCH if place.startswith(_UNSEARCHED) else _BOOST if place.startswith(_FIRST) else ""
 
 
 def _linked(root: Path, pages: Iterable[Path]) -> Iterable[Path]:

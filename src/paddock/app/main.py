@@ -11,7 +11,7 @@ COMMANDS = {
     "run": ("paddock.app.commands.run", "Make a machine from an image, and wait until it is usable"),
     "status": ("paddock.app.commands.status", "Show whether the control plane is ready"),
     "doctor": ("paddock.app.commands.doctor", "Check what this host can do for machines"),
-    "ctx": ("paddock.app.commands.ctx", "Take a server into ~/.kube/config, and out of it"),
+    "ctx": ("paddock.app.commands.ctx", "Add a server to ~/.kube/config, or remove it"),
     "down": ("paddock.app.commands.down", "Stop the control plane; guests keep running"),
     "renew": ("paddock.app.commands.renew", "Move running machines to the installed QEMU"),
     "image": ("paddock.app.commands.image", "List, pull, push, build, remove and prune disk images"),

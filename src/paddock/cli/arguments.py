@@ -185,7 +185,7 @@ def add_selector(options: Container) -> None:
 
 def add_watch(options: Container) -> None:
     """Add `-w`."""
-    options.add_argument("-w", "--watch", action="store_true", help="Go on showing changes; Ctrl+C ends it")
+    options.add_argument("-w", "--watch", action="store_true", help="Keep showing changes; Ctrl+C ends it")
 
 
 def add_views(options: Container, views: tuple[str, ...] = VIEWS) -> None:
@@ -211,7 +211,7 @@ def add_yes(options: Container) -> None:
 def add_wait(options: Container, seconds: int = 300) -> None:
     """Add `--wait`, `--no-wait` and `--timeout`. A command waits by default."""
     options.add_argument("--wait", action="store_true", default=True, help="Wait for the result (default)")
-    options.add_argument("--no-wait", dest="wait", action="store_false", help="End as soon as the server has the wish")
+    options.add_argument("--no-wait", dest="wait", action="store_false", help="Return as soon as the server accepts the request")
     add_timeout(options, seconds)
 
 

@@ -14,9 +14,18 @@ from paddock.engine.images.build import places
 from tests.pages import ROOT, Reader
 
 DOCS = ROOT / "docs"
-TUTORIALS = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "lab.md")
+TUTORIALS = ("five-dialects.md", "from-other-tools.md", "lab.md", "quickstart.md")
+DAILY = ("use/run.md", "use/daily.md", "use/changes.md")
 EXPOSE = pytest.param("run/expose.md", marks=pytest.mark.needs("kubectl"))
-PAGES = (*(f"start/{name}" for name in TUTORIALS), "manifests/gitops.md", "run/airgap.md", "run/backup.md", EXPOSE, "run/production.md")
+PAGES = (
+    *(f"start/{name}" for name in TUTORIALS),
+    *DAILY,
+    "manifests/gitops.md",
+    "run/airgap.md",
+    "run/backup.md",
+    EXPOSE,
+    "run/production.md",
+)
 pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 

@@ -44,3 +44,16 @@ def test_no_text_leaves_its_picture(name: str) -> None:
         share = {"start": 0.0, "middle": 0.5, "end": 1.0}[each.attrib["text-anchor"]]
         left = float(each.attrib["x"]) - wide * share
         assert 0 <= left <= left + wide <= width, each.text
+
+
+def test_titles_fit_into_their_boxes() -> None:
+    for name in pictures.diagrams.pictures():
+        root = ElementTree.fromstring(PICTURES[name])
+        boxes = [
+            [float(each.attrib[key]) for key in ("x", "y", "width", "height")] for each in root.iter(f"{_SVG}rect") if "rx" in each.attrib
+        ]
+        for each in root.iter(f"{_SVG}text"):
+            x, y = float(each.attrib["x"]), float(each.attrib["y"])
+            around = [box for box in boxes if box[0] < x < box[0] + box[2] and box[1] < y < box[1] + box[3]]
+            if around and each.attrib["text-anchor"] == "middle":
+                assert len(each.text or "") * float(each.attrib["font-size"]) * 0.56 <= min(box[2] for box in around), (name, each.text)

@@ -6,7 +6,7 @@ from paddock.app.doctor import acceleration, networking, programs, surroundings
 from paddock.app.doctor.check import CheckState, HostCheck, Judgement
 from paddock.app.doctor.facts import DoctorFacts
 
-# identifier -> subject and judge; docs/run/doctor.md has a row for each
+# identifier -> subject and judge; docs/run/hosts.md has a row for each
 CHECKS: Mapping[str, tuple[str, Callable[[DoctorFacts], Judgement]]] = {
     "qemu-amd64": ("QEMU for x86-64", programs.qemu_amd64),
     "qemu-arm64": ("QEMU for 64-bit ARM", programs.qemu_arm64),

@@ -3,7 +3,7 @@
 from paddock.app.doctor.check import Judgement, broken, limited, ok
 from paddock.app.doctor.facts import DoctorFacts, QemuFacts
 
-# docs/run/doctor.md says where each was run.
+# docs/run/hosts.md says where each was run.
 OLDEST_QEMU = (7, 2, 0)
 # command of the package manager, by Debian's names
 _PACKAGES = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from paddock.cli.servers import ServerSession
     from paddock.client.target import Data
 
-_TEXT = """Show what happened, the oldest first: to a machine and what was made of it, or in the whole namespace. With -w, go on."""
+_TEXT = """Show what happened, the oldest first: to a machine and what was made of it, or in the whole namespace. With -w, keep showing."""
 _COLUMNS = (
     TableColumn(title="AGE", right=True),
     TableColumn(title="TYPE"),

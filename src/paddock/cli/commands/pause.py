@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Stop the processors of machines. Their memory stays as it is; `paddock unpause` lets them go on."""
+_TEXT = """Stop the processors of machines. Their memory stays as it is; `paddock unpause` starts them again."""
 
 
 def parser() -> arguments.Parser:

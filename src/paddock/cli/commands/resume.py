@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Let suspended machines go on where they were, and wait until they run. A paused machine goes on with `paddock unpause`."""
+_TEXT = """Resume suspended machines where they were, and wait until they run. For a paused machine, use `paddock unpause`."""
 
 
 def parser() -> arguments.Parser:

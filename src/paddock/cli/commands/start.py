@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Start machines and wait until they run. The wish is written into the object that you wrote: runStrategy or running, VirtRigaud's
+_TEXT = """Start machines and wait until they run. The command changes the object that you wrote: runStrategy or running, VirtRigaud's
 powerState, or Vitistack's annotation."""
 
 

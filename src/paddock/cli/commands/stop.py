@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Shut machines down and wait until they have stopped. The wish is written into the object
+_TEXT = """Shut machines down and wait until they have stopped. The command changes the object
 that you wrote, so that they stay stopped."""
 
 

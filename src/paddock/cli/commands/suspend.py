@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Write the memory of guests to disk and free it. `paddock resume` or `paddock start` lets them go on where they were, also after
+_TEXT = """Write the memory of guests to disk and free it. `paddock resume` or `paddock start` resumes them where they were, also after
 a restart of the host. Until then their disks and hardware stay as they are."""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from paddock.cli import arguments, powercommands
 from paddock.cli.console import Console
 
-_TEXT = """Let paused machines go on."""
+_TEXT = """Unpause machines."""
 
 
 def parser() -> arguments.Parser:

@@ -6,7 +6,7 @@ from paddock.cli.diagnosis.table import GROUPS, every
 
 _MOODS = {
     "fails": "",
-    "waits": " *It goes on by itself.*",
+    "waits": " *It continues by itself.*",
     "notice": " *The object works, but not as it should.*",
     "hint": " *Good to know.*",
 }
@@ -21,7 +21,7 @@ def _lines() -> Iterator[str]:
     rules = every()
     yield "# Causes that `paddock why` names"
     yield ""
-    yield f"{len(rules)} causes. The id is in `-o json` (`rule`), and stays the same. [How to ask](../use/why.md)."
+    yield f"{len(rules)} causes. The id is in `-o json` (`rule`), and stays the same. [How to ask](../use/troubleshooting.md#why-does-it-not-run)."
     for title, ids in GROUPS.items():
         yield ""
         yield f"## {title}"

@@ -26,7 +26,7 @@ class NamespaceStatus(Object):
 
 
 class Namespace(Resource):
-    """A room of its own for names."""
+    """A scope for the names of objects."""
 
     spec: Annotated[NamespaceSpec | None, Field("Who has to agree before it goes.")] = None
     status: Annotated[NamespaceStatus | None, Field("What was observed.")] = None

@@ -46,7 +46,7 @@ class VolumeSnapshotStatus(Object):
 
 
 class VolumeSnapshot(Resource):
-    """The wish to keep what a claim holds."""
+    """A request to keep what a claim holds."""
 
     spec: Annotated[VolumeSnapshotSpec, Field("What is kept.", required=True)] = VolumeSnapshotSpec()
     status: Annotated[VolumeSnapshotStatus | None, Field("How far it has come.")] = None

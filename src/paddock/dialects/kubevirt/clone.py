@@ -72,7 +72,7 @@ class CloneStatus(Object):
 
 
 class VirtualMachineClone(Resource):
-    """The wish to make a machine like another one."""
+    """A request to make a machine like another one."""
 
     spec: Annotated[CloneSpec, Field("What is cloned to what.", required=True)] = CloneSpec()
     status: Annotated[CloneStatus | None, Field("How far it has come.")] = None

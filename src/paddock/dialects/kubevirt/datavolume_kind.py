@@ -25,7 +25,7 @@ class DataVolumeStatus(Object):
     claimName: Annotated[str | None, Field("Name of the claim.")] = None
     phase: Annotated[str | None, Field("Pending, ImportInProgress, Succeeded, Failed and the steps between.")] = None
     progress: Annotated[str | None, Field("Percentage such as 45.34%, or N/A.")] = None
-    restartCount: Annotated[int | None, Field("How often the transfer was begun anew.")] = None
+    restartCount: Annotated[int | None, Field("How often the transfer was started again.")] = None
     conditions: Annotated[list[DataCondition] | None, Field("Bound, Running, Ready.", keys=("type",))] = None
 
 
@@ -63,7 +63,7 @@ KINDS = (
         columns=(
             Column("Phase", ".status.phase", text="The phase the content is in."),
             Column("Progress", ".status.progress", text="Percentage of the transfer, when it is known."),
-            Column("Restarts", ".status.restartCount", "integer", text="How often the transfer was begun anew."),
+            Column("Restarts", ".status.restartCount", "integer", text="How often the transfer was started again."),
             AGE,
         ),
         rules=data_volume_rules(_spec, _CEL),

@@ -125,7 +125,7 @@ class TPM(Object):
 
 
 class Sound(Object):
-    """A sound card that nobody hears."""
+    """A sound card without an output."""
 
     name: Annotated[str, Field("Name of the device.", zero=True)] = ""
     model: Annotated[str | None, Field("Model of the card: ich9 (the default) or ac97.")] = None

@@ -46,7 +46,7 @@ class ExportVolume(Object):
 
 
 class ExportManifest(Object):
-    """Manifests to make the machine anew elsewhere."""
+    """Manifests to make the machine elsewhere."""
 
     type: Annotated[str, Field("all or auth-header-secret.", required=True)] = ""
     url: Annotated[str, Field("Where.", required=True)] = ""
@@ -81,7 +81,7 @@ class ExportStatus(Object):
 
 
 class VirtualMachineExport(Resource):
-    """The wish to fetch the disks of a machine, a snapshot or a claim."""
+    """A request to fetch the disks of a machine, a snapshot or a claim."""
 
     spec: Annotated[ExportSpec, Field("What is exported, and for how long.", required=True)] = ExportSpec()
     status: Annotated[ExportStatus | None, Field("How far it has come.")] = None

@@ -53,7 +53,7 @@ class MigrationStatus(Object):
 
 
 class VirtualMachineInstanceMigration(Resource):
-    """The wish to move a running instance to another host."""
+    """A request to move a running instance to another host."""
 
     spec: Annotated[MigrationSpec, Field("Which instance moves.", required=True)] = MigrationSpec()
     status: Annotated[MigrationStatus | None, Field("How far it has come.")] = None

@@ -48,7 +48,7 @@ class ObjectTransferStatus(Object):
 
 
 class ObjectTransfer(Resource):
-    """The wish to move a claim or a DataVolume to another namespace or name."""
+    """A request to move a claim or a DataVolume to another namespace or name."""
 
     spec: Annotated[ObjectTransferSpec, Field("What moves, and where it goes.", required=True)] = ObjectTransferSpec()
     status: Annotated[ObjectTransferStatus | None, Field("How far it has come.")] = None

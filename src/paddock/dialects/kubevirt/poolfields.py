@@ -79,7 +79,7 @@ class SelectionPolicy(Object):
 
 
 class OpportunisticScaleIn(Object):
-    """Machines go when somebody deletes them."""
+    """Machines go only when a client deletes them."""
 
     statePreservation: Annotated[str | None, _PRESERVATION] = None
 
@@ -95,7 +95,7 @@ class ScaleInStrategy(Object):
     """The way the pool gets smaller; at most one."""
 
     unmanaged: Annotated[Empty | None, Field("Machines are never touched.")] = None
-    opportunistic: Annotated[OpportunisticScaleIn | None, Field("Machines go when somebody deletes them.")] = None
+    opportunistic: Annotated[OpportunisticScaleIn | None, Field("Machines go only when a client deletes them.")] = None
     proactive: Annotated[ProactiveScaleIn | None, Field("Machines are deleted (the default).")] = None
 
 

@@ -73,7 +73,7 @@ class RestoreStatus(Object):
 
 
 class VirtualMachineRestore(Resource):
-    """The wish to put a machine back to what a snapshot shows."""
+    """A request to put a machine back to what a snapshot shows."""
 
     spec: Annotated[RestoreSpec, Field("What is restored to where.", required=True)] = RestoreSpec()
     status: Annotated[RestoreStatus | None, Field("How far it has come.")] = None

@@ -75,7 +75,7 @@ class SnapshotStatus(Object):
 
 
 class VirtualMachineSnapshot(Resource):
-    """The wish to keep a machine and its disks as they are at one moment."""
+    """A request to keep a machine and its disks as they are at one moment."""
 
     spec: Annotated[SnapshotSpec, Field("What is snapshotted.", required=True)] = SnapshotSpec()
     status: Annotated[SnapshotStatus | None, Field("How far it has come.")] = None

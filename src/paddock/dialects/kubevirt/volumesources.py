@@ -70,7 +70,7 @@ class VolumeUploadSourceSpec(Object):
 
 
 class VolumeUploadSource(Resource):
-    """Content for a claim: what somebody uploads."""
+    """Content for a claim, from an upload."""
 
     spec: Annotated[VolumeUploadSourceSpec, Field("What is uploaded.", required=True)] = VolumeUploadSourceSpec()
     status: Annotated[Freeform | None, Field("Nothing is observed.")] = None

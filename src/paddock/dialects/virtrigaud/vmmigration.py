@@ -222,7 +222,7 @@ class MigratedDisk(Object):
     sourceDiskID: Annotated[str | None, Field("Identifier at the source.")] = None
     sizeBytes: Annotated[int | None, Field("Size that a guest sees, at the source.")] = None
     targetSizeBytes: Annotated[int | None, Field("Size that a guest sees, at the target.")] = None
-    attempt: Annotated[int | None, Field("How often it was exported anew.", bits=32)] = None
+    attempt: Annotated[int | None, Field("How often it was exported again.", bits=32)] = None
     restarts: Annotated[int | None, Field("How often a lost task was begun again.", bits=32)] = None
     format: Annotated[str | None, Field("Format of the export.")] = None
     url: Annotated[str | None, Field("Where its export is.")] = None

@@ -63,8 +63,8 @@ class AffinityTerm(Object):
 class WeightedAffinityTerm(Object):
     """A wish with its weight."""
 
-    weight: Annotated[int, Field("Weight of the wish.", required=True, ge=1, le=100)] = 0
-    vmAffinityTerm: Annotated[AffinityTerm, Field("The wish.", required=True)] = AffinityTerm()
+    weight: Annotated[int, Field("Weight of the rule.", required=True, ge=1, le=100)] = 0
+    vmAffinityTerm: Annotated[AffinityTerm, Field("The preferred rule.", required=True)] = AffinityTerm()
 
 
 class VMAffinity(Object):

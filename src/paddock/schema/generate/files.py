@@ -1,7 +1,7 @@
 """The files that are generated and committed: path below its folder -> text, the same for the same declarations."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from paddock.schema import shape
@@ -44,16 +44,22 @@ def json_schemas(kinds: Sequence[Kind]) -> dict[str, str]:
     return {"paddock.json": _json(jsonschema.selection(paths)), **found}
 
 
-def reference_pages(kinds: Sequence[Kind], dialects: Mapping[str, str]) -> dict[str, str]:
-    """`README.md`, `DIALECT/README.md` for every dialect and `DIALECT/KIND.md` for every kind; `dialects` gives their texts."""
-    found = {"README.md": reference.contents(dialects, kinds)}
+def reference_pages(kinds: Sequence[Kind], dialects: Mapping[str, str], whole: Collection[str] = ()) -> dict[str, str]:
+    """`README.md`, `DIALECT/README.md` for every dialect and `DIALECT/KIND.md` for every kind; `dialects` gives their texts.
+
+    Kinds with one spec share a page. A dialect in `whole` has all of its kinds on its README.
+    """
     names = reference.file_names(kinds)
+    pages = reference.pages_of(kinds, names, whole)
+    homes = reference.homes_of(kinds)
+    found = {"README.md": reference.contents(dialects, kinds)}
     for dialect, text in dialects.items():
         own = [kind for kind in kinds if kind.dialect == dialect]
-        links = reference.links_of(own, names)
-        for kind in own:
-            found[f"{dialect}/{names[kind.group, kind.kind]}.md"] = reference.page(kind, links, to_root="../../../")
-        found[f"{dialect}/README.md"] = reference.index(dialect, text, own, names)
+        found[f"{dialect}/README.md"] = reference.index(dialect, text, own, reference.addresses(pages, f"{dialect}/README.md"))
+    for path in pages:
+        frames = reference.frames(path, pages, homes)
+        index = found.get(path)
+        found[path] = f"{index}\n{reference.sections(frames)}" if index else reference.page(frames)
     return found
 
 

@@ -22,7 +22,10 @@ def test_which_files_there_are() -> None:
     ]
     assert list(files.json_schemas(KINDS)) == ["paddock.json", "sample/sample.json", "core/builtin.json"]
     pages = files.reference_pages(KINDS, {"sample": "Samples", "core": "Core"})
-    assert list(pages) == ["README.md", "sample/sample.md", "sample/README.md", "core/builtin.md", "core/README.md"]
+    assert list(pages) == ["README.md", "sample/README.md", "core/README.md", "sample/sample.md", "core/builtin.md"]
+    pages = files.reference_pages(KINDS, {"sample": "Samples", "core": "Core"}, whole={"core"})
+    assert list(pages) == ["README.md", "sample/README.md", "core/README.md", "sample/sample.md"]
+    assert pages["core/README.md"].index("[Builtin](#builtin)") < pages["core/README.md"].index("\n## Builtin\n")
 
 
 def test_everything_comes_out_the_same_again() -> None:

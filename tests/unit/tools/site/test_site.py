@@ -64,3 +64,5 @@ def test_pages_keep_their_places_and_bring_what_they_link_to(tmp_path: Path) -> 
     assert [each.as_posix() for each in stage(root, target)] == expected
     assert sorted(each.relative_to(target).as_posix() for each in target.rglob("*") if each.is_file()) == expected
     assert (target / "docs/spec/s.md").read_text() == "---\nsearch:\n  exclude: true\n---\n\n# A specification\n"
+    assert (target / "docs/use/a.md").read_text().startswith("---\nsearch:\n  boost: 4\n---\n")
+    assert (target / "README.md").read_text().startswith("---\nhide:\n")
