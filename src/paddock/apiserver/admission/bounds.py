@@ -4,15 +4,14 @@ The Pod of an instance is a view, so nobody creates it. It is admitted with the 
 when KubeVirt creates it, and again with every change of the instance that makes it larger.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from paddock.apiserver.admission import measuring
-from paddock.apiserver.admission.ledger import Quota, QuotaUsage
-from paddock.apiserver.admission.measuring import Amounts, Data
+from paddock.apiserver.admission.ledger import QuotaUsage
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.meta import failure
-from paddock.plan.quotas import usage
+from paddock.plan.quotas import measuring, quota, usage
+from paddock.plan.quotas.measuring import Amounts, Data
+from paddock.plan.quotas.quota import Quota
 from paddock.plan.views import launchers
 
 _SCHEDULING = "Scheduling"
@@ -61,33 +60,19 @@ def check_quotas(ledger: QuotaUsage, write: BoundWrite) -> None:
         return
     new = ledger.measure(collection, write.new)
     old = ledger.measure(collection, write.old) if write.old is not None else None
-    for quota in ledger.quotas(write.namespace):
-        if not quota.covers(new):
-            continue
-        if collection == measuring.PODS and old is None and (unsaid := usage.unsaid(write.new, quota.hard)):
-            raise failure.forbidden(write.about, f"failed quota: {quota.name}: must specify {unsaid}")
-        before = old.amounts if old is not None and quota.covers(old) else {}
-        delta = {name: amount - before.get(name, 0) for name, amount in new.amounts.items() if name in quota.hard}
-        delta = {name: amount for name, amount in delta.items() if amount > 0}
-        if delta:
-            _check(ledger, quota, write, delta)
+    for each in ledger.quotas(write.namespace):
+        is_new_pod = collection == measuring.PODS and old is None and each.covers(new)
+        if is_new_pod and (unsaid := usage.unsaid(write.new, each.hard)):
+            raise failure.forbidden(write.about, f"failed quota: {each.name}: must specify {unsaid}")
+        if more := quota.growth(each, new, old):
+            _check(ledger, each, write, more)
 
 
-def _check(ledger: QuotaUsage, quota: Quota, write: BoundWrite, delta: Amounts) -> None:
-    """Refuse amounts that a quota has no room for. What a write takes away was left out."""
-    used, pending = ledger.used(quota, write.namespace), ledger.pending(quota, write.namespace, write.collection)
+def _check(ledger: QuotaUsage, bound: Quota, write: BoundWrite, more: Amounts) -> None:
+    """Refuse amounts that a quota has no room for, and name who uses most of it."""
+    used, pending = ledger.used(bound, write.namespace), ledger.pending(bound, write.namespace, write.collection)
     used = {name: amount + pending.get(name, 0) for name, amount in used.items()}
-    exceeded = sorted(name for name, amount in delta.items() if used[name] + amount > quota.hard[name])
-    if not exceeded:
-        return
-    limited = ",".join(f"{name}={quota.spelled[name]}" for name in exceeded)
-    said = f"requested: {_shown(exceeded, delta)}, used: {_shown(exceeded, used)}, limited: {limited}"
-    causes = [
-        failure.StatusCause(USER, f"{user} uses {_shown(amounts, amounts)}", "")
-        for user, amounts in ledger.users(quota, write.namespace, exceeded)
-    ]
-    raise failure.forbidden(write.about, f"exceeded quota: {quota.name}, {said}", causes)
-
-
-def _shown(names: Iterable[str], amounts: Amounts) -> str:
-    return ",".join(f"{name}={measuring.text(name, amounts[name])}" for name in names)
+    if names := quota.exceeded(bound, used, more):
+        users = ledger.users(bound, write.namespace, names)
+        causes = [failure.StatusCause(USER, f"{user} uses {quota.shown(amounts, amounts)}", "") for user, amounts in users]
+        raise failure.forbidden(write.about, quota.refusal(bound, names, used, more), causes)

@@ -6,7 +6,6 @@ from paddock.apiserver.admission import bounds, mutations, policies
 from paddock.apiserver.admission.ledger import QuotaUsage
 from paddock.apiserver.admission.limits import LimitRanges
 from paddock.apiserver.admission.matching import AdmissionAttributes
-from paddock.apiserver.admission.measuring import Data
 from paddock.apiserver.admission.mutations import Mutations
 from paddock.apiserver.admission.policies import PolicySet
 from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, WebhookDispatcher, Webhooks
@@ -14,6 +13,7 @@ from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.requests import Attempt, Options
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.webhooks import Caller
+from paddock.plan.quotas.measuring import Data
 
 # Whoever configures admission must not be kept from it by admission.
 _GROUP = "admissionregistration.k8s.io"

@@ -8,88 +8,16 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nlargest
 
-import msgspec
-
-from paddock.apiserver.admission import measuring
-from paddock.apiserver.admission.measuring import Amounts, Data, Measured
 from paddock.apiserver.objects.encoding import decode
-from paddock.base import quantity
-from paddock.plan.quotas.usage import Traits
+from paddock.plan.quotas import measuring
+from paddock.plan.quotas.measuring import Amounts, Data, Measured
+from paddock.plan.quotas.quota import Quota, read
 from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 QUOTAS = "resourcequotas"
-_ATTRIBUTES, _PRIORITY = "VolumeAttributesClass", "PriorityClass"
-Scope = tuple[str, str, tuple[str, ...]]
 _NOTHING = Measured({})
 # How many of those that use most a refusal names.
 _NAMED = 3
-
-
-class Quota(msgspec.Struct, frozen=True):
-    """One quota, as it is enforced."""
-
-    name: str
-    hard: Amounts
-    # (scope, operator, values): all must hold for what is counted
-    scopes: tuple[Scope, ...]
-    # the bounds as they are written
-    spelled: dict[str, str] = {}
-
-    @property
-    def is_scoped(self) -> bool:
-        """True if the quota counts only some objects."""
-        return bool(self.scopes)
-
-    def covers(self, measured: Measured) -> bool:
-        """Return whether the quota counts an object. All scopes but one are about Pods."""
-        return all(_in_scope(scope, measured) for scope in self.scopes)
-
-
-def _in_scope(scope: Scope, measured: Measured) -> bool:
-    name, operator, values = scope
-    if name == _ATTRIBUTES:
-        return measured.classes is not None and _selects(operator, values, measured.classes)
-    if measured.traits is None:
-        return False
-    if name == _PRIORITY:
-        given = measured.traits.priority_class
-        return _selects(operator, values, frozenset((given,) if given else ()))
-    return _has_trait(name, measured.traits)
-
-
-def _has_trait(scope: str, traits: Traits) -> bool:
-    match scope:
-        case "Terminating":
-            return traits.terminating
-        case "NotTerminating":
-            return not traits.terminating
-        case "BestEffort":
-            return traits.best_effort
-        case "NotBestEffort":
-            return not traits.best_effort
-    return scope == "CrossNamespacePodAffinity" and traits.cross_namespace
-
-
-def _selects(operator: str, values: tuple[str, ...], found: frozenset[str]) -> bool:
-    match operator:
-        case "Exists":
-            return bool(found)
-        case "DoesNotExist":
-            return not found
-        case "In":
-            return bool(found & set(values))
-    return any(each not in values for each in found) if found else True
-
-
-def read(data: Data) -> Quota:
-    """A stored quota."""
-    spec = data.get("spec") or {}
-    spelled = spec.get("hard") or {}
-    hard = {name: quantity.parse(amount) for name, amount in spelled.items()}
-    plain = tuple((each, "Exists", ()) for each in spec.get("scopes") or ())
-    selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    chosen = tuple((each.get("scopeName", ""), each.get("operator", ""), tuple(each.get("values") or ())) for each in selected)
-    return Quota(data["metadata"]["name"], hard, plain + chosen, spelled)
 
 
 class QuotaUsage:

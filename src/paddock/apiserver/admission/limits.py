@@ -5,13 +5,12 @@ The container `compute` of an instance's launcher Pod counts as any other. It ge
 
 from collections.abc import Iterator
 
-from paddock.apiserver.admission import measuring
 from paddock.apiserver.admission.bounds import BoundWrite
-from paddock.apiserver.admission.measuring import Amounts, Data
 from paddock.apiserver.objects.encoding import decode
 from paddock.base import quantity
 from paddock.meta import failure
-from paddock.plan.quotas import launcher
+from paddock.plan.quotas import launcher, measuring
+from paddock.plan.quotas.measuring import Amounts, Data
 from paddock.store.contract import CommittedWrite, Store
 
 LIMITS = "limitranges"
