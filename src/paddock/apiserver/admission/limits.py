@@ -9,7 +9,7 @@ from paddock.apiserver.admission.bounds import BoundWrite
 from paddock.apiserver.objects.encoding import decode
 from paddock.base import quantity
 from paddock.meta import failure
-from paddock.plan.quotas import launcher, measuring
+from paddock.plan.quotas import launcher, measuring, usage
 from paddock.plan.quotas.measuring import Amounts, Data
 from paddock.store.contract import CommittedWrite, Store
 
@@ -44,7 +44,7 @@ class LimitRanges:
             requests = ((write.new.get("spec") or {}).get("resources") or {}).get("requests") or {}
             for item in _of_type(items, _CLAIM):
                 yield from _wrong_claim(item, requests)
-        elif write.collection == measuring.INSTANCES and self._launchers:
+        elif self._launchers and usage.has_launcher(write.new):
             found = launcher.resources_of(write.new.get("spec") or {})
             implied = {name: amount for name, amount in found.implied.items() if f"limits.{name}" in hard}
             requests, limits = dict(found.requests), {**implied, **found.limits}
