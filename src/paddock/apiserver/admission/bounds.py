@@ -36,16 +36,20 @@ class BoundWrite(NamedTuple):
 def bound_write(resource: ServedResource, new: Data, old: Data | None, subresource: str) -> BoundWrite | None:
     """Return the write as quotas see it; None if they do not look at it."""
     if resource.collection == measuring.INSTANCES and old is not None:
-        # A status tells what is so. One write of it asks: that by which the instance gets its Pod.
-        asks = usage.has_launcher(new) if not subresource else _is_scheduled(new, old)
-        return BoundWrite(resource.collection, new, old, _launcher(new)) if asks else None
+        return BoundWrite(resource.collection, new, old, _launcher(new)) if _asks(new, old) else None
     if subresource:
         return None
     return BoundWrite(resource.collection, new, old, resource.about(new["metadata"]["name"]))
 
 
-def _is_scheduled(new: Data, old: Data) -> bool:
-    return (new.get("status") or {}).get("phase") == _SCHEDULING and not usage.has_launcher(old)
+def _asks(instance: Data, before: Data) -> bool:
+    """Return whether a write takes something: that by which an instance gets its Pod, or a change of its spec after it.
+
+    Every other write of a status tells what is so.
+    """
+    if usage.has_launcher(before):
+        return bool(instance.get("spec") != before.get("spec"))
+    return bool((instance.get("status") or {}).get("phase") == _SCHEDULING)
 
 
 def _launcher(instance: Data) -> failure.FailureTarget:
