@@ -74,7 +74,7 @@ async def _check(session: ServerSession, name: str) -> None:
     found = await session.client.find(NAMESPACES, Key("", name))
     if found is not None and ownnames.TENANT.name not in (found["metadata"].get("labels") or {}):
         why = "the namespace exists, and is no tenant"
-        raise NoTenant(f"cannot make the tenant {name}", why=why, fix=f"choose another name, or delete it: paddock delete namespace/{name}")
+        raise NoTenant(f"cannot make the tenant {name}", why=why, fix="choose another name")
 
 
 async def kubeconfig(session: ServerSession, name: str) -> Data:
