@@ -16,7 +16,15 @@ from tests.pages import ROOT, Reader
 DOCS = ROOT / "docs"
 TUTORIALS = ("five-dialects.md", "from-libvirt.md", "from-lima.md", "from-vagrant.md", "lab.md")
 EXPOSE = pytest.param("run/expose.md", marks=pytest.mark.needs("kubectl"))
-PAGES = (*(f"start/{name}" for name in TUTORIALS), "manifests/gitops.md", "run/airgap.md", "run/backup.md", EXPOSE, "run/production.md", "run/tenants.md")
+PAGES = (
+    *(f"start/{name}" for name in TUTORIALS),
+    "manifests/gitops.md",
+    "run/airgap.md",
+    "run/backup.md",
+    EXPOSE,
+    "run/production.md",
+    "run/tenants.md",
+)
 pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 
 

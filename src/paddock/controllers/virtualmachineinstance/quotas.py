@@ -30,7 +30,7 @@ from paddock.runtime.statuses import StatusWriter
 
 _REASON = "FailedCreate"
 # A change of a quota that this program missed must not hold a machine for ever.
-_AGAIN_SECONDS = 30.0
+_AGAIN_SECONDS = 300.0
 # An answer of the server is in the status of the quota by then.
 _ASKED_SECONDS = 5.0
 
@@ -76,11 +76,14 @@ class NamespaceBounds:
         for each in self._quotas.cache.by("namespace", seen.meta.namespace or ""):
             data = orjson.loads(each.raw)
             bound = quota.read(data)
-            more, used = quota.growth(bound, taken), quota.used_of(data)
+            more, known = quota.growth(bound, taken), quota.used_of(data)
+            used = known
             for others in self._others(each, seen.key, now):
                 used = {name: used.get(name, 0) + others.get(name, 0) for name in used.keys() | others.keys()}
             if names := quota.exceeded(bound, used, more):
-                raise self._refused(seen, _about(instance, quota.refusal(bound, names, used, more)), bound.name)
+                # Whether the others got what they asked for is known soon.
+                pause = _AGAIN_SECONDS if quota.exceeded(bound, known, more) else _ASKED_SECONDS
+                raise self._refused(seen, _about(instance, quota.refusal(bound, names, used, more)), bound.name, pause)
             wanted.append((each, more))
         for each, more in wanted:
             self._asked.setdefault(each.key, {})[seen.key] = _Asked(each.meta.resourceVersion, now, more)
@@ -108,14 +111,14 @@ class NamespaceBounds:
 
     forget = admitted
 
-    def _refused(self, seen: CachedObject, why: str, bound: str = "") -> prerequisites.MissingPrerequisite:
+    def _refused(self, seen: CachedObject, why: str, bound: str = "", pause: float = _AGAIN_SECONDS) -> prerequisites.MissingPrerequisite:
         self._waiting[seen.key] = None
         for asked in self._asked.values():
             asked.pop(seen.key, None)
         said = _said(seen)
         # Of one quota that has no room the first refusal stays: what others use changes all the time.
         again = said if bound and f"exceeded quota: {bound}," in said else ""
-        return prerequisites.failed(_REASON, again or f"failed to create virtual machine pod: {why}", _AGAIN_SECONDS)
+        return prerequisites.failed(_REASON, again or f"failed to create virtual machine pod: {why}", pause)
 
     def _concerned(self, change: CacheChange) -> tuple[Key, ...]:
         return tuple(each for each in self._waiting if each.namespace == change.seen.key.namespace)

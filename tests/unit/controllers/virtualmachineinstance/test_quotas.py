@@ -84,7 +84,7 @@ def test_a_storm_starts_exactly_what_fits(play: Play) -> None:
         keeper = await quota(host, requests_cpu__vmi="10", requests_memory__vmi="4Gi")
         await asyncio.gather(*(host.make(f"m{each:03}", **cores(1 + each % 3)) for each in range(120)))
         await asyncio.sleep(30)
-        running = [each for each in host.engine.machines.living().values()]
+        running = list(host.engine.machines.living().values())
         vcpus = sum(config.cpu.sockets * config.cpu.cores * config.cpu.threads for config in running)
         assert vcpus == 10 and (await used(host))["requests.cpu/vmi"] == "10"
         for each in range(120):
