@@ -30,7 +30,7 @@ from paddock.runtime.statuses import StatusWriter
 
 _REASON = "FailedCreate"
 # A change of a quota that this program missed must not hold a machine for ever.
-_AGAIN_SECONDS = 300.0
+_AGAIN_SECONDS = 60.0
 # An answer of the server is in the status of the quota by then.
 _ASKED_SECONDS = 5.0
 
@@ -43,14 +43,24 @@ class _Asked(msgspec.Struct, frozen=True):
     amounts: Amounts
 
 
+class _ReadQuota(msgspec.Struct, frozen=True):
+    """A quota at one revision."""
+
+    revision: str
+    bound: quota.Quota
+    used: Amounts
+
+
 class NamespaceBounds:
     """Holds instances back that their namespace has no room for."""
 
     def __init__(self, informers: Informers) -> None:
         self._quotas = informers.of(QUOTAS)
         self._ranges = informers.of(LIMIT_RANGES)
-        # refused instances: a change of the bounds of their namespace concerns them
-        self._waiting: dict[Key, None] = {}
+        # refused instances, with what each takes: a change of the bounds of their namespace concerns them
+        self._waiting: dict[Key, Measured] = {}
+        # quotas as they were read last
+        self._read: dict[Key, _ReadQuota] = {}
         # what was asked for since a quota was last written, by the quota and the instance
         self._asked: dict[Key, dict[Key, _Asked]] = {}
 
@@ -58,7 +68,7 @@ class NamespaceBounds:
     def watched(self) -> Iterator[tuple[Informer, Keys]]:
         """The kinds to watch, and the instances that a change concerns."""
         yield self._quotas, self._concerned
-        yield self._ranges, self._concerned
+        yield self._ranges, lambda change: tuple(key for key in self._waiting if key.namespace == change.seen.key.namespace)
 
     def bounds(self, namespace: str) -> bool:
         """Return whether a namespace has quotas or limits."""
@@ -70,34 +80,35 @@ class NamespaceBounds:
 
     def check(self, seen: CachedObject, now: float) -> None:
         """Raise `MissingPrerequisite` if a quota says that it has no room for an instance."""
-        instance: Data = orjson.loads(seen.raw)
-        taken = Measured(usage.of_new_instance(instance), usage.instance_traits(instance))
-        wanted: list[tuple[CachedObject, Amounts]] = []
-        for each in self._quotas.cache.by("namespace", seen.meta.namespace or ""):
-            data = orjson.loads(each.raw)
-            bound = quota.read(data)
-            more, known = quota.growth(bound, taken), quota.used_of(data)
-            used = known
-            for others in self._others(each, seen.key, now):
-                used = {name: used.get(name, 0) + others.get(name, 0) for name in used.keys() | others.keys()}
-            if names := quota.exceeded(bound, used, more):
+        taken = self._waiting.get(seen.key) or _taken(seen)
+        wanted: list[tuple[Key, _ReadQuota, Amounts]] = []
+        for key, each in self._of(seen.meta.namespace or ""):
+            more, used = quota.growth(each.bound, taken), each.used
+            for others in self._others(key, each.revision, seen.key, now):
+                used = _sum(used, others)
+            if names := quota.exceeded(each.bound, used, more):
                 # Whether the others got what they asked for is known soon.
-                pause = _AGAIN_SECONDS if quota.exceeded(bound, known, more) else _ASKED_SECONDS
-                raise self._refused(seen, _about(instance, quota.refusal(bound, names, used, more)), bound.name, pause)
-            wanted.append((each, more))
-        for each, more in wanted:
-            self._asked.setdefault(each.key, {})[seen.key] = _Asked(each.meta.resourceVersion, now, more)
+                pause = _AGAIN_SECONDS if quota.exceeded(each.bound, each.used, more) else _ASKED_SECONDS
+                raise self._refused(seen, _about(seen, quota.refusal(each.bound, names, used, more)), each.bound.name, pause)
+            wanted.append((key, each, more))
+        for key, each, more in wanted:
+            self._asked.setdefault(key, {})[seen.key] = _Asked(each.revision, now, more)
 
-    def _others(self, bound: CachedObject, instance: Key, now: float) -> list[Amounts]:
+    def _of(self, namespace: str) -> Iterator[tuple[Key, _ReadQuota]]:
+        """Yield the quotas of a namespace."""
+        for seen in self._quotas.cache.by("namespace", namespace):
+            known = self._read.get(seen.key)
+            if known is None or known.revision != seen.meta.resourceVersion:
+                data: Data = orjson.loads(seen.raw)
+                known = self._read[seen.key] = _ReadQuota(seen.meta.resourceVersion, quota.read(data), quota.used_of(data))
+            yield seen.key, known
+
+    def _others(self, bound: Key, revision: str, instance: Key, now: float) -> list[Amounts]:
         """Return what other instances have just asked for, and the status of a quota does not have yet."""
-        known = self._asked.get(bound.key, {})
-        fresh = {
-            key: each
-            for key, each in known.items()
-            if each.revision == bound.meta.resourceVersion and now - each.since < _ASKED_SECONDS and key != instance
-        }
-        self._asked[bound.key] = fresh
-        return [each.amounts for each in fresh.values()]
+        known = self._asked.get(bound, {})
+        fresh = {key: each for key, each in known.items() if each.revision == revision and now - each.since < _ASKED_SECONDS}
+        self._asked[bound] = fresh
+        return [each.amounts for key, each in fresh.items() if key != instance]
 
     def refused(self, seen: CachedObject, error: Forbidden) -> prerequisites.MissingPrerequisite:
         """Return why an instance waits that the server refused; a right that is missing is no bound."""
@@ -112,7 +123,8 @@ class NamespaceBounds:
     forget = admitted
 
     def _refused(self, seen: CachedObject, why: str, bound: str = "", pause: float = _AGAIN_SECONDS) -> prerequisites.MissingPrerequisite:
-        self._waiting[seen.key] = None
+        if seen.key not in self._waiting:
+            self._waiting[seen.key] = _taken(seen)
         for asked in self._asked.values():
             asked.pop(seen.key, None)
         said = _said(seen)
@@ -121,7 +133,22 @@ class NamespaceBounds:
         return prerequisites.failed(_REASON, again or f"failed to create virtual machine pod: {why}", pause)
 
     def _concerned(self, change: CacheChange) -> tuple[Key, ...]:
-        return tuple(each for each in self._waiting if each.namespace == change.seen.key.namespace)
+        """Return the refused instances that have room now, in the order in which they were refused."""
+        namespace = change.seen.key.namespace
+        if change.new is None:
+            self._read.pop(change.seen.key, None)
+            self._asked.pop(change.seen.key, None)
+        waiting = [(key, taken) for key, taken in self._waiting.items() if key.namespace == namespace]
+        if not waiting:
+            return ()
+        found: list[Key] = []
+        bounds = [(each.bound, each.used) for _, each in self._of(namespace)]
+        for key, taken in waiting:
+            wanted = [quota.growth(bound, taken) for bound, _ in bounds]
+            if not any(quota.exceeded(bound, used, more) for (bound, used), more in zip(bounds, wanted, strict=True)):
+                found.append(key)
+                bounds = [(bound, _sum(used, more)) for (bound, used), more in zip(bounds, wanted, strict=True)]
+        return tuple(found)
 
 
 class PlaceRequest:
@@ -154,10 +181,19 @@ class PlaceRequest:
         self.seen = written or seen
 
 
-def _about(instance: Data, why: str) -> str:
+def _taken(seen: CachedObject) -> Measured:
+    """Return what an instance takes when it starts."""
+    instance: Data = orjson.loads(seen.raw)
+    return Measured(usage.of_new_instance(instance), usage.instance_traits(instance))
+
+
+def _sum(one: Amounts, other: Amounts) -> Amounts:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in one.keys() | other.keys()}
+
+
+def _about(seen: CachedObject, why: str) -> str:
     """Return a refusal in the words of the server, which refuses the Pod."""
-    meta = instance["metadata"]
-    return f'{measuring.PODS} "{launchers.name_of(meta["name"], meta.get("uid") or "")}" is forbidden: {why}'
+    return f'{measuring.PODS} "{launchers.name_of(seen.meta.name, seen.meta.uid)}" is forbidden: {why}'
 
 
 def _said(seen: CachedObject) -> str:

@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from paddock.apiserver.housekeeping.quotas import QuotaController
+from paddock.client.errors import QuotaExceeded
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from tests.unit.controllers.virtualmachineinstance.conftest import CORE, VMIS, Host, Play
 
 QUOTAS = f"{CORE}/resourcequotas"
@@ -120,18 +124,22 @@ def test_a_machine_keeps_its_place_over_a_kill(play: Play) -> None:
 @pytest.mark.spec("kubevirt", 194)
 def test_a_machine_does_not_grow_beyond_the_quota(play: Play) -> None:
     async def script(host: Host) -> None:
-        keeper = await quota(host, requests_cpu__vmi="3", requests_memory__vmi="1Gi")
-        await host.running("a", domain={"cpu": {"sockets": 2, "maxSockets": 8}, "memory": {"guest": "512Mi", "maxGuest": "4Gi"}})
+        keeper = await quota(host, requests_cpu__vmi="3", requests_memory__vmi="1536Mi")
+        await host.running("a", domain={"cpu": {"sockets": 2, "maxSockets": 8}, "memory": {"guest": "1Gi", "maxGuest": "4Gi"}})
+        client, key = host.api.client(), Key("default", "a")
         for change, said in (
             ({"cpu": {"sockets": 4}}, "requested: requests.cpu/vmi=2, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=3"),
             (
                 {"memory": {"guest": "2Gi"}},
-                "requested: requests.memory/vmi=1536Mi, used: requests.memory/vmi=512Mi, limited: requests.memory/vmi=1Gi",
+                "requested: requests.memory/vmi=1Gi, used: requests.memory/vmi=1Gi, limited: requests.memory/vmi=1536Mi",
             ),
         ):
-            reply = await host.api.merge(f"{VMIS}/a", {"spec": {"domain": change}})
-            assert reply.status == 403 and reply.data["message"].endswith(said), reply.data
-        assert (await host.api.merge(f"{VMIS}/a", {"spec": {"domain": {"cpu": {"sockets": 3}}}})).status == 200
+            with pytest.raises(QuotaExceeded) as refused:
+                await client.patch(INSTANCES, key, merge_patch({"spec": {"domain": change}}))
+            assert str(refused.value).startswith('pods "virt-launcher-a-') and str(refused.value).endswith(said)
+            (user,) = refused.value.users
+            assert user.startswith("virtualmachineinstances.kubevirt.io/a uses requests.")
+        await client.patch(INSTANCES, key, merge_patch({"spec": {"domain": {"cpu": {"sockets": 3}}}}))
         await asyncio.sleep(1)
         assert (await used(host))["requests.cpu/vmi"] == "3"
         await keeper.chores.stop()
