@@ -93,7 +93,7 @@ def memory_overhead(spec: Data) -> int:
     # It reckons in thousands of bytes.
     pages = -(-quantity.whole(requested) // 1000) * 1000 // 512 if requested is not None else 0
     found = pages + _PROGRAMS + _VCPU * vcpus_of(spec)
-    probes = sum(1 for each in ("livenessProbe", "readinessProbe") if (spec.get(each) or {}).get("exec"))
+    probes = sum(1 for each in ("livenessProbe", "readinessProbe") if (spec.get(each) or {}).get("exec") is not None)
     tpm = devices.get("tpm")
     reserved = ((domain.get("memory") or {}).get("reservedOverhead") or {}).get("addedOverhead")
     passed = devices.get("gpus") or devices.get("hostDevices") or any(each.get("sriov") for each in devices.get("interfaces") or ())
