@@ -126,7 +126,7 @@ class ServerParts:
         self.view = StoreView(store)
         self.viewed = ViewedStore(store, views)
         self.reader = ObjectReader(self.viewed, self.index)
-        self.gate = AdmissionGate(AdmissionContext(store, registry, self.view, self.clock, judge), off)
+        self.gate = AdmissionGate(AdmissionContext(store, registry, self.view, self.clock, judge, self.viewed.has_views("pods")), off)
         self.writer = ObjectWriter(store, self.index, self.view, self.clock, self.gate, self.viewed)
         self.rows = ResourceTables(store, self.viewed)
         self.following = WatchHub(store, self.viewed, running_time)

@@ -32,7 +32,7 @@ GROUPS = {
     "into a guest": ("exec", "ssh", "cp", "console", "logs", "vnc", "screenshot", "forward", "expose"),
     "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone", "move"),
     "objects of any kind": ("get", "apply", "delete", "edit"),
-    "this host": ("up", "ui", "status", "doctor", "ctx", "down", "image", "renew"),
+    "this host": ("up", "ui", "status", "doctor", "ctx", "tenant", "down", "image", "renew"),
     "manifests (no server needed)": ("validate", "explain", "examples", "render", "convert", "diff", "plan", "crds", "schema"),
     "servers and clusters": ("operator", "provider", "apiserver", "envtest-assets", "backup", "dashboards"),
     "this program": ("completion", "version"),

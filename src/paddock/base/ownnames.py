@@ -34,6 +34,12 @@ UNCONFIRMED_OWNER = OwnName(
     "Paddock",
     "UID of the new owner until Paddock has read that it still exists",
 )
+TENANT = OwnName(
+    "paddock.dev/tenant",
+    "label of a Namespace",
+    "Paddock",
+    "Name of the tenant that `paddock tenant` made the namespace for",
+)
 GUEST_SIZE = OwnName(
     "paddock.dev/guest-size",
     "annotation of a PersistentVolumeClaim",
@@ -104,6 +110,7 @@ ALL: Sequence[OwnName] = (
     DIRECTORY,
     STATE_PRESERVATION,
     UNCONFIRMED_OWNER,
+    TENANT,
     GUEST_SIZE,
     MADE_BY,
     TRANSFER_SOURCE,

@@ -56,6 +56,15 @@ class Forbidden(ApiError, Terminal):
     """The user may not, or nobody may now."""
 
 
+class QuotaExceeded(Forbidden):
+    """A quota of the namespace has no room. Controllers try again as for a transient error: what others delete makes room."""
+
+    @property
+    def users(self) -> tuple[str, ...]:
+        """What uses most of the quota; only Paddock's server says so."""
+        return tuple(cause.get("message", "") for cause in self.details.get("causes") or () if cause.get("reason") == "QuotaUser")
+
+
 class RefusedRight(msgspec.Struct, frozen=True):
     """A right on a resource that a user lacks. Without a namespace it is one at the cluster scope."""
 
@@ -211,6 +220,8 @@ def error_of(code: int, body: bytes, retry_after: str = "") -> ApiError:
     wait = float(retry_after) if retry_after.isdecimal() else _said_wait(said)
     if code == 403 and (right := _refused_right(said)) is not None:
         return MissingRight(code, said, right, wait)
+    if code == 403 and "exceeded quota: " in said.message:
+        return QuotaExceeded(code, said, wait)
     if typed := _UNTYPED.search(said.message):
         return UndeclaredFields(code, typed[2], typed[1], tuple(dict.fromkeys(_UNDECLARED.findall(said.message))))
     found = _BY_REASON.get(said.reason) or _BY_CODE.get(code) or (Unavailable if code >= 500 else OtherStatus)

@@ -14,7 +14,7 @@ import msgspec
 
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError, Terminal
-from paddock.client.errors import Conflict
+from paddock.client.errors import Conflict, QuotaExceeded
 from paddock.client.target import Key
 from paddock.runtime import logs
 from paddock.runtime.cache import CacheChange, CachedObject
@@ -212,7 +212,7 @@ class Controller:
         return "again"
 
     def _failed(self, key: Key, error: PaddockError) -> str:
-        refused = isinstance(error, Terminal)
+        refused = isinstance(error, Terminal) and not isinstance(error, QuotaExceeded)
         pause = self.queue.add_failed(key, longest=refused)
         _LOG.warning("reconcile failed", extra={"error": str(error), "failures": self.queue.failures(key), "again_in": round(pause, 1)})
         self._tell(key, str(error))

@@ -25,6 +25,7 @@ PAGES = (
     "run/backup.md",
     EXPOSE,
     "run/production.md",
+    "run/tenants.md",
 )
 pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable
 
-from paddock.apiserver.admission import bounds, measuring, mutations, policies
-from paddock.apiserver.admission.bounds import LimitRanges
+from paddock.apiserver.admission import bounds, mutations, policies
 from paddock.apiserver.admission.ledger import QuotaUsage
+from paddock.apiserver.admission.limits import LimitRanges
 from paddock.apiserver.admission.matching import AdmissionAttributes
-from paddock.apiserver.admission.measuring import Data
 from paddock.apiserver.admission.mutations import Mutations
 from paddock.apiserver.admission.policies import PolicySet
 from paddock.apiserver.admission.webhooks import MUTATING, VALIDATING, WebhookDispatcher, Webhooks
@@ -14,6 +13,7 @@ from paddock.apiserver.admission.world import AdmissionContext
 from paddock.apiserver.objects.requests import Attempt, Options
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.webhooks import Caller
+from paddock.plan.quotas.measuring import Data
 
 # Whoever configures admission must not be kept from it by admission.
 _GROUP = "admissionregistration.k8s.io"
@@ -24,8 +24,8 @@ class AdmissionGate:
 
     def __init__(self, world: AdmissionContext, off: Iterable[str] = ()) -> None:
         left_out = frozenset(off)
-        self.ledger = QuotaUsage(world.store)
-        self._limits = LimitRanges(world.store)
+        self.ledger = QuotaUsage(world.store, launchers=world.launchers)
+        self._limits = LimitRanges(world.store, launchers=world.launchers)
         self._counts = "ResourceQuota" not in left_out
         self._limited = "LimitRanger" not in left_out
         self._changing = Webhooks(world, MUTATING if "MutatingAdmissionWebhook" not in left_out else "")
@@ -71,13 +71,18 @@ class AdmissionGate:
 
     def bound(self, resource: ServedResource, new: Data, old: Data | None, options: Options) -> None:
         """Limits and quotas of the namespace."""
-        counts, limited = self.ledger.namespaces, self._limited and resource.collection == measuring.CLAIMS
-        if not (counts or limited) or options.subresource or options.unasked or not resource.namespaced:
+        namespace = new["metadata"].get("namespace")
+        limited, counts = self._limited and namespace in self._limits.namespaces, self._counts and namespace in self.ledger.namespaces
+        if not (limited or counts) or options.unasked or not resource.namespaced:
+            return
+        write = bounds.bound_write(resource, new, old, options.subresource)
+        if write is None:
             return
         if limited:
-            self._limits.check(resource, new, old)
-        if self._counts and new["metadata"].get("namespace") in counts:
-            bounds.check_quotas(self.ledger, resource, new, old)
+            quotas = self.ledger.quotas(write.namespace) if counts else ()
+            self._limits.check(write, frozenset(name for each in quotas for name in each.hard))
+        if counts:
+            bounds.check_quotas(self.ledger, write)
 
 
 def _asked(attempt: Attempt) -> AdmissionAttributes:

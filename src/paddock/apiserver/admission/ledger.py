@@ -5,80 +5,34 @@ another and none of them can exceed a quota.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from heapq import nlargest
 
-import msgspec
-
-from paddock.apiserver.admission import measuring
-from paddock.apiserver.admission.measuring import Amounts, Data
 from paddock.apiserver.objects.encoding import decode
-from paddock.base import quantity
+from paddock.plan.quotas import measuring
+from paddock.plan.quotas.measuring import Amounts, Data, Measured
+from paddock.plan.quotas.quota import Quota, read
 from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 QUOTAS = "resourcequotas"
-_CLASSES = "VolumeAttributesClass"
-Scope = tuple[str, str, tuple[str, ...]]
-
-
-class Quota(msgspec.Struct, frozen=True):
-    """One quota, as it is enforced."""
-
-    name: str
-    hard: Amounts
-    # (scope, operator, values): all must hold for what is counted
-    scopes: tuple[Scope, ...]
-    # the bounds as they are written
-    spelled: dict[str, str] = {}
-
-    @property
-    def is_scoped(self) -> bool:
-        """True if the quota counts only some objects."""
-        return bool(self.scopes)
-
-    def covers(self, collection: str, data: Data) -> bool:
-        """Return whether the quota counts an object. All scopes but one are about pods."""
-        return all(collection == measuring.CLAIMS and _in_scope(scope, data) for scope in self.scopes)
-
-
-def _in_scope(scope: Scope, claim: Data) -> bool:
-    name, operator, values = scope
-    if name != _CLASSES:
-        return False
-    status = claim.get("status") or {}
-    found = {
-        (claim.get("spec") or {}).get("volumeAttributesClassName"),
-        status.get("currentVolumeAttributesClassName"),
-        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
-    } - {None, ""}
-    match operator:
-        case "Exists":
-            return bool(found)
-        case "DoesNotExist":
-            return not found
-        case "In":
-            return bool(found & set(values))
-    return any(each not in values for each in found) if found else True
-
-
-def read(data: Data) -> Quota:
-    """A stored quota."""
-    spec = data.get("spec") or {}
-    spelled = spec.get("hard") or {}
-    hard = {name: quantity.parse(amount) for name, amount in spelled.items()}
-    plain = tuple((each, "Exists", ()) for each in spec.get("scopes") or ())
-    selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    chosen = tuple((each.get("scopeName", ""), each.get("operator", ""), tuple(each.get("values") or ())) for each in selected)
-    return Quota(data["metadata"]["name"], hard, plain + chosen, spelled)
+_NOTHING = Measured({})
+# How many of those that use most a refusal names.
+_NAMED = 3
 
 
 class QuotaUsage:
     """The quotas of all namespaces and what is used of them."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, launchers: bool = True) -> None:
         self._store = store
+        self._launchers = launchers
         # the quotas by namespace and name; a namespace without any does not stand here
         self.namespaces: dict[str, dict[str, Quota]] = {}
         self._used: dict[str, dict[str, int]] = {}
+        # what each object uses whose amounts depend on its content, by namespace
+        self._objects: dict[str, dict[StoreKey, Measured]] = {}
+        # the same of objects that are decided and not yet committed, with the revision at which each was measured
+        self._decided: dict[StoreKey, tuple[int, Measured]] = {}
         # called with a namespace whose quotas or usage changed
         self.on_change: list[Callable[[str], None]] = []
         for record in store.scan(QUOTAS):
@@ -90,6 +44,10 @@ class QuotaUsage:
         """The quotas of a namespace, by name."""
         return sorted(self.namespaces.get(namespace, {}).values(), key=lambda each: each.name)
 
+    def measure(self, collection: str, data: Data) -> Measured:
+        """Return what an object uses."""
+        return measuring.measured(collection, data, launchers=self._launchers)
+
     def used(self, quota: Quota, namespace: str) -> Amounts:
         """Return the committed usage of a quota."""
         totals = self._scoped(quota, namespace) if quota.is_scoped else self._used.get(namespace, {})
@@ -98,23 +56,44 @@ class QuotaUsage:
     def pending(self, quota: Quota, namespace: str, collection: str) -> Amounts:
         """Return the change of that usage by writes that are decided and not yet committed."""
         change: dict[str, int] = defaultdict(int)
-        for key in self._store.deciding(collection):
-            if key.namespace == namespace:
-                self._add(change, quota, self._store.decided(key), 1)
-                self._add(change, quota, self._store.get(key), -1)
+        for each in measuring.COMPUTING if collection in measuring.COMPUTING else (collection,):
+            for key in self._store.deciding(each):
+                if key.namespace == namespace:
+                    _add(change, quota, self._newest(key), 1)
+                    _add(change, quota, self._committed(key), -1)
         return change
 
-    def _add(self, amounts: dict[str, int], quota: Quota, record: StoredValue | None, sign: int) -> None:
+    def users(self, quota: Quota, namespace: str, names: Iterable[str]) -> Iterator[tuple[str, Amounts]]:
+        """Yield the objects that use most of the first of some amounts, as RESOURCE/NAME, each with what it uses."""
+        wanted = list(names)
+        objects = self._objects.get(namespace, {}).items()
+        using = [(key, each) for key, each in objects if each.amounts.get(wanted[0]) and quota.covers(each)]
+        for key, each in nlargest(_NAMED, using, key=lambda pair: (pair[1].amounts[wanted[0]], pair[0].name)):
+            yield f"{key.collection}/{key.name}", {name: each.amounts[name] for name in wanted if name in each.amounts}
+
+    def _newest(self, key: StoreKey) -> Measured:
+        record = self._store.decided(key)
         if record is None:
-            return
-        for name, amount in _of(quota, record.key.collection, record.value).items():
-            amounts[name] += sign * amount
+            return _NOTHING
+        if not measuring.is_weighed(key.collection):
+            return Measured(measuring.counted(key.collection))
+        known = self._decided.get(key)
+        if known is None or known[0] != record.revision:
+            known = self._decided[key] = (record.revision, self._of(record))
+        return known[1]
+
+    def _committed(self, key: StoreKey) -> Measured:
+        if measuring.is_weighed(key.collection):
+            return self._objects.get(key.namespace, {}).get(key, _NOTHING)
+        return _NOTHING if self._store.get(key) is None else Measured(measuring.counted(key.collection))
+
+    def _of(self, record: StoredValue) -> Measured:
+        return self.measure(record.key.collection, decode(record.value))
 
     def _scoped(self, quota: Quota, namespace: str) -> dict[str, int]:
         totals: dict[str, int] = defaultdict(int)
-        for record in self._store.scan(measuring.CLAIMS):
-            if record.key.namespace == namespace:
-                self._add(totals, quota, record, 1)
+        for each in self._objects.get(namespace, {}).values():
+            _add(totals, quota, each, 1)
         return totals
 
     def _count(self, namespaces: Iterable[str]) -> None:
@@ -123,19 +102,31 @@ class QuotaUsage:
         if not wanted:
             return
         for namespace in wanted:
-            self._used[namespace] = defaultdict(int)
+            self._used[namespace], self._objects[namespace] = defaultdict(int), {}
         for collection in self._store.collections():
             if collection not in measuring.IGNORED:
                 for record in self._store.scan(collection):
                     if record.key.namespace in wanted:
-                        self._put(record.key, record.value, 1)
+                        self._put(record.key, record.value)
 
-    def _put(self, key: StoreKey, value: bytes, sign: int) -> None:
+    def _put(self, key: StoreKey, value: bytes | None) -> bool:
+        """Count an object as it is now, None if it is gone; return whether its amounts changed."""
         used = self._used[key.namespace]
-        weighed = measuring.is_weighed(key.collection)
-        amounts = measuring.measured(key.collection, decode(value)) if weighed else measuring.counted(key.collection)
-        for name, amount in amounts.items():
-            used[name] += sign * amount
+        if not measuring.is_weighed(key.collection):
+            for name, amount in measuring.counted(key.collection).items():
+                used[name] += amount if value is not None else -amount
+            return True
+        objects = self._objects[key.namespace]
+        before = objects.pop(key, _NOTHING)
+        now = _NOTHING
+        if value is not None:
+            now = objects[key] = self.measure(key.collection, decode(value))
+        if now == before:
+            return False
+        for measured, sign in ((before, -1), (now, 1)):
+            for name, amount in measured.amounts.items():
+                used[name] += sign * amount
+        return True
 
     def _changed(self, changes: tuple[CommittedWrite, ...]) -> None:
         touched: dict[str, None] = {}
@@ -143,6 +134,7 @@ class QuotaUsage:
         fresh: set[str] = set()
         for change in changes:
             namespace = change.key.namespace
+            self._decided.pop(change.key, None)
             if change.key.collection == QUOTAS:
                 touched[namespace] = None
                 self._note(change)
@@ -167,23 +159,17 @@ class QuotaUsage:
         if not known:
             self.namespaces.pop(namespace, None)
             self._used.pop(namespace, None)
+            self._objects.pop(namespace, None)
 
     def _moved(self, change: CommittedWrite) -> bool:
         """Take a change into account; whether it made a difference."""
-        if measuring.is_weighed(change.key.collection):
-            if change.previous is not None:
-                self._put(change.key, change.previous.value, -1)
-            if not change.deleted:
-                self._put(change.key, change.value, 1)
-            return True
-        if change.deleted or change.previous is None:
-            self._put(change.key, change.value, -1 if change.deleted else 1)
-            return True
-        return False
+        if not measuring.is_weighed(change.key.collection) and not change.deleted and change.previous is not None:
+            return False
+        return self._put(change.key, None if change.deleted else change.value)
 
 
-def _of(quota: Quota, collection: str, value: bytes) -> Amounts:
-    if not quota.is_scoped and not measuring.is_weighed(collection):
-        return measuring.counted(collection)
-    data = decode(value)
-    return measuring.measured(collection, data) if quota.covers(collection, data) else {}
+def _add(amounts: dict[str, int], quota: Quota, measured: Measured, sign: int) -> None:
+    """Add what a quota counts of an object."""
+    if quota.covers(measured):
+        for name, amount in measured.amounts.items():
+            amounts[name] += sign * amount

@@ -43,3 +43,5 @@ class AdmissionContext(NamedTuple):
     view: ObjectView
     clock: Any
     judge: Judge | None
+    # instances stand for their launcher Pods, because nobody else makes these
+    launchers: bool = False

@@ -1,11 +1,12 @@
 """The status of every ResourceQuota: what is enforced and what is used, written again whenever it is not what is true."""
 
-from paddock.apiserver.admission import measuring
-from paddock.apiserver.admission.ledger import QUOTAS, Quota
+from paddock.apiserver.admission.ledger import QUOTAS
 from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping.keyqueue import KeyQueue
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.requests import Options, Proposal
+from paddock.plan.quotas import measuring
+from paddock.plan.quotas.quota import Quota
 from paddock.store.contract import StoreKey
 
 _WHO = Options(

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from paddock.client.target import Key
 
 _TEXT = """Show what running machines use, measured over two seconds: processors in cores, memory of the process and of the guest, and the
-rates of disks and networks. A cluster without Paddock's series shows processors and memory, by metrics.k8s.io."""
+rates of disks and networks. A cluster without Paddock's series shows processors and memory, by metrics.k8s.io. With --namespaces, show
+what is used of the quotas of namespaces."""
 _SECONDS = 2.0
 _COLUMNS = (
     TableColumn(title="NAME", shrinks=True, least=12),
@@ -33,6 +34,7 @@ _COLUMNS = (
 def parser() -> arguments.Parser:
     """Return the parser of the command."""
     options = arguments.parser("top", _TEXT)
+    options.add_argument("--namespaces", action="store_true", help="Show the quotas of all namespaces, or of the one that -n names")
     arguments.add_all_namespaces(options)
     arguments.add_selector(options)
     arguments.add_watch(options)
@@ -43,12 +45,30 @@ def parser() -> arguments.Parser:
 
 def run(given: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parsed = parser().parse_args(given)
+    options = parser()
+    parsed = options.parse_args(given)
+    if parsed.namespaces and (parsed.selector or parsed.watch):
+        options.error("--namespaces goes with neither --selector nor --watch")
     # Everything that talks to servers is heavy.
     from paddock.cli.servers import serve  # noqa: PLC0415
 
-    serve(_show(parsed, console))
+    serve((_show_quotas if parsed.namespaces else _show)(parsed, console))
     return GOOD
+
+
+async def _show_quotas(parsed: argparse.Namespace, console: Console) -> None:
+    from paddock.cli.machines.views import shown  # noqa: PLC0415 - as above
+    from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.cli.tenants import quotas  # noqa: PLC0415
+
+    async with connected(parsed, console) as session:
+        rows = await quotas.read(session, parsed.namespace)
+    if not rows and not parsed.output:
+        console.say("paddock: no namespace has a quota; `paddock tenant NAME` makes one with a quota")
+        return
+    titles = ("NAMESPACE", "QUOTA", "RESOURCE", "USED", "HARD", "USED%")
+    cells = [(row.namespace, row.quota, row.resource, row.used, row.hard, "" if row.share is None else f"{row.share}%") for row in rows]
+    console.out(shown(parsed.output, titles, cells, [row.as_data() for row in rows]))
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.base.jsonequality import identical
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import NotFound, QuotaExceeded
 from paddock.client.options import json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
@@ -38,7 +38,7 @@ from paddock.plan.machine.status import FailureNote, MachineFacts
 from paddock.plan.storage import datavolumetemplates, sourcerefs
 from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
-from paddock.runtime.cache import CachedObject
+from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again, owners
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
@@ -85,6 +85,8 @@ class VirtualMachineReconciler:
         self._acts = VirtualMachineActions(client, teller)
         self._statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
         self._resting = StatusDelays()
+        # machines that a quota refused something
+        self._refused: dict[Key, None] = {}
         # The copies of each machine that say their version.
         self._copies: dict[Key, dict[str, str]] = {}
 
@@ -94,6 +96,7 @@ class VirtualMachineReconciler:
         if sight is None:
             self._resting.end(key)
             self._copies.pop(key, None)
+            self._refused.pop(key, None)
             return DONE
         if sight.meta.going:
             return await self._end(sight)
@@ -101,6 +104,10 @@ class VirtualMachineReconciler:
             # The watch brings us here again.
             return DONE
         return await self._go_on(sight)
+
+    def refused(self, change: CacheChange) -> tuple[Key, ...]:
+        """Return the machines that a change of a quota concerns."""
+        return tuple(each for each in self._refused if each.namespace == change.seen.key.namespace)
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
@@ -195,6 +202,9 @@ class VirtualMachineReconciler:
         await self._report(look)
         # What the end of the instance means is in the status now.
         await self._release(look)
+        self._refused.pop(sight.key, None)
+        if isinstance(look.error, QuotaExceeded):
+            self._refused[sight.key] = None
         if look.error is not None:
             raise look.error
         return DONE if look.wait is None else again(look.wait)
@@ -477,5 +487,6 @@ def wire(program: ControllerManager) -> Controller:
     for kind, informer in caches.sizes.items():
         controller.watch(informer, caches.users_of_size(kind))
     controller.watch(caches.installations, lambda change: ())
+    controller.watch(program.informers.of(targets.QUOTAS), machines.refused, gather=0.5)
     program.add(controller)
     return controller

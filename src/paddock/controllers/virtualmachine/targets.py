@@ -20,6 +20,7 @@ DISK_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
 REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+QUOTAS = plain("", "v1", "resourcequotas", "ResourceQuota")
 
 
 def sizing(resource: str) -> Target[Data]:

@@ -19,7 +19,7 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.client.client import Client
-from paddock.client.errors import NotFound
+from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.disks import ClaimUsers, DiskLayers, ImagePulls
@@ -28,6 +28,7 @@ from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirec
 from paddock.controllers.virtualmachineinstance.livechanges import GuestMemoryDumps, LiveChanges
 from paddock.controllers.virtualmachineinstance.nics import InstanceNics, Resolve
 from paddock.controllers.virtualmachineinstance.preparer import Preparer
+from paddock.controllers.virtualmachineinstance.quotas import NamespaceBounds, PlaceRequest
 from paddock.controllers.virtualmachineinstance.reader import CredentialReader, InstanceReferences
 from paddock.controllers.virtualmachineinstance.scheduler import Scheduler
 from paddock.controllers.virtualmachineinstance.seeder import Seeder
@@ -89,6 +90,7 @@ class ReconcilerParts(msgspec.Struct, frozen=True):
     recorder: EventRecorder
     consoles: ConsoleLogs
     suspensions: GuestSuspensions
+    bounds: NamespaceBounds
 
 
 class InstanceReconciler:
@@ -108,12 +110,14 @@ class InstanceReconciler:
         self._recorder = parts.recorder
         self._consoles = parts.consoles
         self._suspensions = parts.suspensions
+        self._bounds = parts.bounds
 
     async def reconcile(self, key: Key) -> Outcome:
         """Bring one instance and its machine together."""
         seen = self._informer.cache.get(key)
         if seen is None:
             self._preparer.forget(key)
+            self._bounds.forget(key)
             self._resting.end(key)
             return DONE
         machine = self._machines.get(seen.meta.uid) or await self._machines.recover(seen.meta.uid)
@@ -123,11 +127,20 @@ class InstanceReconciler:
             return again(left)
         instance = seen.read(INSTANCES)
         blocker, pause = None, None
+        place = PlaceRequest(self._bounds, self._statuses, self._clock, seen)
         try:
-            machine = await self._act(instance, machine)
+            machine = await self._act(instance, machine, place)
         except MissingPrerequisite as missing:
             blocker, pause = missing.blocker, missing.again
-        left = await self._report(seen, instance, machine, blocker)
+        if place.seen is not seen:
+            seen, instance = place.seen, place.seen.read(INSTANCES)
+        try:
+            left = await self._report(seen, instance, machine, blocker)
+        except Forbidden as error:
+            # It waits for the host and would have its Pod meanwhile, which the quotas of its namespace do not admit.
+            refused = self._bounds.refused(seen, error)
+            pause = refused.again
+            left = await self._report(seen, instance, machine, refused.blocker)
         waits = [left] if left else []
         if self._machines.unmanaged(seen.meta.uid) is not None:
             waits.append(_UNMANAGED_SECONDS)
@@ -139,7 +152,7 @@ class InstanceReconciler:
 
     # --- actions ----------------------------------------------------------------------------------------------------------
 
-    async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> QemuMachine | None:
+    async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None, place: PlaceRequest) -> QemuMachine | None:
         """Do what the state asks for; return the machine that is there afterwards."""
         if _phase(instance) in FINAL or (machine is not None and machine.observed.phase == "ended"):
             return machine
@@ -156,7 +169,7 @@ class InstanceReconciler:
             return machine
         if machine is None or machine.observed.phase == "defined":
             # One that ran and is not known any more is lost, not new.
-            return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance)
+            return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance, place)
         if machine.observed.phase == "suspended":
             await self._keep_suspended(instance, machine)
         elif machine.observed.phase == "running":
@@ -176,9 +189,11 @@ class InstanceReconciler:
         if not is_wished(instance.metadata.annotations):
             await self._suspensions.resume(instance, machine, self._machines)
 
-    async def _start(self, instance: VirtualMachineInstance) -> QemuMachine:
+    async def _start(self, instance: VirtualMachineInstance, place: PlaceRequest) -> QemuMachine:
+        if self._bounds.is_waiting(place.seen.key):
+            self._bounds.check(place.seen, self._clock.seconds())
         try:
-            config = await self._preparer.prepare(instance)
+            config = await self._preparer.prepare(instance, place.ask)
             machine = await self._machines.define(instance.metadata.uid or "", config)
             paused, priority = instance.spec.startStrategy == "Paused", self._preparer.priority(instance)
             await machine.start(paused=paused, priority=priority, grace=grace_of(instance))
@@ -351,7 +366,8 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
     suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)
     observer = InstanceObserver(place.node, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
-    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions)
+    bounds = NamespaceBounds(informers)
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, bounds)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 
@@ -361,7 +377,7 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
 
     settings = ControllerSettings(workers=_WORKERS)
     controller = Controller("virtualmachineinstances", instances, reconcile, machinery=machinery, teller=recorder, settings=settings)
-    for informer, keys in (*objects.watched, *scheduler.watched):
+    for informer, keys in (*objects.watched, *scheduler.watched, *bounds.watched):
         controller.watch(informer, keys)
     requests.listen(controller.offer)
     engine.machines.listen(monitors.agent_changed)

@@ -1,11 +1,11 @@
 """The preparation of a machine; what is cheap and certain comes first:
 
-    may it run here?  ->  its volumes  ->  its kernel  ->  its interfaces  ->  the config of the machine  ->  is there room?
+    may it run here?  ->  its volumes  ->  do quotas admit it?  ->  its kernel  ->  its interfaces  ->  its config  ->  is there room?
 
 Every step finds the results of an earlier attempt and continues from there. A step that cannot succeed yet raises `MissingPrerequisite`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import structs
 
@@ -53,11 +53,15 @@ class Preparer:
         # machines that hold nothing any more, by the key of their instance
         self._released: dict[Key, str] = {}
 
-    async def prepare(self, instance: VirtualMachineInstance) -> MachineConfig:
-        """The config of the machine, with everything it names in place. Raises `MissingPrerequisite`."""
+    async def prepare(self, instance: VirtualMachineInstance, admitted: Callable[[], Awaitable[None]]) -> MachineConfig:
+        """The config of the machine, with everything it names in place. Raises `MissingPrerequisite`.
+
+        `admitted` asks the quotas of the namespace: a machine that waits for them holds no network and no memory.
+        """
         self._scheduler.place(instance)
         hot = {each.name for each in plugged(instance.spec)}
         found = {volume.name: await self._volume(instance, volume) for volume in instance.spec.volumes or () if volume.name not in hot}
+        await admitted()
         kernel = await self._kernel(instance)
         nics = await self._nics.plug(instance)
         # Hot-plugged volumes are plugged as soon as the machine runs.

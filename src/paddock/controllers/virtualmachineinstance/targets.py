@@ -19,6 +19,8 @@ SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
 NODES = plain("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+QUOTAS = plain("", "v1", "resourcequotas", "ResourceQuota")
+LIMIT_RANGES = plain("", "v1", "limitranges", "LimitRange")
 PRIORITIES = plain("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 
 

@@ -14,6 +14,7 @@ from paddock.meta.wire import from_data, to_data
 from paddock.plan.instance.identity import launcher_uid, owner_of
 from paddock.plan.instance.volumes import claim_of
 from paddock.plan.network.endpoints import labels_of, primary_card
+from paddock.plan.quotas import launcher
 from paddock.plan.storage import requesters
 
 Data = dict[str, Any]
@@ -29,7 +30,6 @@ _LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX, _LONGEST = 5, 63
 # KubeVirt gives the Pod more time than the guest.
 _MORE_GRACE_SECONDS = 15
-_CPU_ALLOCATION_RATIO = 10
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "schedulerName", "subdomain")
 
 
@@ -103,7 +103,7 @@ def _spec(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus
     found: Data = {key: given[key] for key in _PLACEMENT if given.get(key)}
     found |= {
         "automountServiceAccountToken": False,
-        "containers": [_container(instance, status)],
+        "containers": [_container(given)],
         "dnsPolicy": given.get("dnsPolicy") or "ClusterFirst",
         "enableServiceLinks": False,
         "hostname": given.get("hostname") or instance.metadata.name,
@@ -124,34 +124,28 @@ def _spec(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus
     return found
 
 
-def _container(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus) -> Data:
+def _container(spec: Data) -> Data:
     return {
         "name": CONTAINER,
         "image": IMAGE,
         "imagePullPolicy": "IfNotPresent",
-        "resources": _resources(instance, status),
+        "resources": _resources(spec),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
     }
 
 
-def _resources(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus) -> Data:
-    """Return what KubeVirt's container requests: a share of the processors, and the memory with what the emulator takes besides."""
-    domain = instance.spec.domain
-    given = domain.resources
-    requests = dict(given.requests or {}) if given is not None else {}
-    limits = dict(given.limits or {}) if given is not None else {}
-    cpu = domain.cpu
-    vcpus = ((cpu.cores or 1) * (cpu.sockets or 1) * (cpu.threads or 1)) if cpu is not None else 1
-    requests.setdefault("cpu", limits.get("cpu") or f"{vcpus * 1000 // _CPU_ALLOCATION_RATIO}m")
-    guest = domain.memory.guest if domain.memory is not None else None
-    overhead = quantity.whole((status.memory.memoryOverhead if status.memory is not None else None) or 0)
-    memory = requests.get("memory") or guest or limits.get("memory")
-    if memory is not None:
-        requests["memory"] = quantity.binary(quantity.whole(memory) + overhead)
-    if "memory" in limits:
-        limits["memory"] = quantity.binary(quantity.whole(limits["memory"]) + overhead)
-    return {"requests": requests, **({"limits": limits} if limits else {})}
+def _resources(spec: Data) -> Data:
+    """Return what KubeVirt's container requests: a share of the processors, and the memory with what the programs beside the guest take."""
+    found = launcher.resources_of(spec)
+    limits = _written(found.limits)
+    return {"requests": _written(found.requests), **({"limits": limits} if limits else {})}
+
+
+def _written(amounts: launcher.Amounts) -> Data:
+    return {
+        name: quantity.canonical(amount, in_binary=name == "memory" or name.startswith("hugepages-")) for name, amount in amounts.items()
+    }
 
 
 class _Course:

@@ -82,7 +82,7 @@ async def test_a_running_instance_has_a_launcher_pod() -> None:
         assert meta["ownerReferences"][0]["uid"] == vmi["uid"]
         assert (spec["serviceAccountName"], spec["automountServiceAccountToken"]) == ("robot", False)
         assert spec["nodeName"] == "vm" and spec["volumes"] == [{"name": "root", "persistentVolumeClaim": {"claimName": "web-root"}}]
-        assert spec["containers"][0]["resources"]["requests"] == {"cpu": "100m", "memory": "228Mi"}
+        assert spec["containers"][0]["resources"]["requests"] == {"cpu": "100m", "ephemeral-storage": "50M", "memory": "396Mi"}
         assert (status["phase"], status["podIP"], status["podIPs"]) == ("Running", "10.112.0.5", [{"ip": "10.112.0.5"}])
         assert {each["type"]: each["status"] for each in status["conditions"]}["Ready"] == "True"
         one = await api.get(f"{PODS}/{meta['name']}")

@@ -2,12 +2,19 @@
 
 from typing import Any
 
+import msgspec
+
 from paddock.base import quantity
+from paddock.plan.quotas import usage
+from paddock.plan.quotas.usage import Traits
 
 Data = dict[str, Any]
 Amounts = dict[str, int]
-SERVICES, CLAIMS = "services", "persistentvolumeclaims"
+SERVICES, CLAIMS, PODS = "services", "persistentvolumeclaims", "pods"
+INSTANCES = "virtualmachineinstances.kubevirt.io"
 DEVICES = "resourceclaims.resource.k8s.io"
+# Those whose objects take processors and memory.
+COMPUTING = (PODS, INSTANCES)
 REQUESTED = "requests.storage"
 _CLASS = ".storageclass.storage.k8s.io/"
 _DEVICE_CLASS = ".deviceclass.resource.k8s.io/devices"
@@ -19,9 +26,17 @@ _PLAIN = frozenset(("configmaps", "secrets", "resourcequotas", "replicationcontr
 IGNORED = frozenset(("events",))
 
 
+class Measured(msgspec.Struct, frozen=True):
+    """What an object uses, and what decides about scopes: the properties of a Pod, or the classes of a claim's attributes."""
+
+    amounts: Amounts
+    traits: Traits | None = None
+    classes: frozenset[str] | None = None
+
+
 def is_weighed(collection: str) -> bool:
     """Return whether the amounts of an object depend on its content. All other collections are only counted."""
-    return collection in (SERVICES, CLAIMS, DEVICES)
+    return collection in (SERVICES, CLAIMS, DEVICES, *COMPUTING)
 
 
 def counted(collection: str) -> Amounts:
@@ -30,16 +45,33 @@ def counted(collection: str) -> Amounts:
     return dict.fromkeys(names, quantity.UNIT)
 
 
-def measured(collection: str, data: Data) -> Amounts:
-    """Return the amounts of an object, in billionths."""
+def measured(collection: str, data: Data, *, launchers: bool = True) -> Measured:
+    """Measure an object. `launchers`: instances stand for their launcher Pods, which nobody else makes."""
     amounts = counted(collection)
     if collection == SERVICES:
         amounts.update(_service(data.get("spec") or {}))
     elif collection == CLAIMS:
         amounts.update(_claim(data))
+        return Measured(amounts, classes=_classes(data))
     elif collection == DEVICES:
         amounts.update(_devices(data.get("spec") or {}))
-    return amounts
+    elif collection == PODS:
+        amounts.update(usage.of_pod(data))
+        return Measured(amounts, usage.pod_traits(data))
+    elif collection == INSTANCES and launchers and usage.has_launcher(data):
+        amounts.update(usage.of_instance(data))
+        return Measured(amounts, usage.instance_traits(data))
+    return Measured(amounts)
+
+
+def _classes(claim: Data) -> frozenset[str]:
+    status = claim.get("status") or {}
+    named = (
+        (claim.get("spec") or {}).get("volumeAttributesClassName"),
+        status.get("currentVolumeAttributesClassName"),
+        (status.get("modifyVolumeStatus") or {}).get("targetVolumeAttributesClassName"),
+    )
+    return frozenset(each for each in named if each)
 
 
 def _service(spec: Data) -> Amounts:
@@ -88,11 +120,14 @@ def requested(data: Data) -> list[int]:
     return [quantity.whole(text) * quantity.UNIT for text in texts if quantity.is_quantity(text)]
 
 
-def is_storage(name: str) -> bool:
+def is_binary(name: str) -> bool:
     """Return whether an amount is bytes, and so written in powers of two."""
-    return name == REQUESTED or name.endswith(_CLASS + REQUESTED)
+    if name.endswith(_CLASS + REQUESTED):
+        return True
+    base = name.removeprefix("requests.").removeprefix("limits.").removesuffix("/vmi")
+    return base in ("memory", "storage") or base.startswith("hugepages-")
 
 
 def text(name: str, amount: int) -> str:
     """An amount as a status and a message show it."""
-    return quantity.canonical(amount, in_binary=is_storage(name))
+    return quantity.canonical(amount, in_binary=is_binary(name))

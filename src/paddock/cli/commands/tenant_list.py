@@ -1,0 +1,43 @@
+"""`paddock tenant ls`: lists tenants."""
+
+import argparse
+from collections.abc import Sequence
+
+from paddock.cli import arguments
+from paddock.cli.arguments import Parser
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+_TEXT = "List the tenants, with what each uses of what it may use."
+
+
+def parser() -> Parser:
+    """Return the parser of the command."""
+    options = arguments.parser("tenant ls", _TEXT)
+    arguments.add_views(options, ("json", "yaml", "name"))
+    arguments.add_server(options)
+    return options
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Run the command."""
+    parsed = parser().parse_args(given)
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
+
+    return serve(_list(parsed, console))
+
+
+async def _list(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli.machines.views import shown  # noqa: PLC0415 - as above
+    from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.cli.tenants import tenancy, tenant  # noqa: PLC0415
+    from paddock.meta.ages import age  # noqa: PLC0415
+
+    async with connected(parsed, console) as session:
+        rows = await tenancy.listed(session)
+        now = session.clock.seconds()
+    titles = ("NAME", *(title for title, _ in tenant.SHARES), "AGE")
+    cells = [(row.name, *tenancy.shares_of(row), age(row.created, now) if row.created else "") for row in rows]
+    data = [{"name": row.name, "created": row.created, "used": row.used, "hard": row.hard} for row in rows]
+    console.out(shown(parsed.output, titles, cells, data))
+    return GOOD

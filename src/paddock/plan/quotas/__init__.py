@@ -1,0 +1,1 @@
+"""Quotas of namespaces: what machines and Pods take of them, and what does not fit."""
