@@ -9,6 +9,7 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.cli.comparison import ComparedObject, ObjectPair
 from paddock.dialects import admission
+from paddock.dialects import catalog as dialects
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
 from paddock.meta.objects import Resource
@@ -133,7 +134,8 @@ class ObjectChange(msgspec.Struct, frozen=True):
         old, new, kind = self.pair.old, self.pair.new, self.pair.kind
         if old is None or new is None or kind is None or old.admission.value is None:
             return []
-        status = table.CARRIED_OUT.get((kind.group, kind.kind))
+        machines = (each for dialect in dialects.every_dialect() for each in dialect.machines)
+        status = next((each.carried_out for each in machines if each.id == (kind.group, kind.kind) and each.carried_out), None)
         before = old.admission.value if status is None else from_data({**old.admission.data, "status": status}, kind.cls)
         already = len(new.admission.findings)
         found = admission.admit_change(before, new.admission, self.settings).findings[already:]

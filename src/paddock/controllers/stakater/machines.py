@@ -18,10 +18,10 @@ from paddock.controllers.stakater import targets
 from paddock.controllers.stakater.actions import MachineApplier, MachineCleanup, StakaterActions
 from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass, StakaterCaches, State
 from paddock.controllers.stakater.settings import StakaterSettings
+from paddock.dialects.stakater.marks import FINALIZER, PAUSE
 from paddock.meta import ages
 from paddock.plan.stakater import status as statuses
 from paddock.plan.stakater.conditions import PAUSED, no
-from paddock.plan.stakater.marks import FINALIZER, PAUSE
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again

@@ -9,12 +9,12 @@ from typing import TypeVar
 
 import msgspec
 
-from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.dialects.kubermatic.sources import Find, is_address, is_cached, is_kubermatic, with_class
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubevirt.kubermaticsources import Find, is_address, is_cached, is_kubermatic, with_class
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
