@@ -16,7 +16,14 @@ from paddock.schema.kind import Kind, KindFacts
 
 # The one list of dialects: packages beside this module, each with a value DIALECT. Kinds are listed, and names are looked for, in this
 # order: what people wrote goes before what was made of it.
-_PACKAGES = ("core", "stakater", "virtrigaud", "vitistack", "kubevirt", "kubermatic")
+_PACKAGES = (
+    "core",
+    "stakater",
+    "virtrigaud",
+    "vitistack",
+    "kubevirt",
+    "kubermatic",
+)
 HUB = "kubevirt"
 # The built-in kinds of Kubernetes are nobody's dialect.
 CORE = "core"

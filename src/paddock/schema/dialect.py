@@ -65,6 +65,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     effects: str = ""
     # the module with REFERENCES, the fields that name objects, and PROVIDES, those that name what the object brings along
     references: str = ""
+    # the module with `prediction(old, new, worlds, difference)`: the effect of a change on one machine, where more is known than the rows
+    predictions: str = ""
     # fields that are words, of which kubectl makes booleans: `On` and `Off`
     power_words: Mapping[KindId, Path] = {}
 
@@ -75,7 +77,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     embedding: str = ""
     # what users store, an API group or a collection: an embedded server starts the controllers once there is some
     stored: str = ""
-    # `paddock operator` looks after it unless it is told otherwise
+    # `paddock operator` looks after it unless --dialect names others
     is_by_default: bool = False
 
     @property

@@ -189,5 +189,5 @@ def test_what_a_short_command_does_not_load(command: str, tmp_path: Path) -> Non
     loaded = set(done.stderr.decode().split())
     assert not loaded & HEAVY
     assert "paddock.dialects.virtrigaud.virtualmachine" not in loaded
-    assert "paddock.dialects.stakater" not in loaded
+    assert "paddock.dialects.stakater.virtualmachine" not in loaded
     assert command == "render" or "paddock.translate.catalog" not in loaded

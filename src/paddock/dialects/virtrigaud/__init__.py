@@ -35,6 +35,7 @@ DIALECT = Dialect(
     translated=tuple((GROUP, kind) for kind in ("VirtualMachine", "VMSet", "VMSnapshot", "VMClone", "VMMigration", "VMPlacementPolicy")),
     effects="paddock.plan.virtrigaud.effects",
     references="paddock.plan.virtrigaud.referring",
+    predictions="paddock.plan.virtrigaud.predictions",
     power_words={(GROUP, "VirtualMachine"): ("spec", "powerState"), (GROUP, "VMSet"): ("spec", "template", "spec", "powerState")},
     wiring="paddock.app.controllers.dialects.virtrigaud",
     embedding="paddock.app.controllers.virtrigaud",

@@ -5,7 +5,6 @@ machines in Kubermatic's form are marked. A machine that uses nothing of Kuberma
 """
 
 from functools import singledispatch
-from typing import TypeVar
 
 import msgspec
 
@@ -26,7 +25,6 @@ from paddock.translate.kubermatic import cluster
 from paddock.translate.kubermatic.golden import asked_of, golden_volume
 from paddock.translate.kubermatic.sources import Resolver
 
-R = TypeVar("R", bound=Resource)
 POOL_VERSION = "pool.kubevirt.io/v1beta1"
 ALIAS_VERSION = "kubevirt.io/v1alpha1"
 _TEMPLATES: Path = ("spec", "dataVolumeTemplates")
