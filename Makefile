@@ -27,7 +27,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check golden conformance conformance-check docs web web-check recordings screenshots bench soak mutants test-reference answers test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check freeze golden conformance conformance-check docs web web-check recordings screenshots bench soak mutants test-reference answers test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ gen: setup ## write what is generated from the declarations
 
 gen-check: setup ## fail when a generated file is missing, stale or surplus
 	$(PY) -m tools.gen --check
+
+freeze: setup ## print what users would see of this tree that differs from BASE=<commit>: generated files, help, output, texts
+	@$(PY) -m tools.freeze $(or $(BASE),HEAD)
 
 golden: setup ## rewrite the golden files; read the difference before you commit it
 	$(PYTEST) -n auto --golden-update

@@ -94,7 +94,7 @@ def kind_facts() -> Mapping[str, str]:
 def chart_definitions() -> Mapping[str, str]:
     """The definitions that the operator's chart brings: of the front doors whose objects a cluster can keep."""
     return {
-        name: text for name, text in files.crds(catalog.every()).items() if name.split("/")[0] in ("stakater", "virtrigaud", "vitistack")
+        name: text for name, text in files.crds(catalog.every()).items() if name.split("/")[0] in {each.name for each in catalog.fronts()}
     }
 
 
@@ -129,7 +129,8 @@ def documented_chart() -> Mapping[str, str]:
 
 def kustomize_definitions() -> Mapping[str, str]:
     """The definitions of the dialects that the kustomize base has: those of the chart by default."""
-    found = {name: text for name, text in chart_definitions().items() if name.split("/")[0] in ("stakater", "vitistack")}
+    usual = {each.name for each in catalog.fronts() if each.is_by_default}
+    found = {name: text for name, text in chart_definitions().items() if name.split("/")[0] in usual}
     lines = ["apiVersion: kustomize.config.k8s.io/v1beta1", "kind: Kustomization", "resources:", *(f"  - {name}" for name in sorted(found))]
     return {**found, "kustomization.yaml": "\n".join(lines) + "\n"}
 

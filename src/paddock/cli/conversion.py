@@ -11,19 +11,19 @@ import msgspec
 
 from paddock.cli import owndisks
 from paddock.cli.inputobjects import InputObjects
+from paddock.cli.machines import kinds
 from paddock.cli.objects import InputObject
 from paddock.cli.rendering import RenderedObject, RenderSummary, dialect_of, render
 from paddock.dialects import admission
 from paddock.dialects.kubevirt.references import is_of_kubevirt
-from paddock.dialects.vitistack import ownform
-from paddock.dialects.vitistack.machine import Machine
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss
 from paddock.meta.wire import to_data
 from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet
-from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, KindId, references
-from paddock.schema.kind import AdmissionSettings
+from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, references
+from paddock.schema.dialect import KindId
+from paddock.schema.kind import AdmissionSettings, Kind
 from paddock.translate import catalog
 
 Objects = list[dict[str, Any]]
@@ -43,11 +43,17 @@ def convert(gathered: InputObjects, target: str, rendering: Rendering, outcome: 
 
 
 def _in_own_form(data: dict[str, Any], gathered: InputObjects, outcome: RenderSummary) -> dict[str, Any]:
-    machine = admission.admit(data, AdmissionSettings()).value
-    if not isinstance(machine, Machine) or ownform.is_own(machine.spec):
+    admitted = admission.admit(data, AdmissionSettings())
+    if not _is_of_vitistack(admitted.kind):
         return data
+    # Only Vitistack's Machines have forms; everybody else does without this dialect.
+    from paddock.dialects.vitistack import ownform  # noqa: PLC0415
+    from paddock.dialects.vitistack.machine import Machine  # noqa: PLC0415
     from paddock.translate.vitistack import to_own  # noqa: PLC0415
 
+    machine = admitted.value
+    if not isinstance(machine, Machine) or ownform.is_own(machine.spec):
+        return data
     origin = next((each for each in gathered.subjects if _name(each.data) == _name(data)), gathered.subjects[0])
     translated = to_own(machine, gathered.world)
     outcome.lose(translated.losses, machine, origin, {})
@@ -78,8 +84,18 @@ def _is_of(subject: InputObject, target: str) -> bool:
 
 
 def _is_own(subject: InputObject) -> bool:
+    if not _is_of_vitistack(subject.admission.kind):
+        return False
+    # As above.
+    from paddock.dialects.vitistack import ownform  # noqa: PLC0415
+    from paddock.dialects.vitistack.machine import Machine  # noqa: PLC0415
+
     value = subject.admission.value
     return isinstance(value, Machine) and ownform.is_own(value.spec)
+
+
+def _is_of_vitistack(kind: Kind | None) -> bool:
+    return kind is not None and kinds.of(kind.group, kind.kind) is kinds.VITISTACK
 
 
 def _from_hub(

@@ -15,8 +15,9 @@ from paddock.cli.sizes import SizeChecks
 from paddock.dialects import admission, catalog
 from paddock.meta.manifests.document import Position
 from paddock.meta.world import DEFAULT_NAMESPACE
-from paddock.plan.changes.references import FieldReference, KindId, provided, references
+from paddock.plan.changes.references import FieldReference, provided, references
 from paddock.schema import finding
+from paddock.schema.dialect import KindId
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings
 

@@ -20,7 +20,8 @@ from paddock.cli.diagnosis.links import (
 )
 from paddock.cli.diagnosis.scene import ObjectPlace
 from paddock.dialects import catalog
-from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
+from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
+from paddock.schema.dialect import KindId
 
 # What is looked for when no kind is named: what stands in front goes before what is made of it.
 LIKELY: tuple[KindId, ...] = (

@@ -18,7 +18,8 @@ from paddock.client.errors import Forbidden, NotFound, Unauthorized, Unreachable
 from paddock.client.options import Selection
 from paddock.client.target import EVENTS, Data, Key, Target, plain
 from paddock.dialects import catalog
-from paddock.plan.changes.references import CONFIG_MAP, SECRET, KindId
+from paddock.plan.changes.references import CONFIG_MAP, SECRET
+from paddock.schema.dialect import KindId
 
 # A chain that is longer than this many steps tells nothing new.
 _MOST_ROUNDS = 12

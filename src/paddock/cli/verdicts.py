@@ -2,6 +2,7 @@
 object: how far a machine can grow, and what keeps it from being made at all."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import msgspec
@@ -9,19 +10,16 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.cli.comparison import ComparedObject, ObjectPair
 from paddock.dialects import admission
-from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
-from paddock.dialects.virtrigaud.vmclass import VMClass
+from paddock.dialects import catalog as dialects
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss, Translated
 from paddock.meta.wire import from_data, to_data
-from paddock.meta.world import ObjectSet, namespace_of
+from paddock.meta.world import ObjectSet
 from paddock.plan.changes import rollouts, table
-from paddock.plan.changes.differences import FieldDifference, ValueChange
+from paddock.plan.changes.differences import FieldDifference
 from paddock.plan.changes.effects import Effect, EffectRow
 from paddock.plan.changes.references import MACHINE
-from paddock.plan.virtrigaud import predictions
-from paddock.plan.virtrigaud.predictions import MachineForm
 from paddock.schema.finding import Finding, Path, Severity
 from paddock.schema.kind import AdmissionSettings
 from paddock.translate import catalog
@@ -58,8 +56,8 @@ class ObjectChange(msgspec.Struct, frozen=True):
     before: Sequence[Data] = ()
     after: Sequence[Data] = ()
     failure: RenderFailure | None = None
-    # of a machine of VirtRigaud whose class is among the manifests
-    forms: tuple[MachineForm, MachineForm] | None = None
+    # all objects of both sides
+    worlds: tuple[ObjectSet, ObjectSet] | None = None
     # what the two forms say that the KubeVirt objects do not
     losses: Sequence[Loss] = ()
 
@@ -78,17 +76,15 @@ class ObjectChange(msgspec.Struct, frozen=True):
             return found if lost is None else ChangeVerdict(str(Effect.NONE), f"{lost.why}; {lost.instead}")
         if self.failure is not None and self.failure.path == difference.path[: len(self.failure.path)]:
             return ChangeVerdict(FAILS, self.failure.why)
-        return self._grown(row) or self._sized(difference) or ChangeVerdict(str(row.effect), row.why)
+        return self._grown(row) or self._predicted(kind.dialect, difference) or ChangeVerdict(str(row.effect), row.why)
 
-    def _sized(self, difference: FieldDifference) -> ChangeVerdict | None:
-        """Sizes of VirtRigaud's machines and classes, by the rule of their controller."""
-        old, new = self.pair.old, self.pair.new
-        before, after = old.admission.value if old else None, new.admission.value if new else None
-        found = None
-        if isinstance(before, VMClass) and isinstance(after, VMClass):
-            found = predictions.predict_class(before, after, difference.named)
-        elif self.forms is not None and not (difference.how is ValueChange.DOWN and difference.path[1] == "disks"):
-            found = predictions.predict(*self.forms, difference.named)
+    def _predicted(self, dialect: str, difference: FieldDifference) -> ChangeVerdict | None:
+        """Return what the dialect foresees for this very machine."""
+        predictions = dialects.dialect(dialect).predictions
+        if not predictions or self.worlds is None:
+            return None
+        old, new = (side.admission.value if side else None for side in (self.pair.old, self.pair.new))
+        found = import_module(predictions).prediction(old, new, self.worlds, difference)
         return ChangeVerdict(str(found[0]), found[1]) if found is not None else None
 
     def _loss(self, difference: FieldDifference) -> Loss | None:
@@ -133,7 +129,8 @@ class ObjectChange(msgspec.Struct, frozen=True):
         old, new, kind = self.pair.old, self.pair.new, self.pair.kind
         if old is None or new is None or kind is None or old.admission.value is None:
             return []
-        status = table.CARRIED_OUT.get((kind.group, kind.kind))
+        machines = (each for dialect in dialects.every_dialect() for each in dialect.machines)
+        status = next((each.carried_out for each in machines if each.id == (kind.group, kind.kind) and each.carried_out), None)
         before = old.admission.value if status is None else from_data({**old.admission.data, "status": status}, kind.cls)
         already = len(new.admission.findings)
         found = admission.admit_change(before, new.admission, self.settings).findings[already:]
@@ -149,27 +146,13 @@ def object_change(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet], setting
     if (kind.group, kind.kind) == MACHINE:
         return msgspec.structs.replace(found, before=[pair.old.admission.data], after=[pair.new.admission.data])
     if not catalog.is_all_in_kubevirt(kind.group, kind.kind):
-        return msgspec.structs.replace(found, forms=_forms(pair, worlds))
+        return msgspec.structs.replace(found, worlds=worlds)
     try:
         before, after = (_translated(side, world, kind.dialect) for side, world in zip((pair.old, pair.new), worlds, strict=True))
     except PaddockError as error:
         return msgspec.structs.replace(found, failure=_failure(error))
     objects = [[to_data(each) for each in form.value] for form in (before, after)]
     return msgspec.structs.replace(found, before=objects[0], after=objects[1], losses=(*after.losses, *before.losses))
-
-
-def _forms(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet]) -> tuple[MachineForm, MachineForm] | None:
-    made = []
-    for side, world in zip((pair.old, pair.new), worlds, strict=True):
-        machine = side.admission.value if side is not None else None
-        if not isinstance(machine, VirtrigaudVirtualMachine):
-            return None
-        ref = machine.spec.classRef
-        vmclass = world.get(VMClass, ref.namespace or namespace_of(machine), ref.name)
-        if vmclass is None:
-            return None
-        made.append(MachineForm(machine, vmclass))
-    return made[0], made[1]
 
 
 def _translated(side: ComparedObject, world: ObjectSet, dialect: str) -> Translated[tuple[Resource, ...]]:

@@ -1,5 +1,5 @@
-"""The module of each kind. The table names modules and loads each on first use, because a command that reads
-at one manifest must not pay for all dialects; a test holds this table against the declarations.
+"""The dialects, and the module of each kind. Each module is loaded on first use, because a command that reads at one manifest must not
+pay for all dialects; a test holds the values of the dialects against the declarations.
 
 What a server has to know of every kind is generated from the declarations (`facts/kinds.json`), so that it loads the declaration of a
 kind only when somebody uses it.
@@ -11,108 +11,93 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.schema.dialect import Dialect, KindId
 from paddock.schema.kind import Kind, KindFacts
 
-DIALECTS = ("kubevirt", "kubermatic", "stakater", "virtrigaud", "vitistack")
-
-# (group, kind) -> module below paddock.dialects; each module has a tuple KINDS.
-_DECLARED_IN: dict[tuple[str, str], str] = {
-    ("", "ConfigMap"): "core.configmap",
-    ("", "Event"): "core.event",
-    ("", "Namespace"): "core.namespace",
-    ("", "PersistentVolumeClaim"): "core.persistentvolumeclaim",
-    ("", "Secret"): "core.secret",
-    ("", "Service"): "core.service",
-    ("", "ServiceAccount"): "core.serviceaccount",
-    ("apps", "ControllerRevision"): "core.controllerrevision",
-    ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"): "core.networkattachment",
-    ("snapshot.storage.k8s.io", "VolumeSnapshot"): "core.volumesnapshot",
-    ("snapshot.storage.k8s.io", "VolumeSnapshotClass"): "core.volumesnapshot",
-    ("snapshot.storage.k8s.io", "VolumeSnapshotContent"): "core.volumesnapshot",
-    ("storage.k8s.io", "StorageClass"): "core.storageclass",
-    ("infrastructure.stakater.com", "VirtualMachine"): "stakater.virtualmachine",
-    ("infra.virtrigaud.io", "VirtualMachine"): "virtrigaud.virtualmachine",
-    ("infra.virtrigaud.io", "VMClass"): "virtrigaud.vmclass",
-    ("infra.virtrigaud.io", "VMImage"): "virtrigaud.vmimage",
-    ("infra.virtrigaud.io", "VMNetworkAttachment"): "virtrigaud.vmnetworkattachment",
-    ("infra.virtrigaud.io", "Provider"): "virtrigaud.provider",
-    ("infra.virtrigaud.io", "VMSnapshot"): "virtrigaud.vmsnapshot",
-    ("infra.virtrigaud.io", "VMClone"): "virtrigaud.vmclone",
-    ("infra.virtrigaud.io", "VMMigration"): "virtrigaud.vmmigration",
-    ("infra.virtrigaud.io", "VMSet"): "virtrigaud.vmset",
-    ("infra.virtrigaud.io", "VMPlacementPolicy"): "virtrigaud.vmplacementpolicy",
-    ("vitistack.io", "Machine"): "vitistack.machine",
-    ("vitistack.io", "MachineClass"): "vitistack.machineclass",
-    ("vitistack.io", "MachineTemplate"): "vitistack.machinetemplate",
-    ("vitistack.io", "NetworkConfiguration"): "vitistack.networkconfiguration",
-    ("kubevirt.io", "VirtualMachine"): "kubevirt.virtualmachine",
-    ("kubevirt.io", "VirtualMachineInstance"): "kubevirt.instance",
-    ("kubevirt.io", "KubeVirt"): "kubevirt.kubevirt_cr",
-    ("kubevirt.io", "VirtualMachineInstanceMigration"): "kubevirt.migration",
-    ("kubevirt.io", "VirtualMachineInstancePreset"): "kubevirt.preset",
-    ("kubevirt.io", "VirtualMachineInstanceReplicaSet"): "kubevirt.replicaset",
-    ("kubevirt.io", "VirtualMachinePool"): "kubermatic.pool",
-    ("pool.kubevirt.io", "VirtualMachinePool"): "kubevirt.pool",
-    ("snapshot.kubevirt.io", "VirtualMachineSnapshot"): "kubevirt.snapshot",
-    ("snapshot.kubevirt.io", "VirtualMachineSnapshotContent"): "kubevirt.snapshot",
-    ("snapshot.kubevirt.io", "VirtualMachineRestore"): "kubevirt.restore",
-    ("clone.kubevirt.io", "VirtualMachineClone"): "kubevirt.clone",
-    ("export.kubevirt.io", "VirtualMachineExport"): "kubevirt.export",
-    ("instancetype.kubevirt.io", "VirtualMachineInstancetype"): "kubevirt.instancetype",
-    ("instancetype.kubevirt.io", "VirtualMachineClusterInstancetype"): "kubevirt.instancetype",
-    ("instancetype.kubevirt.io", "VirtualMachinePreference"): "kubevirt.preference",
-    ("instancetype.kubevirt.io", "VirtualMachineClusterPreference"): "kubevirt.preference",
-    ("migrations.kubevirt.io", "MigrationPolicy"): "kubevirt.migrationpolicy",
-    ("cdi.kubevirt.io", "DataVolume"): "kubevirt.datavolume_kind",
-    ("cdi.kubevirt.io", "DataSource"): "kubevirt.datasource",
-    ("cdi.kubevirt.io", "DataImportCron"): "kubevirt.dataimportcron",
-    ("cdi.kubevirt.io", "VolumeImportSource"): "kubevirt.volumesources",
-    ("cdi.kubevirt.io", "VolumeUploadSource"): "kubevirt.volumesources",
-    ("cdi.kubevirt.io", "VolumeCloneSource"): "kubevirt.volumesources",
-    ("cdi.kubevirt.io", "StorageProfile"): "kubevirt.storageprofile",
-    ("cdi.kubevirt.io", "CDIConfig"): "kubevirt.cdiconfig",
-    ("cdi.kubevirt.io", "CDI"): "kubevirt.cdiconfig",
-    ("cdi.kubevirt.io", "ObjectTransfer"): "kubevirt.objecttransfer",
-    ("upload.cdi.kubevirt.io", "UploadTokenRequest"): "kubevirt.uploadtoken",
-    ("virtualization.k8c.io", "Image"): "kubermatic.image",
-}
-
+# The one list of dialects: packages beside this module, each with a value DIALECT. Kinds are listed, and names are looked for, in this
+# order: what people wrote goes before what was made of it.
+_PACKAGES = (
+    "core",
+    "stakater",
+    "virtrigaud",
+    "vitistack",
+    "kubevirt",
+    "kubermatic",
+)
+HUB = "kubevirt"
+# The built-in kinds of Kubernetes are nobody's dialect.
+CORE = "core"
+# The dialects as people read them: the hub first.
+DIALECTS = (HUB, *sorted({*_PACKAGES} - {HUB, CORE}))
 
 _FACTS = Path(__file__).parent / "facts" / "kinds.json"
 
 
 @cache
+def every_dialect() -> tuple[Dialect, ...]:
+    """All dialects, and the built-in kinds as one more, in the order of the list."""
+    return tuple(import_module(f"paddock.dialects.{name}").DIALECT for name in _PACKAGES)
+
+
+@cache
+def fronts() -> tuple[Dialect, ...]:
+    """The dialects with kinds of machines of their own, which become KubeVirt's, in the order of the list."""
+    return tuple(each for each in every_dialect() if each.is_front)
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect of a name that is in the list."""
+    return next(each for each in every_dialect() if each.name == name)
+
+
+@cache
+def _places() -> dict[KindId, tuple[Dialect, str]]:
+    return {kind: (each, module) for each in every_dialect() for kind, module in each.kinds.items()}
+
+
+@cache
 def _kinds_of(module: str) -> tuple[Kind, ...]:
-    kinds: tuple[Kind, ...] = import_module(f"paddock.dialects.{module}").KINDS
+    kinds: tuple[Kind, ...] = import_module(module).KINDS
     return kinds
+
+
+def owner(group: str, kind: str) -> Dialect | None:
+    """The dialect that declares a kind, or None."""
+    found = _places().get((group, kind))
+    return found[0] if found is not None else None
+
+
+def module_of(group: str, kind: str) -> str:
+    """The module that declares a known kind."""
+    declaring, module = _places()[group, kind]
+    return f"paddock.dialects.{declaring.name}.{module}"
 
 
 def find(group: str, kind: str) -> Kind | None:
     """The declaration of a kind, or None."""
-    module = _DECLARED_IN.get((group, kind))
-    if module is None:
+    if (group, kind) not in _places():
         return None
-    return next(found for found in _kinds_of(module) if found.group == group and found.kind == kind)
+    return next(found for found in _kinds_of(module_of(group, kind)) if found.group == group and found.kind == kind)
 
 
-def known() -> tuple[tuple[str, str], ...]:
+def known() -> tuple[KindId, ...]:
     """Every (group, kind), without loading any."""
-    return tuple(_DECLARED_IN)
+    return tuple(_places())
 
 
 @cache
 def facts() -> tuple[KindFacts, ...]:
-    """The facts of all kinds, in the order of the table, without loading any."""
+    """The facts of all kinds, in the order of the list, without loading any."""
     return msgspec.json.decode(_FACTS.read_bytes(), type=tuple[KindFacts, ...])
 
 
 def declaration(kind: KindFacts) -> Kind:
     """The whole declaration of a kind."""
     found = kind if isinstance(kind, Kind) else find(kind.group, kind.kind)
-    assert found is not None, f"{kind.kind} of {kind.group} is not in the table"
+    assert found is not None, f"no dialect has {kind.kind} of {kind.group}"
     return found
 
 
 def every() -> tuple[Kind, ...]:
-    """All declarations, loaded, in the order of the table."""
-    return tuple(found for group, kind in _DECLARED_IN if (found := find(group, kind)) is not None)
+    """All declarations, loaded, in the order of the list."""
+    return tuple(found for group, kind in _places() if (found := find(group, kind)) is not None)

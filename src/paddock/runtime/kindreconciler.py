@@ -79,6 +79,11 @@ class ObjectMemories(Generic[M]):
             known = self._memories[seen.key] = identity, self._new(seen)
         return known[1]
 
+    def known(self, key: Key) -> M | None:
+        """Return the memory of the object that was last seen at a place."""
+        known = self._memories.get(key)
+        return known[1] if known is not None else None
+
     def forget(self, key: Key) -> None:
         """Drop the memory of an object that is gone."""
         self._memories.pop(key, None)

@@ -31,7 +31,7 @@ def test_the_table_is_what_the_modules_declare() -> None:
 
 
 def _module_of(kind: Kind) -> str:
-    return catalog._DECLARED_IN[kind.group, kind.kind]
+    return catalog.module_of(kind.group, kind.kind).removeprefix(ROOT)
 
 
 def test_every_dialect_has_kinds_and_every_kind_a_dialect() -> None:
@@ -78,4 +78,5 @@ def test_facts_load_no_declaration() -> None:
         "import sys; from paddock.dialects import catalog; catalog.facts(); print(*(each for each in sys.modules if 'dialects.' in each))"
     )
     made = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert made.stdout.split() == ["paddock.dialects.catalog"]
+    # The packages hold the values of the dialects, and some their marks.
+    assert {name for name in made.stdout.split() if name.count(".") > 2} <= {f"{ROOT}stakater.marks", f"{ROOT}vitistack.marks"}

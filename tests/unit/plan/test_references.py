@@ -6,8 +6,9 @@ import pytest
 
 from paddock.dialects import catalog
 from paddock.plan.changes.patterns import parse
-from paddock.plan.changes.references import PROVIDES, REFERENCES, KindId, provided, references
+from paddock.plan.changes.references import provided, references, tables_of
 from paddock.schema import shape
+from paddock.schema.dialect import Dialect, KindId
 from tests.unit.plan.fields import places
 
 MACHINE: KindId = ("kubevirt.io", "VirtualMachine")
@@ -17,12 +18,12 @@ def identifier(kind: KindId) -> str:
     return ".".join(reversed(kind))
 
 
-@pytest.mark.parametrize("kind", REFERENCES, ids=identifier)
+@pytest.mark.parametrize("kind", [each for each in catalog.known() if each in tables_of(*each)[0]], ids=identifier)
 def test_every_row_is_a_field(kind: KindId) -> None:
     found = catalog.find(*kind)
     assert found is not None
     known = set(places(found))
-    for row in REFERENCES[kind]:
+    for row in tables_of(*kind)[0][kind]:
         parts = parse(row.path)
         # A pool is declared in both of its forms, or in one of them.
         assert parts in known, row.path
@@ -31,11 +32,11 @@ def test_every_row_is_a_field(kind: KindId) -> None:
         assert all(catalog.find(*to) is not None for to in row.to), row.path
 
 
-@pytest.mark.parametrize("kind", PROVIDES, ids=identifier)
+@pytest.mark.parametrize("kind", [each for each in catalog.known() if each in tables_of(*each)[1]], ids=identifier)
 def test_every_provided_name_is_a_field(kind: KindId) -> None:
     found = catalog.find(*kind)
     assert found is not None
-    for row in PROVIDES[kind]:
+    for row in tables_of(*kind)[1][kind]:
         place: shape.Shape = shape.shape_of(found.cls)
         for part in parse(row.path):
             if part == "[]":
@@ -65,6 +66,12 @@ VOLUMES: dict[str, Any] = {
         },
     }
 }
+
+
+@pytest.mark.parametrize("dialect", catalog.every_dialect(), ids=lambda each: each.name)
+def test_a_dialect_speaks_of_its_own_kinds(dialect: Dialect) -> None:
+    for kind in dialect.kinds:
+        assert all({*table} <= dialect.kinds.keys() for table in tables_of(*kind))
 
 
 def test_references_of_a_machine() -> None:

@@ -1,4 +1,5 @@
-"""Machines of the dialects at admission: what their controllers would otherwise write right after, each in a write of its own.
+"""Machines of the dialects at admission: what their controllers would otherwise write right after, each in a write of its own. The
+values of the dialects say what that is.
 
 Against a cluster, whose API server knows nothing of them, the controllers write it.
 """
@@ -6,39 +7,26 @@ Against a cluster, whose API server knows nothing of them, the controllers write
 from paddock.apiserver.builtin import powerstates
 from paddock.apiserver.builtin.holding import hold
 from paddock.apiserver.resources.strategy import CustomStrategy, Data, WriteContext
-from paddock.dialects.vitistack import marks as vitistack
-from paddock.plan.stakater import marks as stakater
-from paddock.plan.virtrigaud import marks as virtrigaud
-from paddock.plan.vitistack.phases import PENDING
+from paddock.dialects import catalog
+from paddock.schema.dialect import DialectMachine
+from paddock.schema.finding import Path
 from paddock.schema.kind import AdmissionSettings
 
 
-class StakaterMachineStrategy(CustomStrategy):
-    """Stakater's machine."""
+class FrontMachineStrategy(powerstates.PowerStateStrategy):
+    """A machine of a dialect."""
+
+    def __init__(self, machine: DialectMachine, place: Path) -> None:
+        """`place` is the power state, if that is a word of which kubectl makes a boolean."""
+        super().__init__(place)
+        self._machine = machine
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """The finalizer. Nothing is written to a paused machine."""
-        if (new["metadata"].get("annotations") or {}).get(stakater.PAUSE) != "true":
-            hold(new, stakater.FINALIZER)
-        return new
-
-
-class VitistackMachineStrategy(CustomStrategy):
-    """Vitistack's machine."""
-
-    def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """The finalizer, and the first phase."""
-        hold(new, vitistack.FINALIZER)
-        new["status"] = {"phase": PENDING}
-        return new
-
-
-class VirtRigaudMachineStrategy(powerstates.PowerStateStrategy):
-    """VirtRigaud's machine."""
-
-    def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """The finalizer."""
-        hold(new, virtrigaud.MACHINE_FINALIZER)
+        """The finalizer, and the first status. Nothing is written to a paused machine."""
+        if (new["metadata"].get("annotations") or {}).get(self._machine.paused_by) != "true":
+            hold(new, self._machine.finalizer)
+        if self._machine.first_status:
+            new["status"] = dict(self._machine.first_status)
         return new
 
 
@@ -47,7 +35,7 @@ def strategies(settings: AdmissionSettings) -> dict[tuple[str, str], CustomStrat
     if not settings.controllers:
         return {}
     return {
-        ("infrastructure.stakater.com", "VirtualMachine"): StakaterMachineStrategy(),
-        ("vitistack.io", "Machine"): VitistackMachineStrategy(),
-        (powerstates.GROUP, "VirtualMachine"): VirtRigaudMachineStrategy(powerstates.PLACES["VirtualMachine"]),
+        machine.id: FrontMachineStrategy(machine, dialect.power_words.get(machine.id, ()))
+        for dialect in catalog.fronts()
+        for machine in dialect.machines
     }

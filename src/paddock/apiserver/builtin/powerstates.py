@@ -1,15 +1,11 @@
-"""VirtRigaud's `powerState: On`, which kubectl makes a boolean of: apply merges by types, so it is a word before it is merged."""
+"""A power state such as `On`, which kubectl makes a boolean of: apply merges by types, so it is a word before it is merged."""
 
 from paddock.apiserver.resources.strategy import CustomStrategy, Data
+from paddock.dialects import catalog
 from paddock.meta import fieldpath
 from paddock.schema.finding import Path, format_path
 from paddock.schema.messages import bare_word
 
-GROUP = "infra.virtrigaud.io"
-PLACES: dict[str, Path] = {
-    "VirtualMachine": ("spec", "powerState"),
-    "VMSet": ("spec", "template", "spec", "powerState"),
-}
 _WORDS = {True: "On", False: "Off"}
 
 
@@ -32,4 +28,4 @@ class PowerStateStrategy(CustomStrategy):
 
 def strategies() -> dict[tuple[str, str], CustomStrategy]:
     """The strategies of the kinds that have one."""
-    return {(GROUP, kind): PowerStateStrategy(place) for kind, place in PLACES.items()}
+    return {kind: PowerStateStrategy(place) for dialect in catalog.every_dialect() for kind, place in dialect.power_words.items()}

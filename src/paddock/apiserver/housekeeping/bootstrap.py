@@ -9,6 +9,7 @@ from paddock.apiserver.context import ServerParts
 from paddock.apiserver.housekeeping import controllerroles, flows, kubevirtroles
 from paddock.apiserver.objects.encoding import Data, decode
 from paddock.apiserver.objects.requests import Options, Proposal
+from paddock.dialects import catalog
 from paddock.store.contract import StoreKey
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
@@ -23,9 +24,7 @@ _CORE = ("configmaps", "endpoints", "events", "persistentvolumeclaims", "service
 # KubeVirt's kinds have roles of their own, which become part of these.
 _MACHINES = {
     "cdi.kubevirt.io": ("datavolumes", "datasources", "dataimportcrons"),
-    "infrastructure.stakater.com": ("*",),
-    "infra.virtrigaud.io": ("*",),
-    "vitistack.io": ("*",),
+    **{dialect.group: ("*",) for dialect in catalog.fronts()},
     "k8s.cni.cncf.io": ("*",),
 }
 

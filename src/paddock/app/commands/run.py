@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
+from paddock.dialects import catalog
 
 if TYPE_CHECKING:
     from paddock.app.running.wishes import RunPlan
@@ -19,7 +20,6 @@ _EXITS = {
     1: "a machine did not become usable",
     2: "wrong usage, or no answer from the server",
 }
-_DIALECTS = ("kubevirt", "kubermatic", "stakater", "virtrigaud", "vitistack")
 
 
 def parser() -> arguments.Parser:
@@ -38,7 +38,7 @@ def parser() -> arguments.Parser:
     add("--mount", metavar="HOST:GUEST[:ro]", action="append", default=[], help=words)
     add("--count", metavar="N", type=int, default=1, help="Number of machines: NAME-1 to NAME-N (default: 1)")
     add("--rm", action="store_true", help="Attach to the console, and delete machine and disks at the end; ctrl+C ends it, too")
-    arguments.add_choice(options, ("--dialect",), _DIALECTS, "Dialect of the objects (default: kubevirt)", "kubevirt")
+    arguments.add_choice(options, ("--dialect",), catalog.DIALECTS, "Dialect of the objects (default: kubevirt)", "kubevirt")
     add("--dry-run", action="store_true", help="Print the manifests, and make nothing; needs no server")
     arguments.add_choice(options, ("-o", "--output"), ("yaml", "json", "name"), "Output format of --dry-run (default: yaml)", "yaml")
     add("--timings", action="store_true", help="Print how long each phase took, and Paddock's own share")

@@ -7,7 +7,7 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -23,29 +23,29 @@ from paddock.client.localtransport import LocalTransport
 from paddock.controllers.exports import controller as exports
 from paddock.controllers.exports.sources import ExportSources
 from paddock.controllers.storage.assembly import StorageServices
+from paddock.dialects import catalog
 from paddock.edge.http import Handler
 from paddock.engine.engine import Engine, EngineSettings
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
+from paddock.schema.dialect import Dialect
 from paddock.store.contract import Store
 
-if TYPE_CHECKING:
-    from paddock.app.controllers.virtrigaud import EmbeddedProviders
-
-# By dialect: what its users store (an API group, or a collection), its API group, and the module of its controllers. They are loaded on
-# first use: otherwise they would double the time of a start, and take 12 MB.
-_DIALECTS = {
-    "stakater": ("infrastructure.stakater.com", "infrastructure.stakater.com", "paddock.controllers.stakater.controller"),
-    "vitistack": ("vitistack.io", "vitistack.io", "paddock.controllers.vitistack.controller"),
-    "kubermatic": ("datasources.cdi.kubevirt.io", "virtualization.k8c.io", "paddock.controllers.kubermatic.goldens"),
-    "virtrigaud": ("infra.virtrigaud.io", "infra.virtrigaud.io", "paddock.app.controllers.virtrigaud"),
-}
+# Their modules are loaded on first use: otherwise they would double the time of a start, and take 12 MB.
+_DIALECTS = tuple(each for each in catalog.every_dialect() if each.wiring)
 
 
 async def _load(module: str) -> None:
     await asyncio.to_thread(importlib.import_module, module)
+
+
+class Closer(Protocol):
+    """What a dialect has besides its controllers: programs, connections."""
+
+    async def close(self) -> None:
+        """End it."""
 
 
 class EmbeddedControllers:
@@ -69,7 +69,8 @@ class EmbeddedControllers:
         # there when the controllers have started
         self.storage: StorageServices | None = None
         self.exports: ExportSources | None = None
-        self._providers: EmbeddedProviders | None = None
+        # what the controllers of a dialect leave to be closed
+        self._closers: list[Closer] = []
         self._tasks: list[asyncio.Task[None]] = []
         self._late: list[asyncio.Task[None]] = []
 
@@ -85,21 +86,19 @@ class EmbeddedControllers:
         ]
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
-        self._late.extend(asyncio.create_task(self._run_late(dialect), name=dialect) for dialect in _DIALECTS)
+        self._late.extend(asyncio.create_task(self._run_late(dialect), name=dialect.name) for dialect in _DIALECTS)
 
-    async def _run_late(self, dialect: str) -> None:
+    async def _run_late(self, dialect: Dialect) -> None:
         """Load and run the controllers of a dialect once somebody uses it."""
-        stored, group, module = _DIALECTS[dialect]
-        await in_use(self._store, stored, group)
-        await self._load(module)
-        await self.program.run_later(dialect, partial(self._wire_dialect, dialect))
+        await in_use(self._store, dialect.stored, dialect.group)
+        await self._load(dialect.embedding or dialect.wiring)
+        await self.program.run_later(dialect.name, partial(self._wire_dialect, dialect))
 
-    def _wire_dialect(self, dialect: str) -> None:
-        fronts.WIRES[dialect](self.program, FrontSettings(), self.program)
-        if dialect == "virtrigaud":
-            from paddock.app.controllers import virtrigaud  # noqa: PLC0415 - `_run_late` has loaded it
-
-            self._providers = virtrigaud.wire(self.program, self.engine, self._around)
+    def _wire_dialect(self, dialect: Dialect) -> None:
+        if dialect.embedding:
+            self._closers.append(importlib.import_module(dialect.embedding).wire(self.program, self.engine, self._around))
+        else:
+            fronts.WIRES[dialect.name](self.program, FrontSettings(), self.program)
 
     async def watch(self) -> None:
         """Return, or raise, when a part ends: they run as long as the server, so that one that ends has a defect."""
@@ -114,8 +113,8 @@ class EmbeddedControllers:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        if self._providers is not None:
-            await self._providers.close()
+        for closer in self._closers:
+            await closer.close()
         if self.storage is not None:
             await self.storage.close()
         await self.engine.stop()

@@ -1,16 +1,19 @@
 """The front doors: which are looked after, and with what settings. The embedded server and the operator wire them with the same words.
 
-A dialect has one function here, which makes its settings from the common ones and loads its controllers: a program with one
-dialect does without the others.
+The value of a dialect names the module that makes its settings from the common ones and adds its controllers. It is loaded on first
+use: a program with one dialect does without the others.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
 
 import msgspec
 
+from paddock.dialects import catalog
 from paddock.runtime.program import ControllerManager
 
-DIALECTS = ("stakater", "vitistack", "kubermatic", "virtrigaud")
+DIALECTS = tuple(each.name for each in catalog.every_dialect() if each.wiring)
 # What may be decided about a binding plug-in that the backend lacks.
 BINDING_FALLBACKS = ("masquerade", "fail")
 
@@ -44,71 +47,11 @@ class FrontSettings(msgspec.Struct, frozen=True, kw_only=True):
 Wire = Callable[[ControllerManager, FrontSettings, ControllerManager], None]
 
 
-def _kubermatic(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """Kubermatic's forms are the embedded server's own objects; for a cluster there has to be an API that can hold them."""
-    # Whoever does without this dialect does not load it.
-    from paddock.controllers.kubermatic import controller, goldens  # noqa: PLC0415
-    from paddock.controllers.kubermatic.settings import KubermaticSettings  # noqa: PLC0415
-
-    settings = KubermaticSettings(workers=fronts.workers)
-    if fronts.resync_seconds is not None:
-        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
-    if fronts.embedded:
-        goldens.wire(program, settings)
-    elif front is not program:
-        controller.wire(front, program, settings)
+def _wire(module: str, program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
+    import_module(module).wire(program, fronts, front)
 
 
-def _vitistack(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """Machines, and the networks that they name."""
-    from paddock.controllers.vitistack import controller  # noqa: PLC0415
-    from paddock.controllers.vitistack.settings import VitistackSettings  # noqa: PLC0415
-
-    settings = VitistackSettings(workers=fronts.workers, mac_set=fronts.mac_set, power_field=fronts.power_field)
-    if fronts.resync_seconds is not None:
-        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
-    controller.wire(program, settings)
-
-
-def _stakater(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """The engine has its binding plug-ins without a registration."""
-    # Whoever does without this dialect does not load it.
-    from paddock.controllers.stakater import controller  # noqa: PLC0415
-    from paddock.controllers.stakater.settings import StakaterSettings  # noqa: PLC0415
-    from paddock.dialects.kubevirt.rules.networks import PLUGINS  # noqa: PLC0415
-
-    settings = StakaterSettings(
-        workers=fronts.workers,
-        bindings=frozenset(PLUGINS) if fronts.embedded else frozenset(),
-        binding_fallback=fronts.binding_fallback,
-        manage_clone_rbac=fronts.manage_clone_rbac,
-    )
-    if fronts.resync_seconds is not None:
-        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
-    controller.wire(program, settings)
-
-
-def _virtrigaud(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """In a cluster, the programs of Providers are Pods. On the embedded server they are its children, and it wires them itself."""
-    if fronts.embedded:
-        return
-    # Whoever does without this dialect does not load it.
-    from paddock.controllers.virtrigaud import controller  # noqa: PLC0415
-    from paddock.controllers.virtrigaud.providers.cluster import ClusterPrograms, ClusterSettings  # noqa: PLC0415
-    from paddock.controllers.virtrigaud.providers.connections import ProviderConnections  # noqa: PLC0415
-    from paddock.controllers.virtrigaud.settings import VirtrigaudSettings  # noqa: PLC0415
-
-    settings = VirtrigaudSettings(
-        workers=2 * fronts.workers, provider_workers=fronts.workers, migration_storage_allowed_hosts=fronts.migration_hosts
-    )
-    if fronts.resync_seconds is not None:
-        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
-    given = ClusterSettings(managed_certificates=fronts.managed_certificates)
-    programs = ClusterPrograms(program.client, program.informers, program.machinery.clock, given)
-    controller.wire(program, ProviderConnections(programs, fronts.provider_hosts), settings)
-
-
-WIRES: Mapping[str, Wire] = {"stakater": _stakater, "vitistack": _vitistack, "kubermatic": _kubermatic, "virtrigaud": _virtrigaud}
+WIRES: Mapping[str, Wire] = {each.name: partial(_wire, each.wiring) for each in catalog.every_dialect() if each.wiring}
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager | None = None) -> None:

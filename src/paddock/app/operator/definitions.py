@@ -13,12 +13,13 @@ from paddock.base.errors import Terminal
 from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.target import Data, Key, Target, plain
+from paddock.dialects import catalog
 from paddock.schema.field import Object
 from paddock.schema.shape import ObjectShape, shape_of
 
 DEFINITIONS = plain("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 # API group -> the dialect whose front kinds are in it
-FRONT_GROUPS = {"infrastructure.stakater.com": "stakater", "vitistack.io": "vitistack", "infra.virtrigaud.io": "virtrigaud"}
+FRONT_GROUPS = {each.group: each.name for each in catalog.fronts()}
 _INSTALL = {
     "kubevirt.io": "install KubeVirt",
     "pool.kubevirt.io": "install KubeVirt",

@@ -18,8 +18,9 @@ from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.exits import STALLED
+from paddock.dialects import catalog
 
-_BY_DEFAULT = ("stakater", "vitistack")
+_BY_DEFAULT = tuple(each.name for each in catalog.every_dialect() if each.is_by_default)
 _EXITS = {
     0: "ended by a signal",
     1: "an error that ends the operator, or the lease was lost",

@@ -10,7 +10,8 @@ from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
 from paddock.edge.http import HttpResponse
 from paddock.meta import failure
-from paddock.plan.changes.references import FieldReference, KindId, references
+from paddock.plan.changes.references import FieldReference, references
+from paddock.schema.dialect import KindId
 
 Data = dict[str, Any]
 DEPENDENCY = "kubevirt.io/dependency-type"

@@ -12,7 +12,6 @@ from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnap
 from paddock.cli.diagnosis.table import LOOKING, WORDS, every
 from paddock.cli.diagnosis.walk import walk
 from paddock.plan.changes.references import INSTANCE, MACHINE
-from paddock.plan.virtrigaud.polls import MachinePolls
 
 # good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
 # Remarks that leave a question open, by rule: with one of them nothing is all clear.
@@ -92,6 +91,9 @@ def _of_provider(scene: ObjectSnapshot, start: ObjectPlace, found: verdict.Objec
     if place in scene.objects:
         now = _judged(scene, place)
         return found if now.state in ("good", "off") else now
+    # Only machines of VirtRigaud need it; everybody else does without this dialect.
+    from paddock.plan.virtrigaud.polls import MachinePolls  # noqa: PLC0415
+
     seconds = MachinePolls().off if found.state == "off" else MachinePolls().running
     return verdict.ObjectVerdict(found.state, f"{found.word} (its Provider's word, up to {seconds // 60:g} minutes old)")
 

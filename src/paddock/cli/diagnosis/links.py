@@ -11,18 +11,8 @@ import msgspec
 from paddock.cli.diagnosis.scene import ChildQuery, Data, ObjectPlace, ObjectSnapshot, at, conditions, entries, holds, texts
 from paddock.meta import selectors
 from paddock.meta.selectors import LabelSelector
-from paddock.plan.changes.references import (
-    ATTACHMENT,
-    CLAIM,
-    DATA_SOURCE,
-    DATA_VOLUME,
-    INSTANCE,
-    MACHINE,
-    SECRET,
-    SNAPSHOT,
-    KindId,
-    references,
-)
+from paddock.plan.changes.references import ATTACHMENT, CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SECRET, SNAPSHOT, references
+from paddock.schema.dialect import KindId
 from paddock.schema.finding import format_path
 
 How = Literal["made", "names", "uses"]

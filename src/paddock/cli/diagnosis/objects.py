@@ -22,18 +22,8 @@ from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evi
 from paddock.cli.diagnosis.scene import at, texts
 from paddock.cli.diagnosis.walk import WalkNode
 from paddock.meta import ages
-from paddock.plan.changes.references import (
-    ATTACHMENT,
-    CLAIM,
-    CONFIG_MAP,
-    DATA_SOURCE,
-    DATA_VOLUME,
-    IMAGE,
-    MACHINE,
-    SECRET,
-    SNAPSHOT,
-    KindId,
-)
+from paddock.plan.changes.references import ATTACHMENT, CLAIM, CONFIG_MAP, DATA_SOURCE, DATA_VOLUME, IMAGE, MACHINE, SECRET, SNAPSHOT
+from paddock.schema.dialect import KindId
 
 _YOUNG_SECONDS = 30.0
 _RIGAUD = tuple(f"{each}.infra.virtrigaud.io/" for each in ("virtualmachine", "provider", "snapshot", "clone", "vmmigration", "vmset"))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from paddock.plan.changes.references import KindId
+from paddock.schema.dialect import KindId
 
 Data = dict[str, Any]
 # Before kinds that KubeVirt has, too.

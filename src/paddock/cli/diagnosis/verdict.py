@@ -21,8 +21,9 @@ from paddock.cli.diagnosis.links import (
     VITISTACK,
 )
 from paddock.cli.diagnosis.scene import Data, ObjectPlace, at, conditions, entries, holds, texts
-from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT, KindId
+from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
 from paddock.plan.machine import fencing
+from paddock.schema.dialect import KindId
 
 # good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted;
 # unknown: it does not say, and no rule knows its kind

@@ -1,4 +1,4 @@
-"""The kinds that are machines, in the five dialects. The declarations are not loaded: a test holds this table against them."""
+"""The kinds that are machines, as the values of the dialects name them. The declarations are not loaded."""
 
 from collections.abc import Mapping
 
@@ -7,6 +7,8 @@ import msgspec
 from paddock.base.errors import Terminal
 from paddock.base.nearest import nearest
 from paddock.client.target import Data, Target, plain
+from paddock.dialects import catalog
+from paddock.schema.dialect import Dialect
 
 _KUBERMATIC_NOTES = ("virtualization.k8c.io/", "kubevirt.io/immediate-data-volume-creation")
 # The condition of a machine whose sources are Kubermatic's.
@@ -46,50 +48,34 @@ class MachineKind(msgspec.Struct, frozen=True, kw_only=True):
         return name in (self.kind.lower(), self.plural, *self.words) and group in ("", self.group)
 
 
-VM = MachineKind(
-    dialect="kubevirt",
-    group="kubevirt.io",
-    version="v1",
-    kind="VirtualMachine",
-    plural="virtualmachines",
-    words=("vm", "vms", "kubevirt", "kubermatic"),
-)
-VMI = MachineKind(
-    dialect="kubevirt",
-    group="kubevirt.io",
-    version="v1",
-    kind="VirtualMachineInstance",
-    plural="virtualmachineinstances",
-    words=("vmi", "vmis"),
-)
-STAKATER = MachineKind(
-    dialect="stakater",
-    group="infrastructure.stakater.com",
-    version="v1",
-    kind="VirtualMachine",
-    plural="virtualmachines",
-    words=("stakater",),
-    front=True,
-)
-VIRTRIGAUD = MachineKind(
-    dialect="virtrigaud",
-    group="infra.virtrigaud.io",
-    version="v1beta1",
-    kind="VirtualMachine",
-    plural="virtualmachines",
-    words=("virtrigaud",),
-    front=True,
-)
-VITISTACK = MachineKind(
-    dialect="vitistack",
-    group="vitistack.io",
-    version="v1alpha1",
-    kind="Machine",
-    plural="machines",
-    words=("vitistack", "m"),
-    front=True,
-)
-FRONTS = (STAKATER, VIRTRIGAUD, VITISTACK)
+def _kinds(dialect: Dialect) -> tuple[MachineKind, ...]:
+    """Return the kinds of machines of a dialect. A dialect whose machines are KubeVirt's gives these its name as one more word."""
+    more = (each.name for each in catalog.every_dialect() if each.extends_kubevirt) if dialect.name == catalog.HUB else ()
+    words = [each.words for each in dialect.machines]
+    words[:1] = [(*each, *more) for each in words[:1]]
+    return tuple(
+        MachineKind(
+            dialect=dialect.name,
+            group=each.group,
+            version=each.version,
+            kind=each.kind,
+            plural=each.plural,
+            words=known,
+            front=dialect.is_front,
+        )
+        for each, known in zip(dialect.machines, words, strict=True)
+    )
+
+
+def _front(name: str) -> MachineKind:
+    """Return the kind of a front dialect; without the dialect, a kind that no object has."""
+    missing = MachineKind(dialect=name, group=name, version="", kind="", plural="", words=(name,), front=True)
+    return next((each for each in FRONTS if each.dialect == name), missing)
+
+
+VM, VMI = _kinds(catalog.dialect(catalog.HUB))
+FRONTS = tuple(kind for dialect in catalog.fronts() for kind in _kinds(dialect))
+STAKATER, VIRTRIGAUD, VITISTACK = _front("stakater"), _front("virtrigaud"), _front("vitistack")
 # The order in which a name is looked for: what people wrote goes before what was made of it.
 MACHINES = (*FRONTS, VM, VMI)
 _BY_ID: Mapping[tuple[str, str], MachineKind] = {(each.group, each.kind): each for each in MACHINES}

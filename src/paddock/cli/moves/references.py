@@ -13,9 +13,10 @@ from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import Selection, WriteOptions
 from paddock.client.target import Data, Key, Target, plain
-from paddock.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, KindId, references
+from paddock.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, references
 from paddock.plan.moves import objects, record
 from paddock.plan.moves.record import MoveRecord
+from paddock.schema.dialect import KindId
 
 _TYPES = "instancetype.kubevirt.io"
 # The kinds that a move makes at the target. A reference to any other kind has to be there.

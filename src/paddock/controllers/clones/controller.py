@@ -24,6 +24,7 @@ from paddock.plan.snapshots import clones as plan
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, owners
 from paddock.runtime.informers import Informers
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
@@ -35,12 +36,13 @@ CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], Vi
 RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
 
 
-class CloneReconciler:
+class CloneReconciler(KindReconciler):
     """Reconciles VirtualMachineClones."""
 
     def __init__(self, client: Client, informers: Informers, clock: Clock, teller: EventRecorder) -> None:
         self._client = client
         self.clones = informers.of(CLONES)
+        super().__init__(self.clones)
         self.machines = informers.of(MACHINES)
         self.snapshots = informers.of(SNAPSHOTS)
         self.restores = informers.of(RESTORES)
@@ -48,16 +50,13 @@ class CloneReconciler:
         self._clock = clock
         self._teller = teller
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one clone forward."""
-        seen = self.clones.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         clone = seen.read(CLONES)
         if clone.status is not None and clone.status.phase in plan.FINAL:
             await self._clear(clone)
-            if clone.status.phase == plan.SUCCEEDED and await self._is_gone(Key(key.namespace, plan.target_name(clone))):
-                await self._delete(CLONES.path(key.namespace, key.name))
+            if clone.status.phase == plan.SUCCEEDED and await self._is_gone(Key(seen.key.namespace, plan.target_name(clone))):
+                await self._delete(CLONES.path(seen.key.namespace, seen.key.name))
             return DONE
         try:
             phase, why = await self._forward(clone)

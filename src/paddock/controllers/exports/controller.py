@@ -21,6 +21,7 @@ from paddock.plan.storage import exports as plan
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statuses import StatusWriter
 
@@ -30,12 +31,13 @@ _LETTERS = string.ascii_letters + string.digits
 _BUSY_SECONDS = 2.0
 
 
-class ExportReconciler:
+class ExportReconciler(KindReconciler):
     """Reconciles VirtualMachineExports."""
 
     def __init__(
         self, client: Client, informer: Informer, sources: ExportSources, clock: Clock, address: Callable[[], str], authority: str
     ) -> None:
+        super().__init__(informer)
         self._client = client
         self._informer = informer
         self._statuses = StatusWriter(client, EXPORTS, informer.expectations)
@@ -44,11 +46,8 @@ class ExportReconciler:
         self._address = address
         self._authority = authority
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Open an export, or end it."""
-        seen = self._informer.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         export = seen.read(EXPORTS)
         left = (ages.seconds_of(plan.expires(export)) or 0.0) - self._clock.seconds()
         if left <= 0:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from paddock.base import ownnames
 from paddock.client.target import Data, Target, plain
+from paddock.dialects import catalog
 
 LABEL, VALUE = "kubevirt.io/vm-delete-protection", "True"
 EDITION, VERSION = ownnames.DELETE_PROTECTION.name, "1"
@@ -14,12 +15,8 @@ NAME = "kubevirt-vm-deletion-protection"
 _GROUP = "admissionregistration.k8s.io"
 POLICIES: Target[Data] = plain(_GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
 BINDINGS: Target[Data] = plain(_GROUP, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False)
-_MACHINES = {
-    "kubevirt.io": "virtualmachines",
-    "infrastructure.stakater.com": "virtualmachines",
-    "infra.virtrigaud.io": "virtualmachines",
-    "vitistack.io": "machines",
-}
+# Who deletes an instance of KubeVirt alone ends its guest; the machine stays.
+_MACHINES = {each.machines[0].group: each.machines[0].plural for each in (catalog.dialect(catalog.HUB), *catalog.fronts())}
 _UNPROTECTED = (
     f"!has(oldObject.metadata.labels) || !('{LABEL}' in oldObject.metadata.labels) || oldObject.metadata.labels['{LABEL}'] != '{VALUE}'"
 )

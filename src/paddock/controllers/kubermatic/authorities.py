@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paddock.controllers.kubermatic import targets
 from paddock.controllers.kubermatic.actions import ClusterWriter, is_ours
 from paddock.controllers.kubermatic.reader import CONSUMING, Views, templates_of
-from paddock.dialects.kubermatic.sources import is_cached
+from paddock.dialects.kubevirt.kubermaticsources import is_cached
 
 _END = "-ca"
 

@@ -14,7 +14,7 @@ from paddock.controllers.kubermatic.mirror import ClusterMirror
 from paddock.controllers.kubermatic.reader import CONSUMING, Views
 from paddock.controllers.kubermatic.settings import KubermaticSettings
 from paddock.controllers.kubermatic.sources import KubermaticDataSourceReconciler
-from paddock.dialects.kubermatic.marks import DATA_SOURCE
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE
 from paddock.meta.rendering import Rendering
 from paddock.runtime.cache import CacheChange
 from paddock.runtime.controller import Controller, ControllerSettings, Keys, Reconcile, own_key, owners

@@ -9,10 +9,10 @@ from paddock.client.target import Key
 from paddock.controllers.kubermatic import targets
 from paddock.controllers.kubermatic.reader import CONSUMING, Consumers
 from paddock.controllers.kubermatic.settings import KubermaticSettings
-from paddock.dialects.kubermatic.sources import golden_name, is_cached
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticsources import golden_name, is_cached
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import to_data
 from paddock.meta.world import ObjectSet

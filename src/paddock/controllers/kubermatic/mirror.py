@@ -21,10 +21,10 @@ from paddock.client.target import Data, Target
 from paddock.controllers.kubermatic import authorities, targets
 from paddock.controllers.kubermatic.actions import ClusterDoor, is_ours, owned, owns
 from paddock.controllers.kubermatic.reader import templates_of
-from paddock.dialects.kubermatic.marks import RESOLVED
-from paddock.dialects.kubermatic.sources import references
 from paddock.dialects.kubevirt import missinggates
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticmarks import RESOLVED
+from paddock.dialects.kubevirt.kubermaticsources import references
 from paddock.dialects.kubevirt.missinggates import MissingGates
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine

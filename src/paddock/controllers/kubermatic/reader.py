@@ -9,10 +9,10 @@ from paddock.client.target import Key, Target
 from paddock.controllers.kubermatic import targets
 from paddock.dialects.core.configmap import values
 from paddock.dialects.core.secret import decoded
-from paddock.dialects.kubermatic.sources import names_read, references
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.gates import ClusterGates, of_installations
+from paddock.dialects.kubevirt.kubermaticsources import names_read, references
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import Resource

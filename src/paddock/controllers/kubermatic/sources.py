@@ -10,10 +10,10 @@ import msgspec
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.kubermatic import authorities, targets
 from paddock.controllers.kubermatic.actions import ClusterDoor, is_ours
-from paddock.dialects.kubermatic.marks import DATA_SOURCE
-from paddock.dialects.kubermatic.sources import golden_name, is_address, is_cached
 from paddock.dialects.kubevirt.datasource import DataSource, source_type
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE
+from paddock.dialects.kubevirt.kubermaticsources import golden_name, is_address, is_cached
 from paddock.meta import ages
 from paddock.meta.wire import to_data
 from paddock.plan.kubermatic import writing

@@ -5,8 +5,10 @@ from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import instance, migration
 from paddock.dialects.kubevirt.migration import VirtualMachineInstanceMigration
 from paddock.meta import ages
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
@@ -20,25 +22,23 @@ _FINAL = ("Succeeded", "Failed")
 COMPONENT = "virtualmachineinstancemigration-controller"
 
 
-class MigrationReconciler:
+class MigrationReconciler(KindReconciler):
     """The controller of migrations."""
 
     def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, teller: EventRecorder) -> None:
+        super().__init__(caches[0])
         self._migrations, self._instances = caches
         self._statuses = StatusWriter(client, MIGRATIONS, self._migrations.expectations)
         self._clock = machinery.clock
         self._teller = teller
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Fail a migration that is new."""
-        seen = self._migrations.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         move = seen.read(MIGRATIONS)
         if move.status is not None and move.status.phase in _FINAL:
             return DONE
         name, now = move.spec.vmiName or "", ages.timestamp(self._clock.seconds())
-        there = self._instances.cache.get(Key(key.namespace, name))
+        there = self._instances.cache.get(Key(seen.key.namespace, name))
         why = f"{REASON}: there is no other host to migrate to" if there is not None else f"VirtualMachineInstance {name} does not exist"
         state = {"migrationUid": seen.meta.uid, "completed": True, "failed": True, "failureReason": why, "endTimestamp": now}
         phases = [{"phase": phase, "phaseTransitionTimestamp": now} for phase in ("Pending", "Failed")]

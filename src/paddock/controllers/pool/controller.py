@@ -36,6 +36,7 @@ from paddock.runtime.cache import CacheChange, CachedObject, CachedOwner
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import is_owned, reference
@@ -82,10 +83,11 @@ class _Look(msgspec.Struct):
     error: PaddockError | None = None
 
 
-class PoolReconciler:
+class PoolReconciler(KindReconciler):
     """The controller of pools."""
 
     def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, teller: EventRecorder) -> None:
+        super().__init__(caches.pools)
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
@@ -95,14 +97,11 @@ class PoolReconciler:
         self._statuses = StatusWriter(client, targets.POOLS, caches.pools.expectations)
         self._machine_statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one pool a step on."""
-        seen = self._caches.pools.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         pool = seen.read(targets.POOLS)
         # Of the same moment as the machines: one that comes while they are read is neither a member nor in the way.
-        taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", key.namespace)}
+        taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", seen.key.namespace)}
         look = _Look(seen, pool, await self._members(seen, pool))
         revisions = await self._revisions.current(pool, seen)
         same = revisions.same_disks, revisions.same_labels
@@ -117,7 +116,7 @@ class PoolReconciler:
             raise look.error
         used = {each.revision for each in look.members} | {each.instance_revision or "" for each in look.members}
         if wanted == scale.ScalePlan(wait=wanted.wait):
-            await self._revisions.prune(key.namespace, revisions, frozenset(used))
+            await self._revisions.prune(seen.key.namespace, revisions, frozenset(used))
         return DONE if wanted.wait is None else again(wanted.wait)
 
     # --- reading ----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from paddock.base.jsondata import copied
 from paddock.client.client import Client
 from paddock.client.errors import Conflict, NotFound
 from paddock.client.options import DeletionOptions, merge_patch
-from paddock.client.target import Data, Key, Target, declared
+from paddock.client.target import Data, Target, declared
 from paddock.dialects.kubevirt import instance, replicaset
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.replicaset import ReplicaSetStatus, VirtualMachineInstanceReplicaSet
@@ -20,6 +20,7 @@ from paddock.plan.machine.runstrategy import life_of
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import owner_reference, reference
@@ -36,10 +37,11 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 COMPONENT = "virtualmachinereplicaset-controller"
 
 
-class ReplicaSetReconciler:
+class ReplicaSetReconciler(KindReconciler):
     """The controller of replica sets."""
 
     def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, teller: EventRecorder) -> None:
+        super().__init__(sets)
         self._client = client
         self._sets = sets
         self._instances = instances
@@ -49,11 +51,8 @@ class ReplicaSetReconciler:
         self._expectations = instances.expectations
         self._statuses = StatusWriter(client, SETS, sets.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one replica set a step on."""
-        seen = self._sets.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         wanted = seen.read(SETS)
         mine = [each for each in self._instances.cache.by("owner", seen.meta.uid) if await self._stays(each, wanted, seen)]
         error, remaining = None, 0

@@ -1,32 +1,31 @@
 """Layers that snapshots left behind: merged when nothing needs them any more and no machine runs on the volume."""
 
-from paddock.client.target import Key
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.errors import VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 
 _BUSY_SECONDS = 60.0
 
 
-class Layers:
+class Layers(KindReconciler):
     """Looks at a claim when it changes, at the start, and when a machine has ended."""
 
     def __init__(self, claims: Informer, instances: Informer, engine: Snapshots, volumes: Volumes) -> None:
+        super().__init__(claims)
         self._claims = claims
         self._instances = instances
         instances.cache.index(BY_CLAIM, lambda seen: claim_places(seen.key.namespace, seen.raw))
         self._engine = engine
         self._volumes = volumes
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Merge what can be merged of one claim."""
-        seen = self._claims.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
-        if self._instances.cache.by(BY_CLAIM, str(key)):
+        if self._instances.cache.by(BY_CLAIM, str(seen.key)):
             # When the last instance that has it is gone, we are here again.
             return DONE
         try:

@@ -18,13 +18,16 @@ from paddock.controllers.stakater import targets
 from paddock.controllers.stakater.actions import MachineApplier, MachineCleanup, StakaterActions
 from paddock.controllers.stakater.reader import MachineObserver, ReconcilePass, StakaterCaches, State
 from paddock.controllers.stakater.settings import StakaterSettings
+from paddock.dialects.stakater.marks import FINALIZER, PAUSE
+from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
 from paddock.meta import ages
 from paddock.plan.stakater import status as statuses
 from paddock.plan.stakater.conditions import PAUSED, no
-from paddock.plan.stakater.marks import FINALIZER, PAUSE
 from paddock.plan.stakater.status import PassOutcome
 from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.memo import StateMemo
 from paddock.runtime.statusdelays import StatusDelays
@@ -37,12 +40,17 @@ _CREATING_SECONDS = 5.0
 _PASSING_SECONDS = 0.05
 
 
-class StakaterMachineReconciler:
+def _is_paused(machine: StakaterVirtualMachine) -> bool:
+    return (machine.metadata.annotations or {}).get(PAUSE) == "true"
+
+
+class StakaterMachineReconciler(KindReconciler):
     """The controller of Stakater's machines."""
 
     def __init__(
         self, client: Client, caches: StakaterCaches, machinery: Machinery, teller: EventRecorder, settings: StakaterSettings
     ) -> None:
+        super().__init__(caches.fronts, ObjectFinalizer(client, FINALIZER))
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
@@ -56,33 +64,34 @@ class StakaterMachineReconciler:
         self._resting = StatusDelays()
         self._quiet: StateMemo[State, Outcome] = StateMemo(caches.fronts)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Nothing is written to a paused machine."""
+        return FINALIZER not in (seen.meta.finalizers or ()) and not _is_paused(seen.read(targets.FRONTS))
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one machine a step on."""
-        state = self._caches.state(key)
-        quiet = self._quiet.get(key, state)
+        state = self._caches.state(seen.key)
+        quiet = self._quiet.get(seen.key, state)
         if quiet is not None:
             return quiet
-        seen = self._caches.fronts.cache.get(key)
-        if seen is None:
-            await self._forget(key)
-            return DONE
         look = ReconcilePass(seen, seen.read(targets.FRONTS))
         outcome, wrote = await self._look(look)
         # What is waited for may be anywhere: only a machine for which everything is applied rests.
-        if not wrote and look.came.applied and self._caches.state(key) == state:
-            self._quiet.put(key, state, outcome)
+        if not wrote and look.came.applied and self._caches.state(seen.key) == state:
+            self._quiet.put(seen.key, state, outcome)
         return outcome
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Clear a machine away, unless it is paused."""
+        return await self.work(seen)
 
     async def _look(self, look: ReconcilePass) -> tuple[Outcome, bool]:
         """Return the next outcome, and whether anything was written."""
-        if (look.vm.metadata.annotations or {}).get(PAUSE) == "true":
+        if _is_paused(look.vm):
             look.came = PassOutcome(synced=PAUSED)
             return DONE, await self._report(look)
         if look.seen.meta.going:
             return await self._clear(look), True
-        if (written := await finalizers.put_on(self._client, targets.FRONT_DATA, look.seen.meta, FINALIZER)) is not None:
-            self._caches.fronts.expectations.wrote(written)
-            return DONE, True
         try:
             wrote = await self._applying.carry_out(look)
         except Conflict:
@@ -109,7 +118,7 @@ class StakaterMachineReconciler:
         await self._report(look)
         return again(min(rest, _CREATING_SECONDS) if rest else _CREATING_SECONDS)
 
-    async def _forget(self, key: Key) -> None:
+    async def forget(self, key: Key) -> None:
         """The machine is gone, in whatever way: nothing of it is to be held by us."""
         self._resting.end(key)
         uid = self._applying.forget(key)

@@ -20,7 +20,7 @@ from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.transferwork import TransferWork
 from paddock.controllers.storage.uploads import UploadTargets
 from paddock.controllers.storage.view import StorageView
-from paddock.dialects.kubermatic.sources import names_read
+from paddock.dialects.kubevirt.kubermaticsources import names_read
 from paddock.plan.storage.contents import POPULATED_FOR
 from paddock.plan.storage.importcrons import LABEL
 from paddock.plan.storage.transfers import STORAGE

@@ -11,15 +11,18 @@ from paddock.dialects.kubevirt.datasource import DataSourceStatus, source_type
 from paddock.meta import ages
 from paddock.plan.storage import datasources
 from paddock.plan.storage.datasources import SourceLookup
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.statuses import StatusWriter
 
 
-class DataSourceReconciler:
+class DataSourceReconciler(KindReconciler):
     """Reconciles DataSources."""
 
     def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
+        super().__init__(world.data_sources)
         self._world = world
         self._clock = machinery.clock
         self._statuses = StatusWriter(client, DATA_SOURCES, world.data_sources.expectations)
@@ -30,11 +33,8 @@ class DataSourceReconciler:
             config_map=lambda namespace, name: _config_map(world, Key(namespace, name)),
         )
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Look at what a DataSource names."""
-        seen = self._world.data_sources.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         source = seen.read(DATA_SOURCES)
         found, wanted = datasources.report(source, self._world.lookup, self._around)
         before = source.status or DataSourceStatus()

@@ -23,8 +23,9 @@ from paddock.plan.storage.datavolumeclaims import ADOPT, ClaimContext, claim_of
 from paddock.plan.storage.transfers import FINAL, Report, TransferFacts
 from paddock.runtime import cache
 from paddock.runtime.adoption import Adopter, adopt
-from paddock.runtime.cache import Meta
+from paddock.runtime.cache import CachedObject, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import controlled_by_another, is_owned, owned, reference
 from paddock.runtime.statuses import StatusWriter
@@ -33,12 +34,13 @@ _REPORT_SECONDS = 1.0
 _PROBLEM_SECONDS = 10.0
 
 
-class DataVolumeReconciler:
+class DataVolumeReconciler(KindReconciler):
     """Reconciles DataVolumes."""
 
     def __init__(
         self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers, teller: EventRecorder, machinery: Machinery
     ) -> None:
+        super().__init__(world.data_volumes)
         self._client = client
         self._world = world
         self._volumes = volumes
@@ -47,11 +49,8 @@ class DataVolumeReconciler:
         self._clock = machinery.clock
         self._statuses = StatusWriter(client, DATA_VOLUMES, world.data_volumes.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """See that the claim is there, and say how far it is."""
-        seen = self._world.data_volumes.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         volume = seen.read(DATA_VOLUMES)
         content: VolumeContent | UnclearContent | None = self._content(volume)
         claim, problem = await self._claim(volume, content, seen.meta)

@@ -22,6 +22,7 @@ from paddock.meta import ages
 from paddock.meta.wire import to_data
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.statuses import StatusWriter
 
@@ -42,20 +43,18 @@ class _Held(Exception):
         self.phase = phase
 
 
-class ObjectTransferReconciler:
+class ObjectTransferReconciler(KindReconciler):
     """Reconciles ObjectTransfers."""
 
     def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
+        super().__init__(world.transfers)
         self._client = client
         self._world = world
         self._clock = machinery.clock
         self._statuses = StatusWriter(client, targets.TRANSFERS, world.transfers.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one transfer a step on."""
-        seen = self._world.transfers.cache.get(key)
-        if seen is None or seen.meta.going:
-            return DONE
         transfer = seen.read(targets.TRANSFERS)
         if transfer.status is not None and transfer.status.phase in _FINAL:
             return DONE

@@ -7,9 +7,9 @@ import orjson
 
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
-from paddock.dialects.kubermatic.sources import references
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.kubermaticsources import references
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.plan.machine import instancetypes

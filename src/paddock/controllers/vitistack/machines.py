@@ -32,6 +32,7 @@ from paddock.plan.vitistack.observed import MachineProblem
 from paddock.runtime import finalizers, logs
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler, ObjectMemories
 from paddock.runtime.memo import StateMemo
 from paddock.runtime.reference import InvolvedObject, reference
 from paddock.runtime.statuses import StatusWriter
@@ -79,12 +80,13 @@ class _Past(msgspec.Struct):
     made: bool = False
 
 
-class VitistackMachineReconciler:
+class VitistackMachineReconciler(KindReconciler):
     """Reconciles machines."""
 
     def __init__(
         self, means: ControllerParts, attachments: NetworkDefinitions, ask_network: Callable[[Key], None], chance: random.Random
     ) -> None:
+        super().__init__(means.caches.machines)
         self._means = means
         self._chance = chance
         storage = DiskStorage(means.client, means.caches)
@@ -92,26 +94,28 @@ class VitistackMachineReconciler:
         self._leaving = MachineFinalizer(means, storage, ask_network)
         self._statuses = StatusWriter(means.client, targets.MACHINES, means.caches.machines.expectations)
         self._quiet: StateMemo[tuple[Any, ...], _Quiet] = StateMemo(means.caches.machines)
-        self._past: dict[Key, _Past] = {}
+        self._memories = ObjectMemories(lambda seen: _Past(reference(targets.MACHINES, seen.meta)))
 
     # --- one look ---------------------------------------------------------------------------------------------------------
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Bring one machine a step on."""
-        seen = self._means.caches.machines.cache.get(key)
-        if seen is None:
-            past = self._past.pop(key, None)
-            if past is not None:
-                self._making.forget(past.owner)
-            return DONE
-        past = self._past.get(key)
-        if past is None or past.owner.uid != seen.meta.uid:
-            past = self._past[key] = _Past(reference(targets.MACHINES, seen.meta))
+    async def forget(self, key: Key) -> None:
+        """Drop the memory of a machine that is gone."""
+        if (past := self._memories.known(key)) is not None:
+            self._memories.forget(key)
+            self._making.forget(past.owner)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Bring a machine that is being deleted a step on."""
+        return await self.work(seen)
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Bring one machine a step on, if it is time and anything has changed."""
+        past = self._memories.of(seen)
         if past.made:
             past.made = False
             return again(GATHER_SECONDS)
         at = revisions(self._means.caches, seen)
-        quiet = self._quiet.get(key, at)
+        quiet = self._quiet.get(seen.key, at)
         if quiet is not None:
             if quiet.problem is not None:
                 self._count(quiet.problem)
@@ -124,7 +128,7 @@ class VitistackMachineReconciler:
             if seen.meta.going:
                 return await self._leave(look, past)
             outcome = await self._accept(look, past)
-            return await self._work(look, past, at) if outcome is None else outcome
+            return await self._carry_out(look, past, at) if outcome is None else outcome
 
     def _wait(self, past: _Past, seen: CachedObject) -> float:
         """Return the seconds that a machine waits after a shortage; 0 for one that has changed or is being deleted."""
@@ -155,7 +159,7 @@ class VitistackMachineReconciler:
         """The machine is now as we have just written it."""
         look.seen, look.machine = written, written.read(targets.MACHINES)
 
-    async def _work(self, look: MachineContext, past: _Past, at: tuple[Any, ...]) -> Outcome:
+    async def _carry_out(self, look: MachineContext, past: _Past, at: tuple[Any, ...]) -> Outcome:
         """Make what is missing, and say how it is."""
         if not self._is_final(look):
             await self._making.bring_about(look)

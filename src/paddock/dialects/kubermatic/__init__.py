@@ -3,3 +3,30 @@
 A DataSource may be an image behind a URL, a `sourceRef` may name its `apiGroup`, and a pool may be written at
 `kubevirt.io/v1alpha1` with the hardware beside `runStrategy`. The fields and rules are KubeVirt's; here is what is Kubermatic's own.
 """
+
+from paddock.schema.dialect import Dialect
+
+GROUP = "virtualization.k8c.io"
+DIALECT = Dialect(
+    name="kubermatic",
+    group=GROUP,
+    kinds={
+        ("kubevirt.io", "VirtualMachinePool"): "pool",
+        (GROUP, "Image"): "image",
+    },
+    translator="paddock.translate.kubermatic",
+    # The kinds are KubeVirt's; the translator leaves alone what uses nothing of Kubermatic's.
+    translated=(
+        ("kubevirt.io", "VirtualMachine"),
+        ("kubevirt.io", "VirtualMachinePool"),
+        ("pool.kubevirt.io", "VirtualMachinePool"),
+        ("cdi.kubevirt.io", "DataVolume"),
+        ("cdi.kubevirt.io", "DataSource"),
+    ),
+    read_back=("VirtualMachine", "VirtualMachinePool"),
+    extends_kubevirt=True,
+    effects="paddock.plan.kubermatic.effects",
+    references="paddock.plan.kubermatic.referring",
+    wiring="paddock.app.controllers.dialects.kubermatic",
+    stored="datasources.cdi.kubevirt.io",
+)

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.dialects.kubermatic.marks import RESOLVED
+from paddock.dialects.kubevirt.kubermaticmarks import RESOLVED
 
 Data = dict[str, Any]
 FAILURE = "Failure"

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.dialects.kubermatic.sources import with_class
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubevirt.kubermaticsources import with_class
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
 from paddock.meta.objects import TemplateMeta
 from paddock.meta.wire import to_data

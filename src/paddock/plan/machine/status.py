@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from paddock.dialects.kubermatic.marks import RESOLVED
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.dialects.kubevirt.kubermaticmarks import RESOLVED
 from paddock.dialects.kubevirt.virtualmachine import (
     ControllerRevisionRef,
     InstancetypeStatusRef,

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from paddock.dialects import catalog
 from paddock.meta import ages
 from paddock.plan.moves.moveplan import Hindrance
-from paddock.plan.stakater.marks import PAUSE
 
 Data = dict[str, Any]
 # Holders renew their leases every few seconds, but the clocks of the two computers may differ by minutes.
 _FRESH_SECONDS = 300.0
 # A controller gives a machine its first status sooner.
 _YOUNG_SECONDS = 30.0
+_PAUSES = tuple(machine.paused_by for dialect in catalog.fronts() for machine in dialect.machines if machine.paused_by)
 
 
 def missing(kind: str, dialect: str, leases: Sequence[Data] | None, machines: Sequence[Data], now: float) -> Hindrance:
@@ -58,7 +59,8 @@ def _is_held(lease: Data, now: float) -> bool:
 
 def _is_ignored(machine: Data, now: float) -> bool:
     """Return whether a controller would have given the machine a status."""
-    is_paused = (machine["metadata"].get("annotations") or {}).get(PAUSE) == "true"
+    annotations = machine["metadata"].get("annotations") or {}
+    is_paused = any(annotations.get(each) == "true" for each in _PAUSES)
     return not machine.get("status") and not is_paused and _age(machine, now) > _YOUNG_SECONDS
 
 

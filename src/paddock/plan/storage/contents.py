@@ -9,10 +9,10 @@ from collections.abc import Callable
 import msgspec
 
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubermatic.sources import golden_name, is_cached, needs_secret
 from paddock.dialects.kubevirt.datasource import DataSource, DataSourceSource, source_type
 from paddock.dialects.kubevirt.datavolume import DATA_SOURCES, DataVolumeSpec, HttpSource, RegistrySource, S3Source
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticsources import golden_name, is_cached, needs_secret
 from paddock.dialects.kubevirt.volumesources import VolumeCloneSource, VolumeImportSource, VolumeUploadSource
 from paddock.meta.storage import StorageSpec, TypedReference
 from paddock.schema.field import Object

@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, RESOLVED
-from paddock.dialects.kubermatic.sources import Find, golden_name, is_cached, is_kubermatic, needs_secret, references
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, NamespacedReference, SourceReference
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE, IMMEDIATE, RESOLVED
+from paddock.dialects.kubevirt.kubermaticsources import Find, golden_name, is_cached, is_kubermatic, needs_secret, references
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta.conditions import Condition
 from paddock.meta.world import namespace_of

@@ -1,6 +1,8 @@
 """Names that VirtRigaud's controllers read or write in metadata and statuses."""
 
-MACHINE_FINALIZER = "virtualmachine.infra.virtrigaud.io/finalizer"
+from paddock.dialects import virtrigaud
+
+MACHINE_FINALIZER = virtrigaud.MACHINE_FINALIZER
 IMAGE_FINALIZER = "vmimage.infra.virtrigaud.io/finalizer"
 PROVIDER_FINALIZER = "provider.infra.virtrigaud.io/finalizer"
 CLONE_FINALIZER = "clone.infra.virtrigaud.io/finalizer"

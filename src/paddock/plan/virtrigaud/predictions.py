@@ -4,9 +4,12 @@ can do everything online."""
 from paddock.dialects.virtrigaud.provider import ReportedCapabilities
 from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.vmclass import VMClass
+from paddock.meta.world import ObjectSet, namespace_of
+from paddock.plan.changes.differences import FieldDifference, ValueChange
 from paddock.plan.changes.effects import Effect
 from paddock.plan.virtrigaud import resizing
 from paddock.plan.virtrigaud.resizing import ResizePlan
+from paddock.schema.field import Object
 from paddock.schema.finding import Path
 
 _EVERYTHING = ReportedCapabilities(supportsReconfigureOnline=True, supportsDiskExpansionOnline=True)
@@ -25,6 +28,27 @@ class MachineForm:
     def __init__(self, machine: VirtrigaudVirtualMachine, vmclass: VMClass) -> None:
         self.machine = machine
         self.vmclass = vmclass
+
+
+def prediction(
+    old: Object | None, new: Object | None, worlds: tuple[ObjectSet, ObjectSet], difference: FieldDifference
+) -> tuple[Effect, str] | None:
+    """Return what a change of a machine or a class does, and why; None if it is not about sizes, or the class is unknown."""
+    if isinstance(old, VMClass) and isinstance(new, VMClass):
+        return predict_class(old, new, difference.named)
+    if difference.how is ValueChange.DOWN and difference.path[1] == "disks":
+        return None
+    forms = [_form(machine, world) for machine, world in zip((old, new), worlds, strict=True)]
+    return predict(forms[0], forms[1], difference.named) if forms[0] is not None and forms[1] is not None else None
+
+
+def _form(machine: Object | None, world: ObjectSet) -> MachineForm | None:
+    """Return a machine with its class, if that is among the objects."""
+    if not isinstance(machine, VirtrigaudVirtualMachine):
+        return None
+    ref = machine.spec.classRef
+    vmclass = world.get(VMClass, ref.namespace or namespace_of(machine), ref.name)
+    return MachineForm(machine, vmclass) if vmclass is not None else None
 
 
 def predict(old: MachineForm, new: MachineForm, named: Path) -> tuple[Effect, str] | None:

@@ -10,11 +10,11 @@ import msgspec
 
 from paddock.base.errors import PaddockError
 from paddock.dialects.core.configmap import ConfigMap
-from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.dialects.kubermatic.sources import is_kubermatic
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, SOURCES, DataSource, DataSourceSource, DataSourceSpec
 from paddock.dialects.kubevirt.datavolume import CDI_GROUP, CertConfig, DataVolumeSource, HttpSource, SourceReference
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubevirt.kubermaticsources import is_kubermatic
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta

@@ -5,16 +5,15 @@ machines in Kubermatic's form are marked. A machine that uses nothing of Kuberma
 """
 
 from functools import singledispatch
-from typing import TypeVar
 
 import msgspec
 
-from paddock.dialects.kubermatic.marks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.dialects.kubermatic.sources import Find, is_address, is_cached, is_kubermatic, with_class
 from paddock.dialects.kubevirt import poolform
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
+from paddock.dialects.kubevirt.kubermaticsources import Find, is_address, is_cached, is_kubermatic, with_class
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource, TemplateMeta
@@ -26,7 +25,6 @@ from paddock.translate.kubermatic import cluster
 from paddock.translate.kubermatic.golden import asked_of, golden_volume
 from paddock.translate.kubermatic.sources import Resolver
 
-R = TypeVar("R", bound=Resource)
 POOL_VERSION = "pool.kubevirt.io/v1beta1"
 ALIAS_VERSION = "kubevirt.io/v1alpha1"
 _TEMPLATES: Path = ("spec", "dataVolumeTemplates")

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from paddock.base import quantity
-from paddock.dialects.kubermatic.marks import BIND_NOW, DATA_SOURCE, MANAGED_BY
-from paddock.dialects.kubermatic.sources import golden_name, with_class
 from paddock.dialects.kubevirt.datasource import DataSource
 from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.kubermaticmarks import BIND_NOW, DATA_SOURCE, MANAGED_BY
+from paddock.dialects.kubevirt.kubermaticsources import golden_name, with_class
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
 from paddock.meta.objects import ObjectMeta, Resource

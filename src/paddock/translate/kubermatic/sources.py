@@ -11,8 +11,6 @@ import msgspec
 from paddock.dialects.core.configmap import ConfigMap, values
 from paddock.dialects.core.secret import Secret, decoded
 from paddock.dialects.kubermatic.image import CatalogImage
-from paddock.dialects.kubermatic.marks import MANAGED_BY
-from paddock.dialects.kubermatic.sources import golden_name, is_cached, needs_secret
 from paddock.dialects.kubevirt import pem
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.dialects.kubevirt.datavolume import (
@@ -25,6 +23,8 @@ from paddock.dialects.kubevirt.datavolume import (
     S3Source,
     SourceReference,
 )
+from paddock.dialects.kubevirt.kubermaticmarks import MANAGED_BY
+from paddock.dialects.kubevirt.kubermaticsources import golden_name, is_cached, needs_secret
 from paddock.meta.fieldrecord import FieldRecord
 from paddock.meta.fieldview import whole
 from paddock.meta.objects import ObjectMeta, OwnerReference, Resource

@@ -6,6 +6,7 @@ import msgspec
 
 from paddock.cli.machines import kinds
 from paddock.client.target import Data, Target
+from paddock.dialects import catalog
 from paddock.web.answers.rows import WebMissing
 from paddock.web.live import kindtable, topics
 from paddock.web.live.machinerows import MACHINE_TARGETS
@@ -14,13 +15,10 @@ from paddock.web.rights import SUBRESOURCES
 _METRICS = "metrics.k8s.io"
 # Every server has them.
 _ALWAYS = frozenset(("usage", "tasks", "events"))
-# A kind that belongs to a dialect. Kubermatic's machines are KubeVirt's.
+# A kind that belongs to a dialect: its machines, or for Kubermatic, whose machines are KubeVirt's, its images.
 _DIALECTS: Mapping[str, Collection[str]] = {
-    "kubevirt": (kinds.VM.qualified,),
-    "kubermatic": (kindtable.KUBERMATIC_IMAGES.qualified,),
-    "stakater": (kinds.STAKATER.qualified,),
-    "virtrigaud": (kinds.VIRTRIGAUD.qualified,),
-    "vitistack": (kinds.VITISTACK.qualified,),
+    name: tuple(each.qualified for each in kinds.MACHINES if each.dialect == name)[:1] or (kindtable.KUBERMATIC_IMAGES.qualified,)
+    for name in catalog.DIALECTS
 }
 NO_SUSPENSION = "KubeVirt cannot suspend machines; Paddock's own server can"
 _NO_MACHINES = (

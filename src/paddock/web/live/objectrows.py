@@ -9,7 +9,7 @@ from paddock.cli.diagnosis.verdict import ObjectVerdict, State
 from paddock.cli.machines import facts, snapshots
 from paddock.client.client import Client
 from paddock.client.target import Data, Key, Target
-from paddock.dialects.kubermatic.marks import DATA_SOURCE
+from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE
 from paddock.meta.ages import timestamp
 from paddock.web.answers.rows import WebObjectRow
 from paddock.web.images import WebImageSource, WebLibraryImage

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from paddock.dialects.catalog import find
-from paddock.plan.stakater.marks import FINALIZER
+from paddock.dialects.stakater.marks import FINALIZER
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, KEY, Data, Stage, front
 

@@ -23,7 +23,7 @@ from tests import apiclient
         ((), {"RECONCILE_INTERVAL": "abc"}, "paddock: RECONCILE_INTERVAL cannot be 'abc': 'abc' is not a duration; write numbers"),
         (("--max-concurrent-reconciles=no",), {}, "paddock: --max-concurrent-reconciles cannot be 'no'"),
         (("--kubeconfig", "/nowhere/config"), {}, "paddock: there is no kubeconfig /nowhere/config"),
-        (("--dialect", "xen"), {}, "paddock: there is no front door 'xen'; choose of stakater, vitistack, kubermatic"),
+        (("--dialect", "xen"), {}, "paddock: there is no front door 'xen'; choose of stakater, virtrigaud, vitistack"),
     ],
 )
 def test_what_cannot_be_meant_ends_the_start(

@@ -44,16 +44,18 @@ from paddock.plan.virtrigaud.preparation import ImageUse
 from paddock.plan.virtrigaud.refusals import Refusal
 from paddock.plan.virtrigaud.resizing import ResizePlan
 from paddock.plan.virtrigaud.snapshots import listing
-from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer, ObjectMemories
 
 _SOON = 1.0
 
 
-class VirtrigaudMachineReconciler:
+class VirtrigaudMachineReconciler(KindReconciler):
     """Reconciles VirtRigaud's machines."""
 
     def __init__(self, parts: VirtrigaudParts, http: HttpExchange = exchange) -> None:
+        super().__init__(parts.caches.machines, ObjectFinalizer(parts.client, marks.MACHINE_FINALIZER))
         self._parts = parts
         self._caches = parts.caches
         self._statuses = MachineStatusWriter(parts)
@@ -62,31 +64,26 @@ class VirtrigaudMachineReconciler:
         self._reversion = MachineReversion(parts, self._statuses, self._actions)
         self._placement = MachinePlacement(parts, self._statuses, parts.caches.namespaces)
         self._deletion = MachineDeletion(parts, self._statuses, self._actions, self._hooks)
-        self._memories: dict[Key, PassMemory] = {}
+        self._memories = ObjectMemories(lambda seen: PassMemory(seen.meta.uid))
 
     def suspect(self, key: Key) -> None:
         """Describe a machine in its next pass, whatever is remembered of it."""
-        if (memory := self._memories.get(key)) is not None:
+        if (memory := self._memories.known(key)) is not None:
             memory.due = 0.0
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Clear a machine away that waits for us."""
+        return await self.work(seen) if marks.MACHINE_FINALIZER in (seen.meta.finalizers or ()) else DONE
+
+    async def forget(self, key: Key) -> None:
+        """Drop the memory of a machine that is gone."""
+        self._memories.forget(key)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one machine a step on."""
-        seen = self._caches.machines.cache.get(key)
-        if seen is None:
-            self._memories.pop(key, None)
-            return DONE
-        memory = self._memories.get(key)
-        if memory is None or memory.uid != seen.meta.uid:
-            memory = self._memories[key] = PassMemory(seen.meta.uid)
+        memory = self._memories.of(seen)
         vm = seen.read(targets.MACHINES)
         look = MachinePass(seen, vm, memory, self._caches.inputs(vm))
-        if not seen.meta.going:
-            written = await finalizers.put_on(self._parts.client, targets.MACHINES, seen.meta, marks.MACHINE_FINALIZER)
-            if written is not None:
-                self._caches.machines.expectations.wrote(written)
-                return DONE
-        elif marks.MACHINE_FINALIZER not in (seen.meta.finalizers or ()):
-            return DONE
         wait = memory.wait(look.inputs, self._parts.now())
         if wait > 0:
             return again(wait) if math.isfinite(wait) else DONE
@@ -96,7 +93,7 @@ class VirtrigaudMachineReconciler:
         if look.seen.meta.going:
             await self._placement.settle(look)
         try:
-            outcome = await (self._deletion.advance(look) if look.seen.meta.going else self._work(look))
+            outcome = await (self._deletion.advance(look) if look.seen.meta.going else self._carry_out(look))
         except ProviderError as error:
             outcome = self._failed(look, error)
         except Refusal as refusal:
@@ -115,7 +112,7 @@ class VirtrigaudMachineReconciler:
 
     # --- the way to a machine ---------------------------------------------------------------------------------------------
 
-    async def _work(self, look: MachinePass) -> Outcome:
+    async def _carry_out(self, look: MachinePass) -> Outcome:
         look.change(snapshots=listing.listed(look.status.id, self._caches.of_snapshots.all(look.key)))
         held = self._prerequisites(look)
         if held is not None:

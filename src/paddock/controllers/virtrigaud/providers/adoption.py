@@ -23,6 +23,7 @@ from paddock.plan.virtrigaud.conditions import holds
 from paddock.plan.virtrigaud.health import AVAILABLE
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.reference import InvolvedObject
 from paddock.runtime.statuses import StatusWriter
 
@@ -37,21 +38,28 @@ class _AdoptionMemory(msgspec.Struct):
     wanted: tuple[str, ...] = ()
 
 
-class VirtrigaudAdoptionReconciler:
+class VirtrigaudAdoptionReconciler(KindReconciler):
     """Reconciles the adoption of Providers' machines."""
 
     def __init__(self, parts: VirtrigaudParts) -> None:
+        super().__init__(parts.caches.providers)
         self._parts = parts
         self._binding = MachineBinding(parts.client, parts.caches.machines)
         self._statuses = StatusWriter(parts.client, targets.PROVIDERS, parts.caches.providers.expectations)
         self._memories: dict[Key, _AdoptionMemory] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop the memory of a Provider that is gone."""
+        self._memories.pop(key, None)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """A Provider that goes adopts no more machines."""
+        await self.forget(seen.key)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Adopt the machines of one Provider, when that is due."""
-        seen = self._parts.caches.providers.cache.get(key)
-        if seen is None or seen.meta.going:
-            self._memories.pop(key, None)
-            return DONE
+        key = seen.key
         provider = seen.read(targets.PROVIDERS)
         before = (provider.status or ProviderStatus()).adoption
         if not adoption.is_wanted(provider):

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.dialects.kubermatic.marks import CACHE
 from paddock.dialects.kubevirt.datasource import CDI_SOURCES, DataSource, DataSourceSource, source_type
 from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, HttpSource, SourceReference
+from paddock.dialects.kubevirt.kubermaticmarks import CACHE
 from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate
 from paddock.meta.world import namespace_of
 

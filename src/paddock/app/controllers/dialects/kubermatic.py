@@ -1,0 +1,19 @@
+"""Kubermatic's forms are the embedded server's own objects; for a cluster there has to be an API that can hold them."""
+
+import msgspec
+
+from paddock.app.controllers.fronts import FrontSettings
+from paddock.controllers.kubermatic import controller, goldens
+from paddock.controllers.kubermatic.settings import KubermaticSettings
+from paddock.runtime.program import ControllerManager
+
+
+def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
+    """Add the controllers."""
+    settings = KubermaticSettings(workers=fronts.workers)
+    if fronts.resync_seconds is not None:
+        settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)
+    if fronts.embedded:
+        goldens.wire(program, settings)
+    elif front is not program:
+        controller.wire(front, program, settings)
