@@ -224,10 +224,10 @@ class QemuMachine:
         self._admit(Verb.LOOK)
         return await statistics.collect(self._owner)
 
-    def console(self) -> Pipe:
-        """The serial console, from its last screen on. A new session ends the old."""
+    def console(self, *, screen: bool = True) -> Pipe:
+        """The serial console, from its last screen on, or from what the guest writes next. A new session ends the old."""
         self._admit(Verb.LOOK, "open the console of")
-        return self._parts.sessions.console()
+        return self._parts.sessions.console(screen=screen)
 
     async def console_log(self) -> bytes:
         """Return what is kept of the guest's output on its serial console in this run; its end, when it is long."""
