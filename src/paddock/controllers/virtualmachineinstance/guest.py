@@ -230,6 +230,8 @@ class GuestMonitor:
             found = msgspec.structs.replace(found, frozen=await self._frozen())
             if found.os is None:
                 found = msgspec.structs.replace(found, os=guestreport.system(await agent.os()))
+            if not found.commands:
+                found = msgspec.structs.replace(found, commands=guestreport.commands(await agent.info()))
             found = msgspec.structs.replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
         except PaddockError as error:
             _LOG.debug("guest agent did not answer", extra={"machine": self._machine.id, "error": str(error)})

@@ -9,6 +9,7 @@ import pytest
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import Unanswered
 from paddock.engine.machine.observation import RenewalResult
+from tests.agentfakes import COMMANDS
 from tests.scripted import scripted, timeless
 from tests.unit.app.subresources.world import World, hardware, path
 
@@ -247,11 +248,7 @@ async def test_everything_the_agent_tells() -> None:
             "kind": "VirtualMachineInstanceGuestAgentInfo",
             "metadata": {},
             "guestAgentVersion": "7.2.0",
-            "supportedCommands": [
-                {"name": "guest-ping", "enabled": True},
-                {"name": "guest-exec", "enabled": True},
-                {"name": "guest-fsfreeze-freeze", "enabled": True},
-            ],
+            "supportedCommands": [{"name": name, "enabled": True} for name in COMMANDS],
             "hostname": "guest",
             "os": {
                 "name": "Fedora",
