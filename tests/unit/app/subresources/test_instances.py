@@ -303,6 +303,7 @@ async def test_agents_differ_in_what_they_tell() -> None:
         assert (await world.get("vmi", "vm", "userlist")).status == 500
 
 
+@pytest.mark.spec("kubevirt", 194)
 @pytest.mark.parametrize("what", ["guestosinfo", "userlist", "filesystemlist"])
 @scripted
 async def test_without_an_agent_nothing_is_told(what: str) -> None:
@@ -310,9 +311,10 @@ async def test_without_an_agent_nothing_is_told(what: str) -> None:
         assert (await world.get("vmi", "vm", what)).status == 404
         await world.running()
         reply = await world.get("vmi", "vm", what)
-        assert (reply.status, reply.data["message"]) == (409, conflict("VMI does not have guest agent connected"))
+        assert (reply.status, reply.raw.decode()) == (500, conflict("VMI does not have guest agent connected"))
+        assert reply.headers["content-type"].startswith("text/plain")
         await world.instance("other", phase="Pending")
-        assert "VMI is not running" in (await world.get("vmi", "other", what)).data["message"]
+        assert "VMI is not running" in (await world.get("vmi", "other", what)).raw.decode()
 
 
 @scripted
