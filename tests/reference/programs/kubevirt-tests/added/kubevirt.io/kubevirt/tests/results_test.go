@@ -45,17 +45,19 @@ var _ = ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) {
 		if !failsWithItsContainer(report) {
 			return
 		}
-		line.State, line.Where, line.Message = failed.State, failed.Where, failed.Message
+		line.State, line.Where, line.Message = failed.State, failed.Where, notTried+failed.Message
 	}
 	if err := write(name, line); err != nil {
 		panic(err)
 	}
 })
 
+// Begins the message of a spec that Ginkgo did not try, as it tries none of an ordered container behind one that failed.
+const notTried = "Not tried: an earlier spec of its container failed. "
+
 // The newest failure. The specs of an ordered container run one after the other.
 var failed result
 
-// Ginkgo does not try the specs of an ordered container behind one that failed.
 func failsWithItsContainer(report types.SpecReport) bool {
 	return strings.HasPrefix(report.Failure.Message, "Spec skipped because a")
 }
