@@ -24,7 +24,15 @@ class AgentOwner(Protocol):
 
 # those that KubeVirt wants of every agent, and some of the others
 COMMANDS = (
-    *("guest-ping", "guest-exec", "guest-fsfreeze-freeze", "guest-get-time", "guest-info", "guest-shutdown", "guest-network-get-interfaces"),
+    *(
+        "guest-ping",
+        "guest-exec",
+        "guest-fsfreeze-freeze",
+        "guest-get-time",
+        "guest-info",
+        "guest-shutdown",
+        "guest-network-get-interfaces",
+    ),
     *("guest-get-fsinfo", "guest-get-host-name", "guest-get-users", "guest-get-timezone", "guest-get-osinfo", "guest-set-user-password"),
     *("guest-ssh-get-authorized-keys", "guest-ssh-add-authorized-keys", "guest-ssh-remove-authorized-keys"),
 )
