@@ -87,6 +87,7 @@ class FakeMachine:
         self.agent = FakeAgent(self)
         self.directory = FakeDirectory()
         self.deaf = False
+        self.guest_changes = 0
         self.outdated = False
         self.immovable: tuple[str, ...] = ()
         self.presses = 0
@@ -303,6 +304,10 @@ class FakeMachine:
     async def statistics(self) -> Statistics:
         self._admit(Verb.LOOK)
         return self.told
+
+    def guest_changed(self) -> None:
+        self.guest_changes += 1
+        self._machines.changed(self.id)
 
     def console(self, *, screen: bool = True) -> FakePipe:
         self._admit(Verb.LOOK)

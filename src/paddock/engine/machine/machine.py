@@ -36,6 +36,8 @@ class QemuMachine:
         self._registry = registry
         self.id = parts.owner.id
         self.agent = parts.sessions.agent
+        # rises with each request that changed what the agent says
+        self.guest_changes = 0
 
     @property
     def config(self) -> MachineConfig:
@@ -223,6 +225,11 @@ class QemuMachine:
         """Return its usage up to now."""
         self._admit(Verb.LOOK)
         return await statistics.collect(self._owner)
+
+    def guest_changed(self) -> None:
+        """Have the guest asked soon: a request of its agent changed what the agent says."""
+        self.guest_changes += 1
+        self._owner.tell()
 
     def console(self, *, screen: bool = True) -> Pipe:
         """The serial console, from its last screen on, or from what the guest writes next. A new session ends the old."""

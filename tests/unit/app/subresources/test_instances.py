@@ -185,6 +185,7 @@ async def test_a_frozen_guest_thaws_by_itself() -> None:
         # A second freeze begins the time anew, and freezes nothing twice.
         assert (await world.put("vmi", "vm", "freeze", {"unfreezeTimeout": "5m0s"})).status == 200
         assert machine.agent.calls.count(("freeze",)) == 1
+        assert machine.guest_changes == 2
         await asyncio.sleep(299)
         assert machine.agent.is_frozen
         machine.agent.refuse["thaw"] = "busy"

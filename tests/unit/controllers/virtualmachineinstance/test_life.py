@@ -333,6 +333,21 @@ def test_the_agent_is_asked_at_once_when_it_comes(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 195)
+def test_a_freeze_shows_at_once(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.agent.connect()
+        await asyncio.sleep(600)
+        for ask, status in ((machine.agent.freeze, "frozen"), (machine.agent.thaw, None)):
+            await ask()
+            machine.guest_changed()
+            await asyncio.sleep(1)
+            assert (await host.status()).get("fsFreezeStatus") == status
+
+    play(script)
+
+
 def test_a_guest_that_was_left_frozen_is_thawed(play: Play) -> None:
     async def script(host: Host) -> None:
         machine = await host.running()
