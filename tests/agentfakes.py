@@ -22,6 +22,22 @@ class AgentOwner(Protocol):
     def power_off(self) -> None: ...
 
 
+# those that KubeVirt wants of every agent, and some of the others
+COMMANDS = (
+    *(
+        "guest-ping",
+        "guest-exec",
+        "guest-fsfreeze-freeze",
+        "guest-get-time",
+        "guest-info",
+        "guest-shutdown",
+        "guest-network-get-interfaces",
+    ),
+    *("guest-get-fsinfo", "guest-get-host-name", "guest-get-users", "guest-get-timezone", "guest-get-osinfo", "guest-set-user-password"),
+    *("guest-ssh-get-authorized-keys", "guest-ssh-add-authorized-keys", "guest-ssh-remove-authorized-keys"),
+)
+
+
 class FakeAgent:
     """An agent whose answers are attributes. `refuse["freeze"] = "text"` makes one fail; `calls` is what was asked of it."""
 
@@ -29,7 +45,7 @@ class FakeAgent:
         self._machine = machine
         self.refuse: dict[str, str] = {}
         self.calls: list[tuple[Any, ...]] = []
-        self.told_info = guest.AgentInfo("7.2.0", (("guest-ping", True), ("guest-exec", True), ("guest-fsfreeze-freeze", True)))
+        self.told_info = guest.AgentInfo("7.2.0", tuple((name, True) for name in COMMANDS))
         self.told_os = guest.GuestOs(name="Paddock Test Linux", id="test", version_id="1")
         self.told_hostname = "guest"
         self.told_timezone = guest.Timezone("UTC", 0)

@@ -35,6 +35,7 @@ from paddock.engine.machine.observation import (
     Statistics,
     SuspendedState,
 )
+from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
 
@@ -86,6 +87,7 @@ class FakeMachine:
         self.agent = FakeAgent(self)
         self.directory = FakeDirectory()
         self.deaf = False
+        self.guest_changes = 0
         self.outdated = False
         self.immovable: tuple[str, ...] = ()
         self.presses = 0
@@ -303,9 +305,16 @@ class FakeMachine:
         self._admit(Verb.LOOK)
         return self.told
 
-    def console(self) -> FakePipe:
+    def guest_changed(self) -> None:
+        self.guest_changes += 1
+        self._machines.changed(self.id)
+
+    def console(self, *, screen: bool = True) -> FakePipe:
         self._admit(Verb.LOOK)
-        return self._session(self.consoles)
+        pipe = self._session(self.consoles)
+        if screen and self.directory.serial:
+            pipe.say(last_screen(self.directory.serial))
+        return pipe
 
     async def vnc(self) -> FakePipe:
         self._admit(Verb.LOOK)

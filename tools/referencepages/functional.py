@@ -26,6 +26,7 @@ because they ask for Pods, nodes or an installation that Paddock does not have, 
 the run. Of what can be decided here, which is all that ran but for the {undecided} of those two kinds, {passed} of {decidable} specs pass:
 {percent} %. Of all that ran, {passed} of {ran} pass: {of_all} %. {left} specs of the groups have not run yet.
 Each spec counts with its newest run, so one that failed counts as failed until it runs again, also where Paddock has changed since.
+{untried} of the failed ones fail with an earlier spec of their container, behind which the suite tries no other.
 
 Run a group with `make test-kubevirt GROUP=access`; without `GROUP` it prints the groups. `ONLY=regex` takes specs by their names, and
 `FAILED=1` those that failed last, `NEW=1` those that have not run. It needs Go and QEMU. The programs are built from the Go module
@@ -76,6 +77,7 @@ def _about(recorded: Results, counts: Mapping[str, int]) -> str:
         total=recorded.total,
         ran=ran,
         undecided=ran - decidable,
+        untried=sum(not ending.is_tried for ending in recorded.endings.values()),
         decidable=decidable,
         left=recorded.total - not_taken - len(recorded.endings),
         percent=_percent(counts["passed"], decidable),

@@ -36,7 +36,7 @@ async def bridge(session: WebSession, place: WebMachinePlace, stream: str, socke
         server = msgspec.structs.replace(session.server, namespace=place.key.namespace)
         access = await guest.access(server, f"{place.kind.word}/{place.key.name}", what)
         _check_phase(access, what)
-        async with connected(session.access, access.path(stream)) as remote:
+        async with connected(session.access, access.path(guest.CONSOLE if stream == "console" else stream)) as remote:
             await _exchange(socket, remote, is_alive)
     except PaddockError as error:
         body = problems.body_of(error)

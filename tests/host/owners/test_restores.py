@@ -129,7 +129,7 @@ def test_clones_and_restores_to_new_machines(killed: KilledPaddock) -> None:
     play(killed, script)
 
 
-@pytest.mark.spec("kubevirt", 129)
+@pytest.mark.spec("kubevirt", 129, 191)
 def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> None:
     async def script() -> None:
         await begin(killed)
@@ -143,7 +143,7 @@ def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> N
 
         async def back(talk: Talk) -> None:
             await restored(talk, "r")
-            assert await uid_of(talk, f"{CLAIMS}/disk") != before and await talk.get(f"{DATA_VOLUMES}/disk") == {}
+            assert await uid_of(talk, f"{CLAIMS}/disk") != before and await owners(talk, f"{DATA_VOLUMES}/disk") == ["web"]
             await check(killed, talk, web=1, beside=1)
 
         await killed.step(lambda talk: ensure(talk, RESTORES, in_place), back)
@@ -167,14 +167,39 @@ def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> N
 
         async def orphaned(talk: Talk) -> None:
             await gone(talk, f"{VMS}/web")
-            assert await uid_of(talk, f"{CLAIMS}/disk") == kept and await owners(talk, f"{CLAIMS}/disk") == []
+            assert await uid_of(talk, f"{CLAIMS}/disk") == kept and await owners(talk, f"{DATA_VOLUMES}/disk") == []
             assert killed.marks(kept) == 2
             assert await uid_of(talk, f"{VMIS}/beside") == run
 
         await killed.step(lambda talk: drop(talk, f"{VMS}/web", "Orphan"), orphaned)
         async with killed.talk() as talk:
             await drop(talk, f"{VMS}/beside")
-            await drop(talk, f"{CLAIMS}/disk")
+            await drop(talk, f"{DATA_VOLUMES}/disk")
+        await killed.check_empty()
+
+    play(killed, script)
+
+
+@pytest.mark.spec("kubevirt", 191)
+def test_a_restore_to_another_name_takes_the_place_of_the_data_volume(killed: KilledPaddock) -> None:
+    async def script() -> None:
+        await begin(killed)
+
+        async def back(talk: Talk) -> None:
+            await restored(talk, "r")
+            name = await claim_of(talk, "web")
+            assert (await talk.get(f"{RESTORES}/r"))["status"]["deletedDataVolumes"] == ["disk"]
+            assert [each["metadata"]["name"] for each in (await talk.get(DATA_VOLUMES))["items"]] == [name] != ["disk"]
+            assert await owners(talk, f"{DATA_VOLUMES}/{name}") == ["web"]
+            await check(killed, talk, web=1)
+
+        elsewhere = restore("r", "web", volumeRestorePolicy="RandomizeNames", targetReadinessPolicy="StopTarget")
+        await killed.step(lambda talk: ensure(talk, RESTORES, elsewhere), back)
+        async with killed.talk() as talk:
+            await power(talk, "web", "Always")
+            await write(talk, "web", 2)
+            for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
+                await drop(talk, path)
         await killed.check_empty()
 
     play(killed, script)

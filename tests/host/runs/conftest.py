@@ -107,7 +107,7 @@ class Talk:
         context, url = tls.context(access, credential.certificate), urlsplit(access.server)
         assert url.port is not None
         way = websockets.connected(
-            url.port, f"{SUBRESOURCES}/{name}/console", dict(credential.headers), tls=context, name=url.hostname or ""
+            url.port, f"{SUBRESOURCES}/{name}/console?screen=true", dict(credential.headers), tls=context, name=url.hostname or ""
         )
         async with way as socket:
             yield Console(socket)

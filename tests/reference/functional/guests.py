@@ -21,6 +21,7 @@ _PROGRAMS = {
     "by-id.sh": "sbin/by-id",
     "on-uevent.sh": "sbin/on-uevent",
     "sudo.sh": "usr/bin/sudo",
+    "bash.sh": "bin/bash",
     "cloud-init.sh": "usr/bin/cloud-init",
     "agent.sh": "sbin/agent",
     "hook.sh": "etc/qemu-ga/fsfreeze-hook",

@@ -26,6 +26,9 @@ _GROUPS = Path(__file__).parent / "groups.toml"
 LONGEST_WAIT = int(os.environ.get("KUBEVIRT_LONGEST", "60"))
 SLOWEST_LOOK = 1
 _LONGEST_MESSAGE = 400
+_NOT_TRIED = "Not tried: "
+# A spec that the suite itself does not run has no label that says so.
+_PENDING = "PENDING"
 
 
 @dataclass(frozen=True)
@@ -97,6 +100,11 @@ class Ending:
         """Return whether the spec came to its own end."""
         return self.state not in ("interrupted", "aborted", "timedout")
 
+    @property
+    def is_tried(self) -> bool:
+        """Return False for one that fails with an earlier spec of its container, behind which the suite goes on with the next container."""
+        return not self.message.startswith(_NOT_TRIED)
+
 
 def groups() -> dict[str, Group]:
     """The groups by name."""
@@ -132,6 +140,8 @@ def _list(program: Path, report: Path) -> None:
 
 def _spec(entry: Mapping[str, Any]) -> Spec:
     labels = {label for each in entry["ContainerHierarchyLabels"] or () for label in each or ()} | set(entry["LeafNodeLabels"] or ())
+    if entry["State"] == "pending":
+        labels.add(_PENDING)
     name = " ".join([*(entry["ContainerHierarchyTexts"] or ()), entry["LeafNodeText"]])
     place = entry["LeafNodeLocation"]
     return Spec(name, below_tests(place["FileName"]), place["LineNumber"], frozenset(labels))

@@ -88,13 +88,16 @@ def test_a_second_console_ends_the_first_like_an_exit(virtctl: Virtctl, tiny: st
             second.read_until(b"42 goes on for %b" % mine)
 
 
-def test_a_new_console_shows_the_last_screen(virtctl: Virtctl, tiny: str, mine: bytes) -> None:
+@pytest.mark.spec("kubevirt", 197)
+def test_a_new_console_begins_with_what_the_guest_writes_next(virtctl: Virtctl, tiny: str, mine: bytes) -> None:
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as first:
         first.read_until(b"Successfully connected")
         first.type(b"\recho left $((6 * 7)) here by %b\r" % mine)
         first.read_until(b"left 42 here by %b" % mine)
     with at_terminal(virtctl.command("console", tiny), virtctl.environment) as second:
-        second.read_until(b"left 42 here by %b" % mine)
+        second.read_until(b"Successfully connected")
+        second.type(b"\recho back $((6 * 7)) times by %b\r" % mine)
+        assert b"left 42 here" not in second.read_until(b"back 42 times by %b" % mine)
 
 
 @pytest.mark.spec("kubevirt", 41)

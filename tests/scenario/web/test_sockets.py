@@ -29,11 +29,14 @@ class Hypervisor:
 
     def __init__(self) -> None:
         self.tokens: list[str] = []
+        # whether consoles were to begin with their last screen
+        self.wishes: list[bool] = []
         self.ended = asyncio.Event()
 
     async def answer(self, request: HttpRequest) -> Answer:
         self.tokens.append(request.headers.get("authorization", ""))
         if frames.asked(request) and request.path == f"{SUBRESOURCES}/console":
+            self.wishes.append(request.flag("screen"))
             return Upgrade(self._repeat, "plain.kubevirt.io")
         if request.path == f"{SUBRESOURCES}/vnc":
             return _status(400, "No graphics devices are present.")
@@ -134,6 +137,7 @@ async def test_bytes_go_both_ways_with_the_rights_of_the_session() -> None:
         page.send(large)
         assert await page.receive(len(large) + 7) == b"guest: " + large
         assert set(hypervisor.tokens) == {"Bearer of-the-kubeconfig"}
+        assert hypervisor.wishes == [True]
         page.send(b"bye")
         assert await page.closed() == (1000, "")
 

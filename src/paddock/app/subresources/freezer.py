@@ -41,6 +41,7 @@ class GuestFreezer:
         except PaddockError as error:
             self._instances.tell(call, "Warning", "FreezeError", f"freezing the file systems failed: {error}")
             raise failure.internal(f"command Freeze failed: {_reason(error)}") from error
+        machine.guest_changed()
         if seconds > 0:
             self._thaws[uid] = asyncio.create_task(self._thaw_after(uid, machine, seconds), name=f"thaw {uid}")
         return queries.done()
@@ -54,6 +55,7 @@ class GuestFreezer:
             await machine.agent.thaw()
         except PaddockError as error:
             raise failure.internal(f"command Unfreeze failed: {_reason(error)}") from error
+        machine.guest_changed()
         return queries.done()
 
     async def close(self) -> None:
@@ -88,6 +90,7 @@ async def _thaw_once(machine: MachineApi) -> bool:
     except PaddockError:
         _LOG.warning("thawing guest file systems failed", exc_info=True)
         return False
+    machine.guest_changed()
     return True
 
 

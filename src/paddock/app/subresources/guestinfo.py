@@ -1,6 +1,6 @@
 """guestosinfo, userlist and filesystemlist: what a guest's agent tells, in KubeVirt's shapes (docs/spec/kubevirt.md 4.1)."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from paddock.apiserver.context import RequestContext
@@ -19,14 +19,32 @@ _API_VERSION = "kubevirt.io/v1"
 
 
 class GuestInfo:
-    """Asks agents."""
+    """Asks agents. A machine without one is a conflict, which KubeVirt tells with 500 and plain text: its clients show just that."""
 
     def __init__(self, instances: InstanceFinder) -> None:
         self._instances = instances
 
     async def everything(self, call: RequestContext) -> HttpResponse:
         """All that the agent tells."""
-        agent = self._agent(call)
+        return await self._told(call, self._everything)
+
+    async def users(self, call: RequestContext) -> HttpResponse:
+        """Answer with the users that are logged in."""
+        return await self._told(call, self._users)
+
+    async def filesystems(self, call: RequestContext) -> HttpResponse:
+        """Answer with the mounted file systems."""
+        return await self._told(call, self._filesystems)
+
+    async def _told(self, call: RequestContext, tell: Callable[[AgentApi], Awaitable[Data]]) -> HttpResponse:
+        instance = self._instances.asked(call)
+        try:
+            agent = self._instances.with_agent(instance).agent
+        except failure.Failure as refusal:
+            return HttpResponse(500, refusal.message.encode(), (("content-type", "text/plain; charset=utf-8"),))
+        return queries.said(await tell(agent))
+
+    async def _everything(self, agent: AgentApi) -> Data:
         info = await _asked(agent.info())
         told: Data = {
             "kind": "VirtualMachineInstanceGuestAgentInfo",
@@ -41,20 +59,13 @@ class GuestInfo:
         told["userList"] = [about_user(each) for each in await _tried(agent.users(), ())]
         told["fsInfo"] = {"disks": [about_filesystem(each) for each in await _tried(agent.filesystems(), ())]}
         told["fsFreezeStatus"] = "frozen" if await _tried(agent.frozen(), False) else "thawed"
-        return queries.said({name: value for name, value in told.items() if value != ""})
+        return {name: value for name, value in told.items() if value != ""}
 
-    async def users(self, call: RequestContext) -> HttpResponse:
-        """Answer with the users that are logged in."""
-        found = await _asked(self._agent(call).users())
-        return queries.said(_listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in found]))
+    async def _users(self, agent: AgentApi) -> Data:
+        return _listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in await _asked(agent.users())])
 
-    async def filesystems(self, call: RequestContext) -> HttpResponse:
-        """Answer with the mounted file systems."""
-        found = await _asked(self._agent(call).filesystems())
-        return queries.said(_listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in found]))
-
-    def _agent(self, call: RequestContext) -> AgentApi:
-        return self._instances.with_agent(self._instances.asked(call)).agent
+    async def _filesystems(self, agent: AgentApi) -> Data:
+        return _listed("VirtualMachineInstanceFileSystemList", [about_filesystem(each) for each in await _asked(agent.filesystems())])
 
 
 def about_agent(info: AgentInfo) -> Data:

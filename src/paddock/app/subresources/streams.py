@@ -66,7 +66,7 @@ class Streams:
     # --- the console and the display ----------------------------------------------------------------------------------------
 
     async def console(self, call: RequestContext) -> Answer:
-        """The serial line."""
+        """The serial line. With `screen=true`, which KubeVirt does not have, it begins with the last screen."""
         instance = self._instances.asked(call)
         if instance.spec.domain.devices.autoattachSerialConsole is False:
             raise failure.bad_request("No serial consoles are present.")
@@ -80,7 +80,7 @@ class Streams:
         async def run(socket: Socket) -> None:
             # The session begins when the client is there: whoever fails to come takes it from nobody.
             try:
-                pipe = machine.console()
+                pipe = machine.console(screen=call.request.flag("screen"))
             except PaddockError as error:
                 _end(socket, error)
                 return

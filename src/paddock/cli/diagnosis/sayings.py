@@ -50,6 +50,7 @@ _GOOD = frozenset(
 # ... and those that are when they do.
 _BAD = frozenset(
     (
+        "AgentVersionNotSupported",
         "Conflicts",
         "Deleting",
         "DiskPressure",

@@ -12,7 +12,7 @@ from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.guests.commandline import ConsoleWish
-from paddock.cli.guests.guest import GuestAccess, NotRunning
+from paddock.cli.guests.guest import CONSOLE, GuestAccess, NotRunning
 from paddock.cli.machines.finding import MachineView, find
 from paddock.client.errors import BadRequest, NotFound, Unreachable
 from paddock.client.http.websocket import WebSocket
@@ -119,9 +119,11 @@ async def attach(guest: GuestAccess, keyboard: Keyboard, target: int, wish: Cons
     connected = False
     while True:
         uid = guest.uid
+        replays = wish.replay and not connected
         try:
-            async with guest.stream("console") as stream:
-                if wish.replay and not connected:
+            # The log has the last screen, too.
+            async with guest.stream("console" if replays else CONSOLE) as stream:
+                if replays:
                     write_all(target, await _replayed(guest))
                 connected = True
                 if await exchange(stream, keyboard, target) == "left":
@@ -150,7 +152,7 @@ async def attach(guest: GuestAccess, keyboard: Keyboard, target: int, wish: Cons
 
 
 async def _replayed(guest: GuestAccess) -> bytes:
-    """What the console said before. The session itself begins with its last screen."""
+    """What the console said in this run."""
     with contextlib.suppress(NotFound):
         return await guest.console_log()
     return b""

@@ -29,6 +29,8 @@ OUTPUT_BYTES = 2 << 20
 INPUT_BYTES = 1 << 20
 _BASE = "/apis/subresources.kubevirt.io/v1/namespaces"
 _LOG_CONTAINER = "guest-console-log"
+# The serial line, from its last screen on. A KubeVirt cluster overlooks the wish.
+CONSOLE = "console?screen=true"
 _INSTALL = "install qemu-guest-agent in the guest and start it (Debian, Ubuntu: `apt-get install qemu-guest-agent`; others: `dnf install`)"
 
 
@@ -169,7 +171,7 @@ class GuestAccess:
     # --- streams ------------------------------------------------------------------------------------------------------------
 
     def stream(self, subresource: str) -> AbstractAsyncContextManager[WebSocket]:
-        """Connect to `console`, `vnc` or `portforward/PORT/PROTOCOL`."""
+        """Connect to `CONSOLE`, `console`, `vnc` or `portforward/PORT/PROTOCOL`."""
         return connected(self.server.access, self.path(subresource))
 
     def path(self, subresource: str, plural: str = "virtualmachineinstances") -> str:

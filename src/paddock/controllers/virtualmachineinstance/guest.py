@@ -138,8 +138,9 @@ class GuestMonitor:
         self._request = request
         self._wanted = _NO_CREDENTIALS
         self._changed = asyncio.Event()
-        # the engine had news: a machine without an agent is not asked again and again whether it has one
+        # The guest is asked at once, and a machine without an agent not again and again whether it has one.
         self._agent_changed = asyncio.Event()
+        self._news: tuple[bool, int] | None = None
         self._seeded = any(each.cloudInitNoCloud or each.cloudInitConfigDrive for each in spec.volumes or ())
         # A probe goes on where the one of an earlier process left off.
         self._readiness = self._prober(spec.readinessProbe, target, good=status is not None and holds(status.conditions, "Ready"))
@@ -186,9 +187,12 @@ class GuestMonitor:
             self._changed.set()
 
     def agent_changed(self) -> None:
-        """The agent's channel opened or closed."""
+        """The engine had news, perhaps that the agent's channel opened or closed, or that a request changed what the agent says."""
         self._changed.set()
-        self._agent_changed.set()
+        news = (self._machine.observed.agent, self._machine.guest_changes)
+        if news != self._news:
+            self._news = news
+            self._agent_changed.set()
 
     def _prober(self, probe: Any, target: ProbeTarget, *, good: bool) -> Prober | None:
         return None if probe is None else Prober(probe, self._machine, target, good=good, request=self._request)
@@ -212,7 +216,10 @@ class GuestMonitor:
             if not self._machine.observed.paused:
                 await self._ask_once()
             eager = loop.time() - since < _EAGER_SECONDS and not self._complete()
-            await asyncio.sleep(_FIRST_SECONDS if eager or self._silent_since is not None else _LATER_SECONDS)
+            pause = _FIRST_SECONDS if eager or self._silent_since is not None else _LATER_SECONDS
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._agent_changed.wait()
 
     def _complete(self) -> bool:
         """Return whether the guest has reported its addresses, its system and, where it has a seed, the end of cloud-init."""
@@ -230,6 +237,8 @@ class GuestMonitor:
             found = msgspec.structs.replace(found, frozen=await self._frozen())
             if found.os is None:
                 found = msgspec.structs.replace(found, os=guestreport.system(await agent.os()))
+            if not found.commands:
+                found = msgspec.structs.replace(found, commands=guestreport.commands(await agent.info()))
             found = msgspec.structs.replace(found, interfaces=guestreport.interfaces(await agent.interfaces()))
         except PaddockError as error:
             _LOG.debug("guest agent did not answer", extra={"machine": self._machine.id, "error": str(error)})

@@ -36,6 +36,8 @@ class QemuMachine:
         self._registry = registry
         self.id = parts.owner.id
         self.agent = parts.sessions.agent
+        # rises with each request that changed what the agent says
+        self.guest_changes = 0
 
     @property
     def config(self) -> MachineConfig:
@@ -224,10 +226,15 @@ class QemuMachine:
         self._admit(Verb.LOOK)
         return await statistics.collect(self._owner)
 
-    def console(self) -> Pipe:
-        """The serial console, from its last screen on. A new session ends the old."""
+    def guest_changed(self) -> None:
+        """Have the guest asked soon: a request of its agent changed what the agent says."""
+        self.guest_changes += 1
+        self._owner.tell()
+
+    def console(self, *, screen: bool = True) -> Pipe:
+        """The serial console, from its last screen on, or from what the guest writes next. A new session ends the old."""
         self._admit(Verb.LOOK, "open the console of")
-        return self._parts.sessions.console()
+        return self._parts.sessions.console(screen=screen)
 
     async def console_log(self) -> bytes:
         """Return what is kept of the guest's output on its serial console in this run; its end, when it is long."""

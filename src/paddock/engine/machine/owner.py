@@ -84,6 +84,10 @@ class MachineOwner:
             self.observed = seen
             self._shared.tell(self.id)
 
+    def tell(self) -> None:
+        """Tell of a change that is not observed, but learned by asking the guest."""
+        self._shared.tell(self.id)
+
     def save(self, **changes: Any) -> None:
         """Replaces members of the record, on disk too."""
         self.record = structs.replace(self.record, **changes)

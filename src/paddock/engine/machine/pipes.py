@@ -31,19 +31,24 @@ class Pipe(Protocol):
 class SocketPipe:
     """A session over a socket of QEMU. What is not read waits in QEMU: nothing is buffered here.
 
-    With a log, which has the end of all that the guest wrote, the session begins with the last screen. QEMU sends nothing that the guest
-    writes before it has accepted the connection, but logs it: that comes from the log, too.
+    With a log, which has the end of all that the guest wrote, the session can begin with the last screen. QEMU sends nothing that the
+    guest writes before it has accepted the connection, but logs it: that comes from the log, too.
     """
 
     def __init__(
-        self, connection: socket.socket, log: Callable[[], bytes] | None = None, ended: Callable[["SocketPipe"], None] = lambda pipe: None
+        self,
+        connection: socket.socket,
+        log: Callable[[], bytes] | None = None,
+        ended: Callable[["SocketPipe"], None] = lambda pipe: None,
+        *,
+        screen: bool = True,
     ) -> None:
-        """`ended` is called once."""
+        """`ended` is called once. Without `screen` the session begins with what the guest writes from now on."""
         connection.setblocking(False)
         self._socket = connection
         self._log = log
         self._logged = log() if log is not None else b""
-        self._first = last_screen(self._logged)
+        self._first = last_screen(self._logged) if screen else b""
         self._ended = ended
         self._open = True
         self._users = 0
@@ -130,10 +135,10 @@ class SessionSlot:
         """There is a session."""
         return self._pipe is not None
 
-    def give(self, connect: Callable[[], socket.socket], log: Callable[[], bytes] | None = None) -> SocketPipe:
+    def give(self, connect: Callable[[], socket.socket], log: Callable[[], bytes] | None = None, *, screen: bool = True) -> SocketPipe:
         """A session over a new connection, which is made when the old one is closed. Raises what `connect` raises."""
         self.clear()
-        self._pipe = SocketPipe(connect(), log, self._over)
+        self._pipe = SocketPipe(connect(), log, self._over, screen=screen)
         return self._pipe
 
     def clear(self) -> None:

@@ -23,11 +23,11 @@ class GuestSessions:
         self._console, self._vnc = SessionSlot(), SessionSlot()
         self._usb: dict[int, SessionSlot] = {}
 
-    def console(self) -> Pipe:
-        """The serial console, from its last screen on."""
+    def console(self, *, screen: bool = True) -> Pipe:
+        """The serial console, from its last screen on, or from what the guest writes next."""
         if not self._owner.started.devices.serial:
             raise self._lacks("open the console of", "NoConsole", "it has no serial console")
-        return self._session(self._console, names.SERIAL, lambda: self._owner.directory.serial_tail(_SCREEN_BYTES))
+        return self._session(self._console, names.SERIAL, lambda: self._owner.directory.serial_tail(_SCREEN_BYTES), screen=screen)
 
     def vnc(self) -> Pipe:
         """The display, as RFB."""
@@ -84,9 +84,9 @@ class GuestSessions:
         else:
             self._owner.observe(agent=there)
 
-    def _session(self, slot: SessionSlot, name: str, log: Callable[[], bytes] | None = None) -> Pipe:
+    def _session(self, slot: SessionSlot, name: str, log: Callable[[], bytes] | None = None, *, screen: bool = True) -> Pipe:
         try:
-            return slot.give(lambda: open_socket(self._owner.directory.run, name), log)
+            return slot.give(lambda: open_socket(self._owner.directory.run, name), log, screen=screen)
         except OSError as error:
             why = f"{name}: {error.strerror or error}"
             raise RequestRefused(f"cannot reach machine {self._owner.id}", reason="NoSocket", why=why, fix="try again") from error

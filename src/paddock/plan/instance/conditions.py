@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
-from paddock.plan.instance import ends
+from paddock.plan.instance import agentcommands, ends
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 
@@ -15,6 +15,7 @@ from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 OWN = frozenset(
     (
         "AgentConnected",
+        agentcommands.UNSUPPORTED,
         "DataVolumesReady",
         "HotMemoryChange",
         "HotVCPUChange",
@@ -62,6 +63,7 @@ def of(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) ->
     if running and observed is not None:
         yield from _attention(observed)
         yield from _agent(observed, sight.silent)
+        yield from _commands(instance, sight, observed)
     if running and sight.credentials is not None:
         failed = bool(sight.credentials)
         yield Condition(
@@ -103,6 +105,17 @@ def _agent(observed: Observation, silent: str) -> Iterator[Condition]:
         yield Condition(type="AgentConnected", status="False", reason="AgentNotResponding", message=why)
     else:
         yield Condition(type="AgentConnected", status="True")
+
+
+def _commands(instance: VirtualMachineInstance, sight: ObservedInstance, observed: Observation) -> Iterator[Condition]:
+    """The condition of an agent that lacks commands, as the agent said when it was asked last."""
+    if not observed.agent:
+        return
+    if sight.guest is None:
+        before = instance.status.conditions if instance.status is not None else None
+        yield from (each for each in before or () if each.type == agentcommands.UNSUPPORTED)
+    elif sight.guest.commands and (found := agentcommands.unsupported(sight.guest.commands, instance.spec.accessCredentials or ())):
+        yield found
 
 
 def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Condition:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus
-from paddock.engine.machine.guest import GuestInterface, GuestOs
+from paddock.engine.machine.guest import AgentInfo, GuestInterface, GuestOs
 
 _NO_MAC = "00:00:00:00:00:00"
 
@@ -20,6 +20,11 @@ def system(found: GuestOs) -> GuestOSInfo:
         machine=found.machine or None,
         id=found.id or None,
     )
+
+
+def commands(found: AgentInfo) -> frozenset[str]:
+    """The commands that the agent carries out."""
+    return frozenset(name for name, enabled in found.commands if enabled)
 
 
 def interfaces(found: Iterable[GuestInterface]) -> tuple[InterfaceStatus, ...]:

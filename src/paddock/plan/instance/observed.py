@@ -17,6 +17,8 @@ class GuestReport(msgspec.Struct, frozen=True):
     os: GuestOSInfo | None = None
     interfaces: tuple[InterfaceStatus, ...] = ()
     frozen: bool = False
+    # those that the agent carries out; empty: it did not say
+    commands: frozenset[str] = frozenset()
 
 
 class ObservedInstance(msgspec.Struct, frozen=True, kw_only=True):

@@ -38,12 +38,12 @@ class MachineBackend(msgspec.Struct, frozen=True):
 
 
 def labels_of(instance: VirtualMachineInstance) -> dict[str, str]:
-    """Return the labels that select a machine: its own, and those that upstream gives to its pod."""
+    """Return the labels that select a machine: its own, and those that upstream gives to its pod whatever its own say."""
     meta = instance.metadata
     name = meta.name
     short = name if len(name) <= _LONGEST_LABEL else f"{name[:54]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
     implied = {"kubevirt.io": "virt-launcher", "kubevirt.io/created-by": meta.uid or "", **dict.fromkeys(_NAME_LABELS, short)}
-    return {**implied, **(meta.labels or {})}
+    return {**(meta.labels or {}), **implied}
 
 
 def is_selected(spec: ServiceSpec, labels: Mapping[str, str]) -> bool:

@@ -1,8 +1,13 @@
 #!/bin/sh
 # What the look-alike does after the tiny guest's own start.
+! grep -q '^ID=cirros' /etc/os-release || echo "rc.sysinit" >/dev/console
 /etc/rc
 syslogd -O /var/log/messages
-[ "$(hostname)" != tiny ] || hostname localhost
+# Alpine Linux is named by cloud-init alone, the others by DHCP, too.
+if [ ! -e /run/hostname-is-set ] && { [ "$(hostname)" = tiny ] || grep -q '^ID=alpine' /etc/os-release; }; then
+    hostname localhost
+    : >/run/hostname-is-set
+fi
 # cloud-init gives a password to the image's own user; the tiny guest gives it to root.
 word=$(awk -F: '$1 == "root" { print $2 }' /etc/shadow)
 case $word in

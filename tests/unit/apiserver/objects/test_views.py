@@ -9,6 +9,7 @@ import pytest
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import pods, views
 from paddock.apiserver.context import ServerParts
+from paddock.plan.views import launchers
 from paddock.schema.kind import AdmissionSettings
 from tests.apiharness import Harness, NoJournal
 from tests.scripted import timeless
@@ -88,6 +89,20 @@ async def test_a_running_instance_has_a_launcher_pod() -> None:
         one = await api.get(f"{PODS}/{meta['name']}")
         assert one.status == 200 and one.data["metadata"]["uid"] == meta["uid"]
         assert (await api.get(f"{PODS}/{meta['name']}/status")).data["status"]["podIP"] == "10.112.0.5"
+
+
+@pytest.mark.spec("kubevirt", 156)
+def test_a_launcher_pod_names_its_instance_although_that_names_its_machine() -> None:
+    labels = {"kubevirt.io/created-by": "of-the-machine", "kubevirt.io": "other", "vm.kubevirt.io/name": "other", "tier": "front"}
+    metadata = {"name": "web", "namespace": "default", "uid": "of-the-instance", "labels": labels}
+    (pod,) = launchers.pods({"metadata": metadata, "spec": {"domain": {"devices": {}}}, "status": {"phase": "Running"}})
+    assert pod["metadata"]["labels"] == {
+        "kubevirt.io": "virt-launcher",
+        "kubevirt.io/created-by": "of-the-instance",
+        "vm.kubevirt.io/name": "web",
+        "vmi.kubevirt.io/id": "web",
+        "tier": "front",
+    }
 
 
 @pytest.mark.spec("kubevirt", 156)

@@ -9,6 +9,7 @@ import pytest
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import Unanswered
 from paddock.engine.machine.observation import RenewalResult
+from tests.agentfakes import COMMANDS
 from tests.scripted import scripted, timeless
 from tests.unit.app.subresources.world import World, hardware, path
 
@@ -184,6 +185,7 @@ async def test_a_frozen_guest_thaws_by_itself() -> None:
         # A second freeze begins the time anew, and freezes nothing twice.
         assert (await world.put("vmi", "vm", "freeze", {"unfreezeTimeout": "5m0s"})).status == 200
         assert machine.agent.calls.count(("freeze",)) == 1
+        assert machine.guest_changes == 2
         await asyncio.sleep(299)
         assert machine.agent.is_frozen
         machine.agent.refuse["thaw"] = "busy"
@@ -247,11 +249,7 @@ async def test_everything_the_agent_tells() -> None:
             "kind": "VirtualMachineInstanceGuestAgentInfo",
             "metadata": {},
             "guestAgentVersion": "7.2.0",
-            "supportedCommands": [
-                {"name": "guest-ping", "enabled": True},
-                {"name": "guest-exec", "enabled": True},
-                {"name": "guest-fsfreeze-freeze", "enabled": True},
-            ],
+            "supportedCommands": [{"name": name, "enabled": True} for name in COMMANDS],
             "hostname": "guest",
             "os": {
                 "name": "Fedora",
@@ -306,6 +304,7 @@ async def test_agents_differ_in_what_they_tell() -> None:
         assert (await world.get("vmi", "vm", "userlist")).status == 500
 
 
+@pytest.mark.spec("kubevirt", 199)
 @pytest.mark.parametrize("what", ["guestosinfo", "userlist", "filesystemlist"])
 @scripted
 async def test_without_an_agent_nothing_is_told(what: str) -> None:
@@ -313,9 +312,10 @@ async def test_without_an_agent_nothing_is_told(what: str) -> None:
         assert (await world.get("vmi", "vm", what)).status == 404
         await world.running()
         reply = await world.get("vmi", "vm", what)
-        assert (reply.status, reply.data["message"]) == (409, conflict("VMI does not have guest agent connected"))
+        assert (reply.status, reply.raw.decode()) == (500, conflict("VMI does not have guest agent connected"))
+        assert reply.headers["content-type"].startswith("text/plain")
         await world.instance("other", phase="Pending")
-        assert "VMI is not running" in (await world.get("vmi", "other", what)).data["message"]
+        assert "VMI is not running" in (await world.get("vmi", "other", what)).raw.decode()
 
 
 @scripted

@@ -68,6 +68,26 @@ async def test_bytes_go_both_ways_and_the_end_is_an_end() -> None:
             assert await socket.closed() == 1000
 
 
+@pytest.mark.spec("kubevirt", 197)
+@pytest.mark.parametrize(
+    ("target", "first"),
+    [
+        pytest.param(CONSOLE, b"now", id="programs read the answer to what they typed"),
+        pytest.param(f"{CONSOLE}?screen=false", b"now", id="not wished"),
+        pytest.param(f"{CONSOLE}?screen=true", b"old\r\nlogin: ", id="people read on"),
+    ],
+)
+@scripted
+async def test_a_console_says_what_stands_there_to_whoever_asks(target: str, first: bytes) -> None:
+    async with World() as world, served(world) as port:
+        machine = await world.running()
+        machine.directory.serial = b"old\r\nlogin: "
+        async with connected(port, target) as socket:
+            await until(lambda: bool(machine.consoles))
+            machine.consoles[0].say(b"now")
+            assert await socket.receive() == first
+
+
 @scripted
 async def test_a_connection_stays_until_the_client_has_agreed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(websocket, "FAREWELL_SECONDS", 0.5)

@@ -269,6 +269,20 @@ async def test_a_session_outlives_a_restart(session: Session) -> None:
         assert session.shown == b"the boot\r\nfirstsecond"
 
 
+@pytest.mark.spec("kubevirt", 197)
+@scripted
+async def test_a_session_begins_with_the_last_screen(session: Session) -> None:
+    async with World() as world:
+        await world.machine()
+        machine = await world.running()
+        machine.directory.serial = b"the boot\r\nlogin: "
+        task = asyncio.create_task(session.attach(world))
+        await session.until(b"login: ")
+        session.type(consoles.LEAVE)
+        await task
+        assert session.shown == b"the boot\r\nlogin: "
+
+
 @scripted
 async def test_a_session_that_is_taken_does_not_fight_for_it(session: Session) -> None:
     async with World() as world:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from paddock.controllers.virtualmachineinstance.guest import SILENT_SECONDS
 from paddock.controllers.virtualmachineinstance.sweeper import UPGRADE_SECONDS
 from paddock.engine.host.kvm import Kvm
-from paddock.engine.machine.guest import GuestInterface
+from paddock.engine.machine.guest import AgentInfo, GuestInterface
 from paddock.engine.machine.observation import GuestFault
 from tests.enginefakes import EveryStart
 from tests.unit.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
@@ -333,6 +333,21 @@ def test_the_agent_is_asked_at_once_when_it_comes(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 200)
+def test_a_freeze_shows_at_once(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        machine.agent.connect()
+        await asyncio.sleep(600)
+        for ask, status in ((machine.agent.freeze, "frozen"), (machine.agent.thaw, None)):
+            await ask()
+            machine.guest_changed()
+            await asyncio.sleep(1)
+            assert (await host.status()).get("fsFreezeStatus") == status
+
+    play(script)
+
+
 def test_a_guest_that_was_left_frozen_is_thawed(play: Play) -> None:
     async def script(host: Host) -> None:
         machine = await host.running()
@@ -397,6 +412,30 @@ def test_a_guest_that_hangs_is_not_ready_and_its_recovery_is_told(play: Play, re
         await asyncio.sleep(1)
         assert (await host.conditions())["Ready"] == ("True", None)
         assert (await host.events())[-1][0] == "GuestResponding"
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 198)
+def test_an_agent_that_lacks_commands_is_told_until_another_comes(play: Play) -> None:
+    async def script(host: Host) -> None:
+        machine = await host.running()
+        whole = machine.agent.told_info
+        machine.agent.told_info = AgentInfo(whole.version, tuple((name, name != "guest-shutdown") for name, _ in whole.commands))
+        machine.agent.connect()
+        await asyncio.sleep(5)
+        told = ("True", "This guest agent doesn't support required basic commands")
+        assert (await host.conditions())["AgentVersionNotSupported"] == told
+        await host.end()
+        await host.begin()
+        assert (await host.conditions())["AgentVersionNotSupported"] == told
+        machine.agent.disconnect()
+        await asyncio.sleep(5)
+        assert "AgentVersionNotSupported" not in await host.conditions()
+        machine.agent.told_info = whole
+        machine.agent.connect()
+        await asyncio.sleep(5)
+        assert (await host.conditions()).keys() >= {"AgentConnected"} and "AgentVersionNotSupported" not in await host.conditions()
 
     play(script)
 

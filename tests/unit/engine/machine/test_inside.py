@@ -221,6 +221,23 @@ def test_the_last_screen(log: bytes, screen: bytes) -> None:
     assert last_screen(log) == screen
 
 
+@pytest.mark.spec("kubevirt", 197)
+def test_a_session_without_the_screen_begins_with_what_comes() -> None:
+    async def script() -> None:
+        ours, qemu = socket.socketpair()
+        logged = [b"old\r\n"]
+        pipe = SessionSlot().give(lambda: ours, lambda: b"".join(logged), screen=False)
+        # QEMU has not accepted the connection, and sends nothing of this.
+        logged.append(b"booting\r\n")
+        assert await pipe.read() == b"booting\r\n"
+        qemu.sendall(b"$ ")
+        assert await pipe.read() == b"$ "
+        qemu.close()
+        pipe.close()
+
+    asyncio.run(script())
+
+
 @pytest.mark.parametrize(
     ("before", "first", "between"),
     [

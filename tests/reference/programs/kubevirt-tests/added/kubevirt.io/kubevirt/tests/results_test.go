@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/onsi/ginkgo/v2"
 	"github.com/onsi/ginkgo/v2/types"
@@ -30,7 +31,7 @@ type result struct {
 // A line of the file SPEC_RESULTS says how a spec ended, as soon as it has.
 var _ = ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) {
 	name := os.Getenv("SPEC_RESULTS")
-	if name == "" || report.State.Is(types.SpecStatePending) || report.State.Is(types.SpecStateSkipped) && report.NumAttempts == 0 {
+	if name == "" || report.State.Is(types.SpecStatePending) {
 		return
 	}
 	line := result{
@@ -39,11 +40,27 @@ var _ = ginkgo.ReportAfterEach(func(report ginkgo.SpecReport) {
 	}
 	if report.Failed() {
 		line.Where = fmt.Sprintf("%s:%d", report.FailureLocation().FileName, report.FailureLocation().LineNumber)
+		failed = line
+	} else if report.State.Is(types.SpecStateSkipped) && report.NumAttempts == 0 {
+		if !failsWithItsContainer(report) {
+			return
+		}
+		line.State, line.Where, line.Message = failed.State, failed.Where, notTried+failed.Message
 	}
 	if err := write(name, line); err != nil {
 		panic(err)
 	}
 })
+
+// Begins the message of a spec that Ginkgo did not try, as it tries none of an ordered container behind one that failed.
+const notTried = "Not tried: an earlier spec of its container failed. "
+
+// The newest failure. The specs of an ordered container run one after the other.
+var failed result
+
+func failsWithItsContainer(report types.SpecReport) bool {
+	return strings.HasPrefix(report.Failure.Message, "Spec skipped because a")
+}
 
 func write(name string, line result) error {
 	text, err := json.Marshal(line)
