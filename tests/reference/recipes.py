@@ -74,15 +74,6 @@ FUNCTIONAL = Recipe(
     alters=True,
 )
 
-# The generator that CDI makes its definitions with, in a module that knows CDI's types.
-CDI_GENERATOR = Recipe(
-    name="cdi-generator",
-    module=HERE / "cdi",
-    programs=(Program("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen"),),
-    release="kubevirt.io/containerized-data-importer-api",
-    variables=(),
-)
-
 # KubeVirt's webhooks as a program that reads objects and writes verdicts.
 KUBEVIRT_ADMISSION = Recipe(
     name="kubevirt-admission",
