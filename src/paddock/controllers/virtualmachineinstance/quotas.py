@@ -19,6 +19,7 @@ from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.meta import ages
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.phases import PENDING, SCHEDULING, transitions
+from paddock.plan.instance.prerequisites import REFUSAL, REFUSED
 from paddock.plan.quotas import measuring, quota, usage
 from paddock.plan.quotas.measuring import Amounts, Measured
 from paddock.plan.views import launchers
@@ -28,7 +29,6 @@ from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.runtime.statuses import StatusWriter
 
-_REASON = "FailedCreate"
 # A change of a quota that this program missed must not hold a machine for ever.
 _AGAIN_SECONDS = 60.0
 # An answer of the server is in the status of the quota by then.
@@ -130,7 +130,7 @@ class NamespaceBounds:
         said = _said(seen)
         # Of one quota that has no room the first refusal stays: what others use changes all the time.
         again = said if bound and f"exceeded quota: {bound}," in said else ""
-        return prerequisites.failed(_REASON, again or f"failed to create virtual machine pod: {why}", pause)
+        return prerequisites.failed(REFUSED, again or f"{REFUSAL}{why}", pause)
 
     def _concerned(self, change: CacheChange) -> tuple[Key, ...]:
         """Return the refused instances that have room now, in the order in which they were refused."""
@@ -200,5 +200,5 @@ def _said(seen: CachedObject) -> str:
     """Return what the condition of a refused instance says."""
     conditions = (orjson.loads(seen.raw).get("status") or {}).get("conditions") or ()
     return next(
-        (each.get("message") or "" for each in conditions if each.get("type") == "Synchronized" and each.get("reason") == _REASON), ""
+        (each.get("message") or "" for each in conditions if each.get("type") == "Synchronized" and each.get("reason") == REFUSED), ""
     )

@@ -51,6 +51,7 @@ def test_a_machine_beyond_the_quota_waits_and_starts_when_there_is_room(play: Pl
             "is forbidden: exceeded quota: q, requested: requests.cpu/vmi=1, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=2"
         )
         assert (await host.api.get("/api/v1/namespaces/default/pods")).data["items"] == [] or len(host.engine.machines.living()) == 2
+        assert [reason for reason, note in await host.events("c") if note.startswith("Error creating pod: pods ")] == ["FailedCreate"]
         await host.api.delete(f"{VMIS}/a")
         await asyncio.sleep(5)
         assert (await host.status("c"))["phase"] == "Running"
