@@ -160,18 +160,24 @@ class PlaceRequest:
         self._statuses = statuses
         self._clock = clock
 
+    def check(self) -> None:
+        """Look whether there is room for an instance that was refused, before anything is done. Raises `MissingPrerequisite`."""
+        if not self._bounds.is_waiting(self.seen.key):
+            return
+        if self._is_pending():
+            self._bounds.check(self.seen, self._clock.seconds())
+        else:
+            self._bounds.admitted(self.seen.key)
+
     async def ask(self) -> None:
         """Have the server admit the instance, if its namespace has bounds. Raises `MissingPrerequisite`."""
         seen = self.seen
-        if not self._bounds.bounds(seen.meta.namespace or ""):
-            return
-        instance: VirtualMachineInstance = seen.read(INSTANCES)
-        status = instance.status or VirtualMachineInstanceStatus()
-        if (status.phase or PENDING) != PENDING:
+        if not self._bounds.bounds(seen.meta.namespace or "") or not self._is_pending():
             return
         if not self._bounds.is_waiting(seen.key):
             self._bounds.check(seen, self._clock.seconds())
         now = ages.timestamp(self._clock.seconds())
+        status = self._status()
         phases = transitions(status.phaseTransitionTimestamps, SCHEDULING, now)
         try:
             written = await self._statuses.write(seen, msgspec.structs.replace(status, phase=SCHEDULING, phaseTransitionTimestamps=phases))
@@ -179,6 +185,13 @@ class PlaceRequest:
             raise self._bounds.refused(seen, error) from None
         self._bounds.admitted(seen.key)
         self.seen = written or seen
+
+    def _is_pending(self) -> bool:
+        return (self._status().phase or PENDING) == PENDING
+
+    def _status(self) -> VirtualMachineInstanceStatus:
+        instance: VirtualMachineInstance = self.seen.read(INSTANCES)
+        return instance.status or VirtualMachineInstanceStatus()
 
 
 def _taken(seen: CachedObject) -> Measured:

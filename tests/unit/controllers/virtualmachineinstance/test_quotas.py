@@ -182,3 +182,20 @@ def test_a_limit_range_bounds_the_container_of_a_machine(play: Play) -> None:
         assert (await host.status("large"))["phase"] == "Running"
 
     play(script)
+
+
+@pytest.mark.spec("kubevirt", 192)
+def test_a_machine_that_waits_for_a_host_needs_its_place_all_the_same(play: Play) -> None:
+    async def script(host: Host) -> None:
+        keeper = await quota(host, pods="0")
+        await host.make("a", nodeSelector={"kubernetes.io/hostname": "elsewhere"})
+        await asyncio.sleep(2)
+        assert (await host.conditions("a"))["Synchronized"] == ("False", "FailedCreate")
+        assert (await host.status("a"))["phase"] == "Pending" and await used(host) == {"pods": "0"}
+        await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"pods": "1"}}})
+        await asyncio.sleep(5)
+        assert (await host.conditions("a"))["PodScheduled"] == ("False", "Unschedulable")
+        assert (await host.status("a"))["phase"] == "Scheduling" and await used(host) == {"pods": "1"}
+        await keeper.chores.stop()
+
+    play(script)
