@@ -21,7 +21,7 @@ from paddock.plan.instance import prerequisites
 from paddock.plan.instance.phases import PENDING, SCHEDULING, transitions
 from paddock.plan.instance.prerequisites import REFUSAL, REFUSED
 from paddock.plan.quotas import measuring, quota, usage
-from paddock.plan.quotas.measuring import Amounts, Measured
+from paddock.plan.quotas.measuring import Amounts, ObjectUsage
 from paddock.plan.views import launchers
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Keys
@@ -35,7 +35,7 @@ _AGAIN_SECONDS = 60.0
 _ASKED_SECONDS = 5.0
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _PlaceAmounts(msgspec.Struct, frozen=True):
     """What an instance asked of a quota: at which revision of the quota, and when."""
 
     revision: str
@@ -58,11 +58,11 @@ class NamespaceBounds:
         self._quotas = informers.of(QUOTAS)
         self._ranges = informers.of(LIMIT_RANGES)
         # refused instances, with what each takes: a change of the bounds of their namespace concerns them
-        self._waiting: dict[Key, Measured] = {}
+        self._waiting: dict[Key, ObjectUsage] = {}
         # quotas as they were read last
         self._read: dict[Key, _ReadQuota] = {}
         # what was asked for since a quota was last written, by the quota and the instance
-        self._asked: dict[Key, dict[Key, _Asked]] = {}
+        self._asked: dict[Key, dict[Key, _PlaceAmounts]] = {}
 
     @property
     def watched(self) -> Iterator[tuple[Informer, Keys]]:
@@ -92,7 +92,7 @@ class NamespaceBounds:
                 raise self._refused(seen, _about(seen, quota.refusal(each.bound, names, used, more)), each.bound.name, pause)
             wanted.append((key, each, more))
         for key, each, more in wanted:
-            self._asked.setdefault(key, {})[seen.key] = _Asked(each.revision, now, more)
+            self._asked.setdefault(key, {})[seen.key] = _PlaceAmounts(each.revision, now, more)
 
     def _of(self, namespace: str) -> Iterator[tuple[Key, _ReadQuota]]:
         """Yield the quotas of a namespace."""
@@ -194,10 +194,10 @@ class PlaceRequest:
         return instance.status or VirtualMachineInstanceStatus()
 
 
-def _taken(seen: CachedObject) -> Measured:
+def _taken(seen: CachedObject) -> ObjectUsage:
     """Return what an instance takes when it starts."""
     instance: Data = orjson.loads(seen.raw)
-    return Measured(usage.of_new_instance(instance), usage.instance_traits(instance))
+    return ObjectUsage(usage.of_new_instance(instance), usage.instance_traits(instance))
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:
