@@ -1,11 +1,11 @@
 """The table of a machine here and on a cluster."""
 
-from tools.bench.cluster import ObjectUsage, text
+from tools.bench.cluster import Measured, text
 
 
 def test_table() -> None:
     """Middle values, a ratio where both are more than noise, and at the end what only the cluster has."""
-    ours, theirs = ObjectUsage(load=1.0), ObjectUsage(load=2.0)
+    ours, theirs = Measured(load=1.0), Measured(load=2.0)
     for value in (1.0, 9.0, 2.0):
         ours.add("seconds", value)
     theirs.add("seconds", 8.0)
