@@ -56,4 +56,4 @@ def test_a_long_sentence_is_seen() -> None:
 
 
 def test_a_date_and_a_foreign_word_are_seen() -> None:
-    assert all(FOREIGN.search(each) for each in ("ObjectUsage on 2026-11-28.", "At a load of 8.", "Whoever asks.", "It is made anew."))
+    assert all(FOREIGN.search(each) for each in ("Measured on 2026-11-28.", "At a load of 8.", "Whoever asks.", "It is made anew."))

@@ -16,7 +16,7 @@ from paddock.engine.machine.argv.processors import boot_size, translation_buffer
 from paddock.engine.machine.config import MachineConfig
 
 _MIB = 1 << 20
-# ObjectUsage with QEMU 7.2: 29 MiB with KVM, 41 with TCG for a small machine that has done nothing yet.
+# Measured with QEMU 7.2: 29 MiB with KVM, 41 with TCG for a small machine that has done nothing yet.
 _QEMU = {"kvm": 32 * _MIB, "tcg": 44 * _MIB}
 _VCPU = 2 * _MIB
 _IOTHREAD = 1 * _MIB
