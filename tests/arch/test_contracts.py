@@ -53,6 +53,16 @@ FORBIDDEN = {
 # What it may import all the same; docs/design/0001-layout-and-layers.md gives the reasons.
 EXCEPTIONS = {
     "apiserver": (
+        "apiserver.admission.bounds -> plan.quotas.measuring",
+        "apiserver.admission.bounds -> plan.quotas.quota",
+        "apiserver.admission.bounds -> plan.quotas.usage",
+        "apiserver.admission.bounds -> plan.views.launchers",
+        "apiserver.admission.gate -> plan.quotas.measuring",
+        "apiserver.admission.ledger -> plan.quotas.measuring",
+        "apiserver.admission.ledger -> plan.quotas.quota",
+        "apiserver.admission.limits -> plan.quotas.launcher",
+        "apiserver.admission.limits -> plan.quotas.measuring",
+        "apiserver.admission.limits -> plan.quotas.usage",
         "apiserver.builtin.claimsizes -> plan.storage.claimsizes",
         "apiserver.builtin.clones -> plan.snapshots.clones",
         "apiserver.builtin.datavolumes -> plan.storage.contents",
@@ -64,6 +74,8 @@ EXCEPTIONS = {
         "apiserver.builtin.views -> plan.views.components",
         "apiserver.builtin.views -> plan.views.launchers",
         "apiserver.housekeeping.endpoints -> plan.network.mirrors",
+        "apiserver.housekeeping.quotas -> plan.quotas.measuring",
+        "apiserver.housekeeping.quotas -> plan.quotas.quota",
         "apiserver.housekeeping.volumes -> plan.storage.binding",
     ),
     "driverkit": (

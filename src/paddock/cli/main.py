@@ -51,7 +51,7 @@ COMMANDS = {
     "restore": "Bring the disks of a machine back to a snapshot",
     "clone": "Make a machine with copies of another machine's disks",
     "move": "Move machines with their disks to another server",
-    "tenant": "Make, list and delete tenants: namespaces with a user and a quota",
+    "tenant": "Make, list and delete tenants with a user and a quota",
     "schema": "Print the JSON Schemas of the kinds, for editors",
     "dashboards": "Print dashboards for Grafana, and alert rules",
     "why": "Explain why an object is not ready",

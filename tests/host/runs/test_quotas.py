@@ -21,7 +21,7 @@ def machine(name: str) -> Data:
 def waits(instance: Data) -> bool:
     """Return whether an instance says that a quota has no room for it."""
     conditions = instance.get("status", {}).get("conditions") or ()
-    said = next((each for each in conditions if each["type"] == "Synchronized"), {})
+    said: Data = next((each for each in conditions if each["type"] == "Synchronized"), {})
     return said.get("reason") == "FailedCreate" and "exceeded quota: two" in said["message"]
 
 

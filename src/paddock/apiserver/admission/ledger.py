@@ -10,12 +10,12 @@ from heapq import nlargest
 
 from paddock.apiserver.objects.encoding import decode
 from paddock.plan.quotas import measuring
-from paddock.plan.quotas.measuring import Amounts, Data, Measured
+from paddock.plan.quotas.measuring import Amounts, Data, ObjectUsage
 from paddock.plan.quotas.quota import Quota, read
 from paddock.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 QUOTAS = "resourcequotas"
-_NOTHING = Measured({})
+_NOTHING = ObjectUsage({})
 # How many of those that use most a refusal names.
 _NAMED = 3
 
@@ -30,9 +30,9 @@ class QuotaUsage:
         self.namespaces: dict[str, dict[str, Quota]] = {}
         self._used: dict[str, dict[str, int]] = {}
         # what each object uses whose amounts depend on its content, by namespace
-        self._objects: dict[str, dict[StoreKey, Measured]] = {}
+        self._objects: dict[str, dict[StoreKey, ObjectUsage]] = {}
         # the same of objects that are decided and not yet committed, with the revision at which each was measured
-        self._decided: dict[StoreKey, tuple[int, Measured]] = {}
+        self._decided: dict[StoreKey, tuple[int, ObjectUsage]] = {}
         # called with a namespace whose quotas or usage changed
         self.on_change: list[Callable[[str], None]] = []
         for record in store.scan(QUOTAS):
@@ -44,7 +44,7 @@ class QuotaUsage:
         """The quotas of a namespace, by name."""
         return sorted(self.namespaces.get(namespace, {}).values(), key=lambda each: each.name)
 
-    def measure(self, collection: str, data: Data) -> Measured:
+    def measure(self, collection: str, data: Data) -> ObjectUsage:
         """Return what an object uses."""
         return measuring.measured(collection, data, launchers=self._launchers)
 
@@ -71,23 +71,23 @@ class QuotaUsage:
         for key, each in nlargest(_NAMED, using, key=lambda pair: (pair[1].amounts[wanted[0]], pair[0].name)):
             yield f"{key.collection}/{key.name}", {name: each.amounts[name] for name in wanted if name in each.amounts}
 
-    def _newest(self, key: StoreKey) -> Measured:
+    def _newest(self, key: StoreKey) -> ObjectUsage:
         record = self._store.decided(key)
         if record is None:
             return _NOTHING
         if not measuring.is_weighed(key.collection):
-            return Measured(measuring.counted(key.collection))
+            return ObjectUsage(measuring.counted(key.collection))
         known = self._decided.get(key)
         if known is None or known[0] != record.revision:
             known = self._decided[key] = (record.revision, self._of(record))
         return known[1]
 
-    def _committed(self, key: StoreKey) -> Measured:
+    def _committed(self, key: StoreKey) -> ObjectUsage:
         if measuring.is_weighed(key.collection):
             return self._objects.get(key.namespace, {}).get(key, _NOTHING)
-        return _NOTHING if self._store.get(key) is None else Measured(measuring.counted(key.collection))
+        return _NOTHING if self._store.get(key) is None else ObjectUsage(measuring.counted(key.collection))
 
-    def _of(self, record: StoredValue) -> Measured:
+    def _of(self, record: StoredValue) -> ObjectUsage:
         return self.measure(record.key.collection, decode(record.value))
 
     def _scoped(self, quota: Quota, namespace: str) -> dict[str, int]:
@@ -168,7 +168,7 @@ class QuotaUsage:
         return self._put(change.key, None if change.deleted else change.value)
 
 
-def _add(amounts: dict[str, int], quota: Quota, measured: Measured, sign: int) -> None:
+def _add(amounts: dict[str, int], quota: Quota, measured: ObjectUsage, sign: int) -> None:
     """Add what a quota counts of an object."""
     if quota.covers(measured):
         for name, amount in measured.amounts.items():

@@ -137,6 +137,8 @@ class InstanceReconciler:
         try:
             left = await self._report(seen, instance, machine, blocker)
         except Forbidden as error:
+            if machine is not None:
+                raise
             # It waits for the host and would have its Pod meanwhile, which the quotas of its namespace do not admit.
             refused = self._bounds.refused(seen, error)
             pause = refused.again
@@ -190,8 +192,7 @@ class InstanceReconciler:
             await self._suspensions.resume(instance, machine, self._machines)
 
     async def _start(self, instance: VirtualMachineInstance, place: PlaceRequest) -> QemuMachine:
-        if self._bounds.is_waiting(place.seen.key):
-            self._bounds.check(place.seen, self._clock.seconds())
+        place.check()
         try:
             config = await self._preparer.prepare(instance, place.ask)
             machine = await self._machines.define(instance.metadata.uid or "", config)

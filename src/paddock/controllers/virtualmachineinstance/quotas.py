@@ -19,8 +19,9 @@ from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.meta import ages
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.phases import PENDING, SCHEDULING, transitions
+from paddock.plan.instance.prerequisites import REFUSAL, REFUSED
 from paddock.plan.quotas import measuring, quota, usage
-from paddock.plan.quotas.measuring import Amounts, Measured
+from paddock.plan.quotas.measuring import Amounts, ObjectUsage
 from paddock.plan.views import launchers
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Keys
@@ -28,14 +29,13 @@ from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
 from paddock.runtime.statuses import StatusWriter
 
-_REASON = "FailedCreate"
 # A change of a quota that this program missed must not hold a machine for ever.
 _AGAIN_SECONDS = 60.0
 # An answer of the server is in the status of the quota by then.
 _ASKED_SECONDS = 5.0
 
 
-class _Asked(msgspec.Struct, frozen=True):
+class _PlaceAmounts(msgspec.Struct, frozen=True):
     """What an instance asked of a quota: at which revision of the quota, and when."""
 
     revision: str
@@ -58,11 +58,11 @@ class NamespaceBounds:
         self._quotas = informers.of(QUOTAS)
         self._ranges = informers.of(LIMIT_RANGES)
         # refused instances, with what each takes: a change of the bounds of their namespace concerns them
-        self._waiting: dict[Key, Measured] = {}
+        self._waiting: dict[Key, ObjectUsage] = {}
         # quotas as they were read last
         self._read: dict[Key, _ReadQuota] = {}
         # what was asked for since a quota was last written, by the quota and the instance
-        self._asked: dict[Key, dict[Key, _Asked]] = {}
+        self._asked: dict[Key, dict[Key, _PlaceAmounts]] = {}
 
     @property
     def watched(self) -> Iterator[tuple[Informer, Keys]]:
@@ -92,7 +92,7 @@ class NamespaceBounds:
                 raise self._refused(seen, _about(seen, quota.refusal(each.bound, names, used, more)), each.bound.name, pause)
             wanted.append((key, each, more))
         for key, each, more in wanted:
-            self._asked.setdefault(key, {})[seen.key] = _Asked(each.revision, now, more)
+            self._asked.setdefault(key, {})[seen.key] = _PlaceAmounts(each.revision, now, more)
 
     def _of(self, namespace: str) -> Iterator[tuple[Key, _ReadQuota]]:
         """Yield the quotas of a namespace."""
@@ -130,7 +130,7 @@ class NamespaceBounds:
         said = _said(seen)
         # Of one quota that has no room the first refusal stays: what others use changes all the time.
         again = said if bound and f"exceeded quota: {bound}," in said else ""
-        return prerequisites.failed(_REASON, again or f"failed to create virtual machine pod: {why}", pause)
+        return prerequisites.failed(REFUSED, again or f"{REFUSAL}{why}", pause)
 
     def _concerned(self, change: CacheChange) -> tuple[Key, ...]:
         """Return the refused instances that have room now, in the order in which they were refused."""
@@ -160,18 +160,24 @@ class PlaceRequest:
         self._statuses = statuses
         self._clock = clock
 
+    def check(self) -> None:
+        """Look whether there is room for an instance that was refused, before anything is done. Raises `MissingPrerequisite`."""
+        if not self._bounds.is_waiting(self.seen.key):
+            return
+        if self._is_pending():
+            self._bounds.check(self.seen, self._clock.seconds())
+        else:
+            self._bounds.admitted(self.seen.key)
+
     async def ask(self) -> None:
         """Have the server admit the instance, if its namespace has bounds. Raises `MissingPrerequisite`."""
         seen = self.seen
-        if not self._bounds.bounds(seen.meta.namespace or ""):
-            return
-        instance: VirtualMachineInstance = seen.read(INSTANCES)
-        status = instance.status or VirtualMachineInstanceStatus()
-        if (status.phase or PENDING) != PENDING:
+        if not self._bounds.bounds(seen.meta.namespace or "") or not self._is_pending():
             return
         if not self._bounds.is_waiting(seen.key):
             self._bounds.check(seen, self._clock.seconds())
         now = ages.timestamp(self._clock.seconds())
+        status = self._status()
         phases = transitions(status.phaseTransitionTimestamps, SCHEDULING, now)
         try:
             written = await self._statuses.write(seen, msgspec.structs.replace(status, phase=SCHEDULING, phaseTransitionTimestamps=phases))
@@ -180,11 +186,18 @@ class PlaceRequest:
         self._bounds.admitted(seen.key)
         self.seen = written or seen
 
+    def _is_pending(self) -> bool:
+        return (self._status().phase or PENDING) == PENDING
 
-def _taken(seen: CachedObject) -> Measured:
+    def _status(self) -> VirtualMachineInstanceStatus:
+        instance: VirtualMachineInstance = self.seen.read(INSTANCES)
+        return instance.status or VirtualMachineInstanceStatus()
+
+
+def _taken(seen: CachedObject) -> ObjectUsage:
     """Return what an instance takes when it starts."""
     instance: Data = orjson.loads(seen.raw)
-    return Measured(usage.of_new_instance(instance), usage.instance_traits(instance))
+    return ObjectUsage(usage.of_new_instance(instance), usage.instance_traits(instance))
 
 
 def _sum(one: Amounts, other: Amounts) -> Amounts:
@@ -200,5 +213,5 @@ def _said(seen: CachedObject) -> str:
     """Return what the condition of a refused instance says."""
     conditions = (orjson.loads(seen.raw).get("status") or {}).get("conditions") or ()
     return next(
-        (each.get("message") or "" for each in conditions if each.get("type") == "Synchronized" and each.get("reason") == _REASON), ""
+        (each.get("message") or "" for each in conditions if each.get("type") == "Synchronized" and each.get("reason") == REFUSED), ""
     )

@@ -10,6 +10,7 @@ from paddock.meta.conditions import Condition, holds
 from paddock.plan.instance import ends, suspension
 from paddock.plan.instance.conditions import FAULTS
 from paddock.plan.instance.phases import FINAL, RUNNING
+from paddock.plan.instance.prerequisites import REFUSAL, REFUSED
 from paddock.plan.instance.qemulog import legible
 
 
@@ -51,11 +52,19 @@ def events_between(
         if each in (before.conditions or ()):
             continue
         if each.type == "Synchronized" and each.status == "False":
-            yield InstanceEvent("Warning", "SyncFailed", each.message or each.reason or "")
+            yield _unsynchronized(each)
         if each.type == "AccessCredentialsSynchronized":
             good = each.status == "True"
             reason = "AccessCredentialsSyncSuccess" if good else "AccessCredentialsSyncFailed"
             yield InstanceEvent("Normal" if good else "Warning", reason, each.message or "Access credentials sync successful.")
+
+
+def _unsynchronized(condition: Condition) -> InstanceEvent:
+    """Return the event of a failure. KubeVirt has a reason of its own for a launcher that is refused."""
+    said = condition.message or condition.reason or ""
+    if condition.reason == REFUSED:
+        return InstanceEvent("Warning", REFUSED, said.replace(REFUSAL, "Error creating pod: ", 1))
+    return InstanceEvent("Warning", "SyncFailed", said)
 
 
 def _suspension(before: VirtualMachineInstanceStatus, after: VirtualMachineInstanceStatus) -> Iterator[InstanceEvent]:

@@ -2,6 +2,8 @@
 
 import msgspec
 
+# The reason and the first words of a launcher pod that a quota or a limit refuses.
+REFUSED, REFUSAL = "FailedCreate", "failed to create virtual machine pod: "
 # Reasons of what the launcher pod of a machine waits for.
 _OF_POD = ("ErrImagePull", "FailedMount", "ImagePullBackOff", "Pulling")
 

@@ -26,7 +26,7 @@ _PLAIN = frozenset(("configmaps", "secrets", "resourcequotas", "replicationcontr
 IGNORED = frozenset(("events",))
 
 
-class Measured(msgspec.Struct, frozen=True):
+class ObjectUsage(msgspec.Struct, frozen=True):
     """What an object uses, and what decides about scopes: the properties of a Pod, or the classes of a claim's attributes."""
 
     amounts: Amounts
@@ -45,23 +45,23 @@ def counted(collection: str) -> Amounts:
     return dict.fromkeys(names, quantity.UNIT)
 
 
-def measured(collection: str, data: Data, *, launchers: bool = True) -> Measured:
+def measured(collection: str, data: Data, *, launchers: bool = True) -> ObjectUsage:
     """Measure an object. `launchers`: instances stand for their launcher Pods, which nobody else makes."""
     amounts = counted(collection)
     if collection == SERVICES:
         amounts.update(_service(data.get("spec") or {}))
     elif collection == CLAIMS:
         amounts.update(_claim(data))
-        return Measured(amounts, classes=_classes(data))
+        return ObjectUsage(amounts, classes=_classes(data))
     elif collection == DEVICES:
         amounts.update(_devices(data.get("spec") or {}))
     elif collection == PODS:
         amounts.update(usage.of_pod(data))
-        return Measured(amounts, usage.pod_traits(data))
+        return ObjectUsage(amounts, usage.pod_traits(data))
     elif collection == INSTANCES and launchers and usage.has_launcher(data):
         amounts.update(usage.of_instance(data))
-        return Measured(amounts, usage.instance_traits(data))
-    return Measured(amounts)
+        return ObjectUsage(amounts, usage.instance_traits(data))
+    return ObjectUsage(amounts)
 
 
 def _classes(claim: Data) -> frozenset[str]:

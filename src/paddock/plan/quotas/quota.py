@@ -6,7 +6,7 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.plan.quotas import measuring
-from paddock.plan.quotas.measuring import Amounts, Data, Measured
+from paddock.plan.quotas.measuring import Amounts, Data, ObjectUsage
 from paddock.plan.quotas.usage import Traits
 
 _ATTRIBUTES, _PRIORITY = "VolumeAttributesClass", "PriorityClass"
@@ -28,12 +28,12 @@ class Quota(msgspec.Struct, frozen=True):
         """True if the quota counts only some objects."""
         return bool(self.scopes)
 
-    def covers(self, measured: Measured) -> bool:
+    def covers(self, measured: ObjectUsage) -> bool:
         """Return whether the quota counts an object. All scopes but one are about Pods."""
         return all(_in_scope(scope, measured) for scope in self.scopes)
 
 
-def _in_scope(scope: Scope, measured: Measured) -> bool:
+def _in_scope(scope: Scope, measured: ObjectUsage) -> bool:
     name, operator, values = scope
     if name == _ATTRIBUTES:
         return measured.classes is not None and _selects(operator, values, measured.classes)
@@ -86,7 +86,7 @@ def used_of(data: Data) -> Amounts:
     return {name: quantity.parse(amount) for name, amount in used.items() if quantity.is_quantity(amount)}
 
 
-def growth(quota: Quota, new: Measured, old: Measured | None = None) -> Amounts:
+def growth(quota: Quota, new: ObjectUsage, old: ObjectUsage | None = None) -> Amounts:
     """Return what an object takes more of a quota than it took. Amounts that it gives back are left out."""
     if not quota.covers(new):
         return {}

@@ -24,7 +24,6 @@ REQUIRED = frozenset(("cpu", "memory", "requests.cpu", "requests.memory", "limit
 _INSTANCES = ("requests.instances/vmi", "instances/vmi")
 _VCPUS = ("requests.cpu/vmi", "cpu/vmi")
 _MEMORY = ("requests.memory/vmi", "memory/vmi")
-GUEST = frozenset((*_INSTANCES, *_VCPUS, *_MEMORY))
 _ANTI = ("podAffinity", "podAntiAffinity")
 
 

@@ -5,11 +5,16 @@ from typing import Any
 
 import pytest
 
+from paddock.client.errors import QuotaExceeded
+from paddock.client.options import merge_patch
+from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from paddock.schema.kind import AdmissionSettings
 from tests.apiharness import Harness
 
 CORE = "/api/v1/namespaces/default"
 QUOTAS = f"{CORE}/resourcequotas"
+VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 
 
 def pod(name: str, *, request: str = "", limit: str = "", **spec: Any) -> dict[str, Any]:
@@ -105,5 +110,35 @@ def test_a_refusal_names_who_uses_most() -> None:
             said = await api.post(f"{CORE}/pods", pod("e", request="2"))
             causes = [(each["reason"], each["message"]) for each in said.data["details"]["causes"]]
             assert causes == [("QuotaUser", f"pods/{name} uses requests.cpu={cpu}") for name, cpu in (("b", 5), ("c", 2), ("d", 1))]
+
+    asyncio.run(script())
+
+
+@pytest.mark.spec("kubevirt", 193)
+def test_the_server_admits_launchers_one_by_one() -> None:
+    """All writes of one moment see one another, whatever the controller that sends them believes."""
+
+    async def script() -> None:
+        async with Harness() as api:
+            await api.post(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {"cpu/vmi": "5", "requests.memory": "100Gi"}}})
+            domain = {"cpu": {"cores": 2}, "memory": {"guest": "1Gi"}, "devices": {}}
+            for number in range(10):
+                body = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": f"m{number}"}}
+                assert (await api.post(VMIS, {**body, "spec": {"domain": domain}})).status == 201
+            client = api.client()
+
+            async def place(number: int, phase: str = "Scheduling") -> bool:
+                try:
+                    await client.patch(INSTANCES, Key("default", f"m{number}"), merge_patch({"status": {"phase": phase}}))
+                except QuotaExceeded:
+                    return False
+                return True
+
+            placed = await asyncio.gather(*(place(number) for number in range(10)))
+            assert sum(placed) == 2
+            # What has its place goes on, and an end gives it back.
+            first = placed.index(True)
+            assert await place(first, "Running") and not await place(placed.index(False))
+            assert await place(first, "Succeeded") and await place(placed.index(False))
 
     asyncio.run(script())

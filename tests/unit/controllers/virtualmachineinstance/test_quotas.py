@@ -51,6 +51,7 @@ def test_a_machine_beyond_the_quota_waits_and_starts_when_there_is_room(play: Pl
             "is forbidden: exceeded quota: q, requested: requests.cpu/vmi=1, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=2"
         )
         assert (await host.api.get("/api/v1/namespaces/default/pods")).data["items"] == [] or len(host.engine.machines.living()) == 2
+        assert [reason for reason, note in await host.events("c") if note.startswith("Error creating pod: pods ")] == ["FailedCreate"]
         await host.api.delete(f"{VMIS}/a")
         await asyncio.sleep(5)
         assert (await host.status("c"))["phase"] == "Running"
@@ -179,5 +180,22 @@ def test_a_limit_range_bounds_the_container_of_a_machine(play: Play) -> None:
         await host.api.delete(f"{CORE}/limitranges/sizes")
         await asyncio.sleep(2)
         assert (await host.status("large"))["phase"] == "Running"
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 192)
+def test_a_machine_that_waits_for_a_host_needs_its_place_all_the_same(play: Play) -> None:
+    async def script(host: Host) -> None:
+        keeper = await quota(host, pods="0")
+        await host.make("a", nodeSelector={"kubernetes.io/hostname": "elsewhere"})
+        await asyncio.sleep(2)
+        assert (await host.conditions("a"))["Synchronized"] == ("False", "FailedCreate")
+        assert (await host.status("a"))["phase"] == "Pending" and await used(host) == {"pods": "0"}
+        await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"pods": "1"}}})
+        await asyncio.sleep(5)
+        assert (await host.conditions("a"))["PodScheduled"] == ("False", "Unschedulable")
+        assert (await host.status("a"))["phase"] == "Scheduling" and await used(host) == {"pods": "1"}
+        await keeper.chores.stop()
 
     play(script)
