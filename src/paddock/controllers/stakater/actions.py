@@ -54,10 +54,10 @@ _TARGETS: dict[type[Resource], Target[Any]] = {
 class StakaterActions:
     """The writes."""
 
-    def __init__(self, client: Client, caches: StakaterCaches, eyes: MachineObserver) -> None:
+    def __init__(self, client: Client, caches: StakaterCaches, observer: MachineObserver) -> None:
         self._client = client
         self._caches = caches
-        self.eyes = eyes
+        self.observer = observer
 
     # --- disks ------------------------------------------------------------------------------------------------------------
 
@@ -83,21 +83,21 @@ class StakaterActions:
 
     async def release_roots(self, key: Key, *, kept: str = "") -> None:
         """Let the deleted DataVolumes of a machine go, except for the one that is kept."""
-        for seen, _ in self.eyes.labelled(key):
+        for seen, _ in self.observer.labelled(key):
             if seen.meta.going and seen.key.name != kept:
                 await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
     async def leave_roots(self, key: Key) -> None:
         """Let go of every DataVolume of a machine, also of those that stay."""
-        for seen, _ in self.eyes.labelled(key):
+        for seen, _ in self.observer.labelled(key):
             # One that CDI does not let us write to is released when it is deleted.
             with contextlib.suppress(ApiError):
                 await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
     async def prune(self, look: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
-        found = self.eyes.labelled(look.key)
-        instance = self.eyes.sight(look).instance
+        found = self.observer.labelled(look.key)
+        instance = self.observer.sight(look).instance
         names = disks.surplus((volume for _, volume in found), tuple(wanted), machine_uid, instance)
         for seen, volume in found:
             if volume.metadata.name in names:
@@ -145,13 +145,13 @@ class MachineApplier:
     """Applies what belongs to machines."""
 
     def __init__(
-        self, client: Client, caches: StakaterCaches, acts: StakaterActions, teller: EventRecorder, settings: StakaterSettings
+        self, client: Client, caches: StakaterCaches, actions: StakaterActions, recorder: EventRecorder, settings: StakaterSettings
     ) -> None:
         self._caches = caches
-        self._acts = acts
-        self._eyes: MachineObserver = acts.eyes
-        self._teller = teller
-        self._unread = UnreadFieldEvents(teller)
+        self._actions = actions
+        self._observer: MachineObserver = actions.observer
+        self._recorder = recorder
+        self._unread = UnreadFieldEvents(recorder)
         self._settings = settings
         self._rendering = Rendering(product=settings.product, architecture=settings.architecture)
         self._desired = DesiredSet(client, (caches.secrets, caches.machines, caches.services), manager=MANAGER)
@@ -165,7 +165,7 @@ class MachineApplier:
         self._unread.tell(look.about, plan.losses)
         is_anew = plan.found is None or plan.found.metadata.deletionTimestamp is not None
         # What belonged to the machine before goes with it, and what was copied from it, with its labels, as it likes.
-        await self._acts.release_roots(look.key, kept="" if is_anew else look.root)
+        await self._actions.release_roots(look.key, kept="" if is_anew else look.root)
         if not is_anew and await self._is_root_lost(look, plan):
             return True
         try:
@@ -185,7 +185,7 @@ class MachineApplier:
         translated = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering)
         resources = translated.value
         machine = disks.with_held_root(objects.noted(objects.machine_of(resources), bound), look.root)
-        found = self._eyes.machine(look)
+        found = self._observer.machine(look)
         if disks.has_given_up_root(found, look.root):
             machine = disks.without_root(machine, look.root)
         return _Plan(bound, machine, resources, found, translated.losses)
@@ -203,12 +203,12 @@ class MachineApplier:
             return ApplyBlocker(step, step)
         self._desired.check(look.about, plan.wanted())
         uid = found.metadata.uid if found is not None else None
-        in_the_way = disks.in_the_way(self._eyes.disks(look.key.namespace, plan.machine), look.key.name, uid)
-        return in_the_way or conditions.blocker(look.vm, plan.bound, found, self._eyes.sources(look))
+        in_the_way = disks.in_the_way(self._observer.disks(look.key.namespace, plan.machine), look.key.name, uid)
+        return in_the_way or conditions.blocker(look.vm, plan.bound, found, self._observer.sources(look))
 
     async def _is_root_lost(self, look: ReconcilePass, plan: _Plan) -> bool:
         """Return whether the root disk is gone or going with its data; remove its template before the disk is released."""
-        root, given_up = self._eyes.disk(Key(look.key.namespace, look.root)), disks.has_given_up_root(plan.found, look.root)
+        root, given_up = self._observer.disk(Key(look.key.namespace, look.root)), disks.has_given_up_root(plan.found, look.root)
         is_going = root.volume is not None and root.volume.metadata.deletionTimestamp is not None
         if not (is_going or given_up):
             return False
@@ -217,7 +217,7 @@ class MachineApplier:
             plan.machine = disks.without_root(plan.machine, look.root)
             await self._desired.reach(look.about, plan.wanted())
         if is_going:
-            await self._acts.release_roots(look.key)
+            await self._actions.release_roots(look.key)
         if is_lost:
             hold = disks.lost(look.root)
             look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
@@ -233,7 +233,7 @@ class MachineApplier:
         look.came = PassOutcome(synced=SUCCESS, applied=True)
         if done:
             _LOG.info("owned objects applied", extra={"step": "apply", "done": ", ".join(done)})
-            self._teller.tell(look.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
+            self._recorder.tell(look.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
         self._tell_fallback(look, plan)
         return granted or bool(done)
 
@@ -242,21 +242,21 @@ class MachineApplier:
         if plan.bound.instead and notes.get(objects.FALLBACK) != plan.bound.note:
             why = "not registered, or its feature gate NetworkBindingPlugins is off (KubeVirt before 1.5)"
             note = f"the binding of these networks is {why}, and they have another instead: {plan.bound.note}"
-            self._teller.tell(look.about, "Warning", "BindingFallback", note)
+            self._recorder.tell(look.about, "Warning", "BindingFallback", note)
 
     async def _see_to_disks(self, look: ReconcilePass, plan: _Plan) -> list[str]:
         """Disks that are there already grow, and are deleted where that is asked for; the root disk is guarded."""
         uid, done = plan.found.metadata.uid if plan.found is not None else None, []
         if not uid:
             return []
-        for growth in disks.growths(self._eyes.disks(look.key.namespace, plan.machine), self._caches.overhead()):
-            await self._acts.grow(look.key.namespace, growth)
+        for growth in disks.growths(self._observer.disks(look.key.namespace, plan.machine), self._caches.overhead()):
+            await self._actions.grow(look.key.namespace, growth)
             done.append(f"grew {growth.name} to {growth.size}")
-        if await self._acts.guard_root(look, uid):
+        if await self._actions.guard_root(look, uid):
             _LOG.debug("root disk protected from pruning", extra={"step": "disks"})
         if (look.vm.metadata.annotations or {}).get(disks.PRUNE) == "true":
             names = [name for name, _ in disks.wanted(plan.machine)]
-            done += [f"deleted datavolumes.cdi.kubevirt.io {name}" for name in await self._acts.prune(look, [*names, look.root], uid)]
+            done += [f"deleted datavolumes.cdi.kubevirt.io {name}" for name in await self._actions.prune(look, [*names, look.root], uid)]
         return done
 
     # --- the right to copy ------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ class MachineApplier:
         source = look.vm.spec.parameters.dataSource.namespace
         if not self._settings.manage_clone_rbac or source == look.key.namespace or not (plan.found is None or is_denied):
             return False
-        await self._acts.grant(source, look.key.namespace, self._settings.product)
+        await self._actions.grant(source, look.key.namespace, self._settings.product)
         return True
 
     async def revoke(self, look: ReconcilePass) -> None:
@@ -278,7 +278,7 @@ class MachineApplier:
             return
         others = {value: len(self._caches.fronts.cache.by(IMAGES, value)) for value in images(look.vm)}
         if others[f"{source} {look.key.namespace}"] <= 1:
-            await self._acts.revoke(source, look.key.namespace, last=others[source] <= 1)
+            await self._actions.revoke(source, look.key.namespace, last=others[source] <= 1)
 
     def forget(self, key: Key) -> str:
         """The machine is gone; returns the UID it had, if it was ever looked at."""
@@ -297,11 +297,11 @@ def _taken(error: ForeignObject) -> ApplyBlocker:
 class MachineCleanup:
     """Clears away what a machine leaves."""
 
-    def __init__(self, client: Client, caches: StakaterCaches, acts: StakaterActions, teller: EventRecorder, clock: Clock) -> None:
+    def __init__(self, client: Client, caches: StakaterCaches, actions: StakaterActions, recorder: EventRecorder, clock: Clock) -> None:
         self._client = client
         self._caches = caches
-        self._acts = acts
-        self._teller = teller
+        self._actions = actions
+        self._recorder = recorder
         self._clock = clock
         # UIDs of machines whose deletion was called stalled
         self._told: set[str] = set()
@@ -309,7 +309,7 @@ class MachineCleanup:
     async def step(self, look: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
         if self._is_released(look):
-            await self._acts.leave_roots(look.key)
+            await self._actions.leave_roots(look.key)
             return True
         left = self._left(look)
         match objects.cleanup_step(left):
@@ -325,7 +325,7 @@ class MachineCleanup:
                 await self._delete(targets.SECRETS, self._owned(self._caches.secrets, look))
             case ClearStep.WAIT:
                 # The disks follow their owner, and nothing is to hold them.
-                await self._acts.release_roots(look.key)
+                await self._actions.release_roots(look.key)
         look.came = PassOutcome(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
         return False
 
@@ -345,7 +345,7 @@ class MachineCleanup:
         if rest <= 0 and look.seen.meta.uid not in self._told:
             self._told.add(look.seen.meta.uid)
             note = f"the deletion takes longer than it should; there is still {self._left(look).named()}. Nothing is removed by force"
-            self._teller.tell(look.about, "Warning", "DeletionStalled", note)
+            self._recorder.tell(look.about, "Warning", "DeletionStalled", note)
         return max(rest, 0.0)
 
     def forget(self, uid: str) -> None:

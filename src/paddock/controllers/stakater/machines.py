@@ -48,17 +48,17 @@ class StakaterMachineReconciler(KindReconciler):
     """The controller of Stakater's machines."""
 
     def __init__(
-        self, client: Client, caches: StakaterCaches, machinery: Machinery, teller: EventRecorder, settings: StakaterSettings
+        self, client: Client, caches: StakaterCaches, machinery: Machinery, recorder: EventRecorder, settings: StakaterSettings
     ) -> None:
         super().__init__(caches.fronts, ObjectFinalizer(client, FINALIZER))
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
-        self._teller = teller
-        self._eyes = MachineObserver(caches, settings.product)
-        self._acts = StakaterActions(client, caches, self._eyes)
-        self._applying = MachineApplier(client, caches, self._acts, teller, settings)
-        self._clearing = MachineCleanup(client, caches, self._acts, teller, machinery.clock)
+        self._recorder = recorder
+        self._observer = MachineObserver(caches, settings.product)
+        self._actions = StakaterActions(client, caches, self._observer)
+        self._applying = MachineApplier(client, caches, self._actions, recorder, settings)
+        self._clearing = MachineCleanup(client, caches, self._actions, recorder, machinery.clock)
         self._statuses = StatusWriter(client, targets.FRONT_DATA, caches.fronts.expectations)
         # what a look saw that came to its end and wrote nothing, and when to look again all the same
         self._resting = StatusDelays()
@@ -123,14 +123,14 @@ class StakaterMachineReconciler(KindReconciler):
         self._resting.end(key)
         uid = self._applying.forget(key)
         self._clearing.forget(uid)
-        await self._acts.release_roots(key)
+        await self._actions.release_roots(key)
 
     # --- the report -------------------------------------------------------------------------------------------------------
 
     async def _report(self, look: ReconcilePass) -> bool:
         """Write the status when it differs, and has rested; return whether the one that is stored is of the past."""
         before = look.vm.status
-        wanted = statuses.status(self._eyes.sight(look), look.came, ages.timestamp(self._clock.seconds()))
+        wanted = statuses.status(self._observer.sight(look), look.came, ages.timestamp(self._clock.seconds()))
         look.under_way = statuses.is_creating(wanted)
         if wanted != before and not look.seen.meta.going and statuses.is_passing(before, wanted):
             look.rest = self._resting.left(look.key, _PASSING_SECONDS)
@@ -143,7 +143,7 @@ class StakaterMachineReconciler(KindReconciler):
         if written is not None:
             restart = statuses.newly_requires_restart(before, wanted)
             if restart is not None:
-                self._teller.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
+                self._recorder.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
         return written is not None
 
     def _hidden(self, error: PaddockError, look: ReconcilePass) -> PaddockError:

@@ -38,7 +38,7 @@ class VirtrigaudParts:
     caches: VirtrigaudCaches
     providers: Providers
     machinery: Machinery
-    teller: EventRecorder
+    recorder: EventRecorder
     settings: VirtrigaudSettings
 
     def now(self) -> float:

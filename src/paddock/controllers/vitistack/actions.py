@@ -127,14 +127,14 @@ class DiskStorage:
 class MachineMaker:
     """Makes what machines become, and keeps it so."""
 
-    def __init__(self, means: ControllerParts, attachments: NetworkDefinitions, storage: DiskStorage) -> None:
-        settings = means.settings
-        self._caches = means.caches
+    def __init__(self, parts: ControllerParts, attachments: NetworkDefinitions, storage: DiskStorage) -> None:
+        settings = parts.settings
+        self._caches = parts.caches
         self._attachments = attachments
         self._storage = storage
-        self._translation = Translation(means.caches, Rendering(mac_set=settings.mac_set, power_field=settings.power_field))
-        self._unread = UnreadFieldEvents(means.teller)
-        self._set = DesiredSet(means.client, [means.caches.secrets, means.caches.vms], manager=targets.MANAGER)
+        self._translation = Translation(parts.caches, Rendering(mac_set=settings.mac_set, power_field=settings.power_field))
+        self._unread = UnreadFieldEvents(parts.recorder)
+        self._set = DesiredSet(parts.client, [parts.caches.secrets, parts.caches.vms], manager=targets.MANAGER)
 
     async def bring_about(self, look: MachineContext) -> None:
         """Do what can be done. What keeps the machine from being complete is noted in the look; conflicts are raised."""
@@ -228,9 +228,9 @@ class MachineMaker:
 class MachineFinalizer:
     """Clears machines away. `ask_network` has the network's controller look at it."""
 
-    def __init__(self, means: ControllerParts, storage: DiskStorage, ask_network: Callable[[Key], None]) -> None:
-        self._client = means.client
-        self._caches = means.caches
+    def __init__(self, parts: ControllerParts, storage: DiskStorage, ask_network: Callable[[Key], None]) -> None:
+        self._client = parts.client
+        self._caches = parts.caches
         self._storage = storage
         self._ask_network = ask_network
 

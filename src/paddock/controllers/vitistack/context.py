@@ -43,7 +43,7 @@ class ControllerParts:
     caches: VitistackCaches
     clock: Clock
     metrics: VitistackMetrics
-    teller: EventRecorder
+    recorder: EventRecorder
     settings: VitistackSettings
 
 

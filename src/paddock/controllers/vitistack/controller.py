@@ -18,7 +18,7 @@ from paddock.runtime.program import ControllerManager
 def wire(program: ControllerManager, settings: VitistackSettings = VitistackSettings()) -> Controller:  # noqa: B008 - frozen
     """Add the controllers to a program; the one of Machines is returned."""
     caches, machinery = VitistackCaches(program.informers), program.machinery
-    means = ControllerParts(
+    parts = ControllerParts(
         program.client,
         caches,
         machinery.clock,
@@ -28,11 +28,11 @@ def wire(program: ControllerManager, settings: VitistackSettings = VitistackSett
     )
     attachments = NetworkDefinitions(program.client, caches)
     pace = Pace(workers=settings.workers, sweep_seconds=settings.resync_seconds)
-    of_networks = _networks(NetworkConfigurationReconciler(means, attachments), caches, program, pace)
-    looks = VitistackMachineReconciler(means, attachments, of_networks.offer, machinery.chance)
+    of_networks = _networks(NetworkConfigurationReconciler(parts, attachments), caches, program, pace)
+    looks = VitistackMachineReconciler(parts, attachments, of_networks.offer, machinery.chance)
     of_machines = _machines(looks, caches, program, pace)
-    means.metrics.observe(of_machines, machines.CONTROLLER)
-    means.metrics.observe(of_networks, networks.CONTROLLER)
+    parts.metrics.observe(of_machines, machines.CONTROLLER)
+    parts.metrics.observe(of_networks, networks.CONTROLLER)
     program.add(of_machines)
     program.add(of_networks)
     return of_machines

@@ -84,16 +84,16 @@ class VitistackMachineReconciler(KindReconciler):
     """Reconciles machines."""
 
     def __init__(
-        self, means: ControllerParts, attachments: NetworkDefinitions, ask_network: Callable[[Key], None], chance: random.Random
+        self, parts: ControllerParts, attachments: NetworkDefinitions, ask_network: Callable[[Key], None], chance: random.Random
     ) -> None:
-        super().__init__(means.caches.machines)
-        self._means = means
+        super().__init__(parts.caches.machines)
+        self._parts = parts
         self._chance = chance
-        storage = DiskStorage(means.client, means.caches)
-        self._making = MachineMaker(means, attachments, storage)
-        self._leaving = MachineFinalizer(means, storage, ask_network)
-        self._statuses = StatusWriter(means.client, targets.MACHINES, means.caches.machines.expectations)
-        self._quiet: StateMemo[tuple[Any, ...], _Quiet] = StateMemo(means.caches.machines)
+        storage = DiskStorage(parts.client, parts.caches)
+        self._making = MachineMaker(parts, attachments, storage)
+        self._leaving = MachineFinalizer(parts, storage, ask_network)
+        self._statuses = StatusWriter(parts.client, targets.MACHINES, parts.caches.machines.expectations)
+        self._quiet: StateMemo[tuple[Any, ...], _Quiet] = StateMemo(parts.caches.machines)
         self._memories = ObjectMemories(lambda seen: _Past(reference(targets.MACHINES, seen.meta)))
 
     # --- one look ---------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class VitistackMachineReconciler(KindReconciler):
         if past.made:
             past.made = False
             return again(GATHER_SECONDS)
-        at = revisions(self._means.caches, seen)
+        at = revisions(self._parts.caches, seen)
         quiet = self._quiet.get(seen.key, at)
         if quiet is not None:
             if quiet.problem is not None:
@@ -123,7 +123,7 @@ class VitistackMachineReconciler(KindReconciler):
         wait = self._wait(past, seen)
         if wait > 0:
             return again(wait)
-        look = look_at(self._means.caches, seen)
+        look = look_at(self._parts.caches, seen)
         with logs.about(phase=(look.machine.status.phase if look.machine.status else None) or phases.PENDING):
             if seen.meta.going:
                 return await self._leave(look, past)
@@ -135,19 +135,19 @@ class VitistackMachineReconciler(KindReconciler):
         hold = past.hold
         if hold is None or seen.meta.going or hold.generation != seen.meta.generation:
             return 0.0
-        return hold.until - self._means.clock.seconds()
+        return hold.until - self._parts.clock.seconds()
 
     async def _accept(self, look: MachineContext, past: _Past) -> Outcome | None:
         """Take the steps before anything is made: the finalizer and the phase Pending. None means to go on."""
         if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
             _LOG.warning("machine has the finalizer of another operator; leaving it in place", extra={"finalizer": _FOREIGN_FINALIZER})
         try:
-            written = await finalizers.put_on(self._means.client, targets.MACHINES, look.seen.meta, FINALIZER)
+            written = await finalizers.put_on(self._parts.client, targets.MACHINES, look.seen.meta, FINALIZER)
         except NotFound:
             # Deleted a moment ago.
             return DONE
         if written is not None:
-            self._means.caches.machines.expectations.wrote(written)
+            self._parts.caches.machines.expectations.wrote(written)
             self._go_on_from(written, look)
         if not report.accepts(look.machine) or self._is_final(look):
             return None
@@ -183,17 +183,17 @@ class VitistackMachineReconciler(KindReconciler):
             raise error
         past.scarce += 1
         pause = _SCARCE.pause(past.scarce, self._chance)
-        past.hold = _Hold(look.seen.meta.generation, self._means.clock.seconds() + pause)
+        past.hold = _Hold(look.seen.meta.generation, self._parts.clock.seconds() + pause)
         return again(pause)
 
     def _status(self, look: MachineContext) -> MachineStatus:
         """The status as it should be."""
         say = report.failed_status if self._is_final(look) else report.status
-        return say(sight(self._means.caches, look, self._means.settings), self._now())
+        return say(sight(self._parts.caches, look, self._parts.settings), self._now())
 
     def _is_final(self, look: MachineContext) -> bool:
         template = look.machine.spec.template
-        came = bool(template) and self._means.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
+        came = bool(template) and self._parts.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
         return report.is_final(look.machine, template_came=came)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class VitistackMachineReconciler(KindReconciler):
             past.lazy = None
             return None
         if not report.is_urgent(before, wanted):
-            now = self._means.clock.seconds()
+            now = self._parts.clock.seconds()
             past.lazy = now if past.lazy is None else past.lazy
             if now < past.lazy + _LAZY_SECONDS:
                 return again(past.lazy + _LAZY_SECONDS - now)
@@ -219,25 +219,25 @@ class VitistackMachineReconciler(KindReconciler):
         told = tuple(news(look.machine, wanted))
         self._go_on_from(written, look)
         for each in told:
-            self._means.teller.tell(look.owner, each.kind, each.reason, each.note)
+            self._parts.recorder.tell(look.owner, each.kind, each.reason, each.note)
             if each.reason in problems.ERROR_TYPES:
                 _LOG.warning("machine has a problem", extra={"error_type": each.reason, "error": each.note})
                 if look.problem is None or look.problem.fails:
                     # Others are counted with each look that finds them.
-                    self._means.metrics.failed(CONTROLLER, each.reason)
+                    self._parts.metrics.failed(CONTROLLER, each.reason)
         return DONE
 
     def _count(self, problem: MachineProblem) -> None:
-        self._means.metrics.failed(CONTROLLER, problem.error_type)
+        self._parts.metrics.failed(CONTROLLER, problem.error_type)
         if problem.network:
-            self._means.metrics.network_failed(problem.network)
+            self._parts.metrics.network_failed(problem.network)
 
     def _now(self) -> str:
-        return ages.timestamp(self._means.clock.seconds())
+        return ages.timestamp(self._parts.clock.seconds())
 
     def fields(self, key: Key) -> dict[str, str]:
         """Return the fields of every log line about a machine."""
-        seen = self._means.caches.machines.cache.get(key)
+        seen = self._parts.caches.machines.cache.get(key)
         return {"machine": key.name, "phase": brief(seen).phase if seen is not None else phases.PENDING}
 
     # --- going ------------------------------------------------------------------------------------------------------------
@@ -247,12 +247,12 @@ class VitistackMachineReconciler(KindReconciler):
         if remains is None:
             return DONE
         past.step = remains.step
-        now = self._means.clock.seconds()
+        now = self._parts.clock.seconds()
         past.leaving = now if past.leaving is None else past.leaving
         patience = past.leaving + _PATIENT_SECONDS - now
         if patience > 0:
             return again(patience)
-        wanted = report.leaving_status(sight(self._means.caches, look, self._means.settings), remains.said(), self._now())
+        wanted = report.leaving_status(sight(self._parts.caches, look, self._parts.settings), remains.said(), self._now())
         await self._statuses.write(look.seen, wanted)
         return DONE
 
@@ -260,7 +260,7 @@ class VitistackMachineReconciler(KindReconciler):
 
     def by_network(self, change: CacheChange) -> list[Key]:
         """The machines that a change of a network concerns: all when it is another, and those it has let go."""
-        caches = self._means.caches
+        caches = self._parts.caches
         concerned = caches.users_of(caches.networks, change.seen.key)
         if change.old is None or change.new is None or change.old.meta.generation != change.new.meta.generation:
             return concerned

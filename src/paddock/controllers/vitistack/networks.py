@@ -64,14 +64,14 @@ class NetworkDefinitions:
 class NetworkConfigurationReconciler(KindReconciler):
     """The controller of NetworkConfigurations."""
 
-    def __init__(self, means: ControllerParts, attachments: NetworkDefinitions) -> None:
-        super().__init__(means.caches.networks)
-        self._caches = means.caches
-        self._statuses = StatusWriter(means.client, targets.NETWORKS, means.caches.networks.expectations)
+    def __init__(self, parts: ControllerParts, attachments: NetworkDefinitions) -> None:
+        super().__init__(parts.caches.networks)
+        self._caches = parts.caches
+        self._statuses = StatusWriter(parts.client, targets.NETWORKS, parts.caches.networks.expectations)
         self._attachments = attachments
-        self._clock = means.clock
-        self._teller = means.teller
-        self._metrics = means.metrics
+        self._clock = parts.clock
+        self._recorder = parts.recorder
+        self._metrics = parts.metrics
         # when each was last written
         self._written: dict[Key, float] = {}
 
@@ -133,7 +133,7 @@ class NetworkConfigurationReconciler(KindReconciler):
         for user in users:
             seen = self._caches.machines.cache.get(Key.of(user.name))
             if seen is not None and user.instance is not None:
-                self._teller.tell(reference(targets.MACHINES, seen.meta), "Normal", "RestartRequired", note)
+                self._recorder.tell(reference(targets.MACHINES, seen.meta), "Normal", "RestartRequired", note)
 
     async def _report(self, seen: CachedObject, users: list[NetworkUser]) -> None:
         ready = self._caches.attachments.cache.get(seen.key) is not None

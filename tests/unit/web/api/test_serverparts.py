@@ -6,7 +6,7 @@ from paddock.web.live import kindtable
 from paddock.web.live.topics import TOPICS
 from paddock.web.rights import SUBRESOURCES
 
-EVERY = frozenset(each.qualified for each in (*kinds.MACHINES, *kindtable.EVERY))
+EVERY = frozenset(each.qualified for each in kinds.MACHINES) | frozenset(each.qualified for each in kindtable.EVERY)
 
 
 def missing(parts: ServedParts) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from paddock.app.controllers.fronts import FrontSettings
-from paddock.controllers.kubermatic import controller, goldens
+from paddock.controllers.kubermatic import goldens
 from paddock.controllers.kubermatic.settings import KubermaticSettings
 from paddock.runtime.program import ControllerManager
 
@@ -16,4 +16,7 @@ def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerMan
     if fronts.embedded:
         goldens.wire(program, settings)
     elif front is not program:
+        # An embedded server does without it.
+        from paddock.controllers.kubermatic import controller  # noqa: PLC0415
+
         controller.wire(front, program, settings)

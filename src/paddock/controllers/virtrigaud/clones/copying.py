@@ -247,4 +247,4 @@ class CloneCopying:
         return DONE
 
     def _tell(self, look: ClonePass, reason: str, note: str) -> None:
-        self._parts.teller.tell(look.about, "Normal", reason, note)
+        self._parts.recorder.tell(look.about, "Normal", reason, note)

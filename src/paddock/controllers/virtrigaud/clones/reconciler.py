@@ -114,7 +114,7 @@ class VirtrigaudCloneReconciler(KindReconciler):
                 return again(due - now)
             look.change(retryCount=(look.status.retryCount or 0) + 1, lastRetryTime=self._parts.timestamp())
             look.say(false(progress.FAILURE, reasons.RETRYING, f"attempt {(look.status.retryCount or 0) + 1}"))
-            self._parts.teller.tell(look.about, "Normal", reasons.RETRYING, look.values[progress.FAILURE].message)
+            self._parts.recorder.tell(look.about, "Normal", reasons.RETRYING, look.values[progress.FAILURE].message)
         if look.status.targetRef is not None:
             return self._copying.power(look)
         judging.check(look.clone)
@@ -142,7 +142,7 @@ class VirtrigaudCloneReconciler(KindReconciler):
         """An attempt has failed: what it made is removed, and then it is decided whether there is another one."""
         text = str(failure)
         look.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.code, text))
-        self._parts.teller.tell(look.about, "Warning", failure.reason, text)
+        self._parts.recorder.tell(look.about, "Warning", failure.reason, text)
         if failure.nothing_made:
             look.say(false(progress.BEGUN, failure.reason, text))
             look.change(taskRef=None)
@@ -196,6 +196,6 @@ class VirtrigaudCloneReconciler(KindReconciler):
                 return again(wait)
         elif not progress.is_settled(look.clone):
             text = "the VMClone goes although a machine of it may still exist at its provider"
-            self._parts.teller.tell(look.about, "Warning", "ForceDeleted", text)
+            self._parts.recorder.tell(look.about, "Warning", "ForceDeleted", text)
         await finalizers.take_off(self._parts.client, targets.CLONES, look.seen.meta, marks.CLONE_FINALIZER)
         return DONE

@@ -105,7 +105,7 @@ class VirtrigaudImageReconciler(KindReconciler):
         for each in states:
             if each.state == "failed" and look.image.status is not None and look.image.status.phase != preparation.FAILED:
                 about = reference(targets.IMAGES, seen.meta)
-                self._parts.teller.tell(about, "Warning", reasons.PREPARATION_FAILED, each.message)
+                self._parts.recorder.tell(about, "Warning", reasons.PREPARATION_FAILED, each.message)
         wanted = preparation.status(look.image, look.entries, states, look.tasks, look.now)
         if look.prepared:
             wanted = msgspec.structs.replace(wanted, lastPrepareTime=look.now)

@@ -121,7 +121,7 @@ class ImageRemoval:
             task = answer.task if answer.task is not None and answer.task.id else None
             if task is None:
                 note = f"Provider {name} has deleted the prepared image {removal.named(entry)}"
-                self._parts.teller.tell(reference(targets.IMAGES, seen.meta), "Normal", "PreparedImageDeleted", note)
+                self._parts.recorder.tell(reference(targets.IMAGES, seen.meta), "Normal", "PreparedImageDeleted", note)
                 return "", 0.0
             self._tasks[seen.meta.uid, name] = task
         status = await driver.task_status(m.TaskStatusRequest(task=task))
@@ -136,4 +136,4 @@ class ImageRemoval:
 
     def _left(self, seen: CachedObject, name: str, entry: ProviderImage, why: str) -> None:
         note = f"the prepared image {removal.named(entry)} stays at Provider {name}: {why}; delete it there"
-        self._parts.teller.tell(reference(targets.IMAGES, seen.meta), "Warning", "PreparedImageLeft", note)
+        self._parts.recorder.tell(reference(targets.IMAGES, seen.meta), "Warning", "PreparedImageLeft", note)

@@ -294,7 +294,7 @@ class MachineActions:
         return f"Provider {ref.namespace or look.key.namespace}/{ref.name}"
 
     def _tell(self, look: MachinePass, reason: str, note: str, *, warning: bool = False) -> None:
-        self._parts.teller.tell(look.about, "Warning" if warning else "Normal", reason, note)
+        self._parts.recorder.tell(look.about, "Warning" if warning else "Normal", reason, note)
 
 
 def _task(ref: m.TaskRef | None) -> str | None:

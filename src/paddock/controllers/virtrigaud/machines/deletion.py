@@ -48,7 +48,7 @@ class MachineDeletion:
         if annotations.get(marks.ORPHAN_ON_DELETE) == marks.TRUE:
             if look.status.id:
                 text = f"the machine {look.status.id} stays at its Provider, as {marks.ORPHAN_ON_DELETE} says"
-                self._parts.teller.tell(look.about, "Normal", "Orphaned", text)
+                self._parts.recorder.tell(look.about, "Normal", "Orphaned", text)
             return await self._release(look)
         if not look.status.id and not self._may_exist(look):
             await self._delete_snapshots(look)
@@ -63,7 +63,7 @@ class MachineDeletion:
         failure = look.memory.hold = hold(self._parts, look, error, retries.DELETION)
         text = f"{failure.message}; it is tried again, or annotate the machine with {marks.FORCE_DELETE}: {marks.TRUE}"
         look.say(true(DELETING, failure.reason, text), false(READY, failure.code, failure.message))
-        self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
+        self._parts.recorder.tell(look.about, "Warning", failure.code, failure.message)
         return again(failure.until - self._parts.now())
 
     # --- the steps --------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ class MachineDeletion:
         await self._delete_snapshots(look)
         place = references.provider_of(look.vm)
         text = f"{place} has not made the machine; if a part of {look.key.name} is left there, delete it there: {problem}"
-        self._parts.teller.tell(look.about, "Warning", reasons.PROVIDER_ERROR, text)
+        self._parts.recorder.tell(look.about, "Warning", reasons.PROVIDER_ERROR, text)
         return await self._release(look)
 
     async def _delete(self, look: MachinePass) -> Outcome | None:
@@ -258,12 +258,12 @@ class MachineDeletion:
     async def _force(self, look: MachinePass, problem: str) -> Outcome | None:
         await self._delete_snapshots(look)
         text = f"the object goes although the machine {look.status.id or ''} may still exist: {problem}"
-        self._parts.teller.tell(look.about, "Warning", "ForceDeleted", text)
+        self._parts.recorder.tell(look.about, "Warning", "ForceDeleted", text)
         return await self._release(look)
 
     async def _release(self, look: MachinePass) -> Outcome | None:
         """Let the object go; there is no outcome, because there is nothing left to reconcile."""
         if look.status.id:
-            self._parts.teller.tell(look.about, "Normal", "Deleted", f"the machine {look.status.id} is released")
+            self._parts.recorder.tell(look.about, "Normal", "Deleted", f"the machine {look.status.id} is released")
         await finalizers.take_off(self._parts.client, targets.MACHINES, look.seen.meta, marks.MACHINE_FINALIZER)
         return None

@@ -100,7 +100,7 @@ class HookRunner:
             problem = str(error) or type(error).__name__
         look.say(hooks.result(hook, problem))
         found = look.values[hook]
-        self._parts.teller.tell(look.about, "Warning" if problem else "Normal", f"{hook}{found.reason}", found.message)
+        self._parts.recorder.tell(look.about, "Warning" if problem else "Normal", f"{hook}{found.reason}", found.message)
         await self._statuses.write(look)
 
     def forget(self, look: MachinePass, hook: str) -> None:

@@ -148,7 +148,7 @@ class MachinePlacement:
         look.place(look.status)
         if numbers is not None:
             kind = "Warning" if outcome.decision is None else "Normal"
-            self._parts.teller.tell(look.about, kind, reasons.PLACED if outcome.decision else reasons.PLACEMENT_VIOLATED, message)
+            self._parts.recorder.tell(look.about, kind, reasons.PLACED if outcome.decision else reasons.PLACEMENT_VIOLATED, message)
         return "" if outcome.decision is not None else message
 
     def _message(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:

@@ -222,7 +222,7 @@ class VirtrigaudMachineReconciler(KindReconciler):
             look.say(false(READY, ready.reason if ready is not None and said_why else reasons.PROVIDER_ERROR, begun.message))
         else:
             look.say(false(READY, reasons.MACHINE_LOST, f"{message}; it is made again"))
-            self._parts.teller.tell(look.about, "Warning", reasons.MACHINE_LOST, f"{message}; it is made again")
+            self._parts.recorder.tell(look.about, "Warning", reasons.MACHINE_LOST, f"{message}; it is made again")
         failure = hold(self._parts, look, ProviderError(ErrorKind.INTERNAL, message))
         look.memory.hold = failure
         return again(failure.until - self._parts.now())
@@ -362,7 +362,7 @@ class VirtrigaudMachineReconciler(KindReconciler):
         if not look.status.id:
             look.say(false(PROVISIONING, failure.reason, failure.message))
             look.failed = not math.isfinite(failure.until)
-        self._parts.teller.tell(look.about, "Warning", failure.code, failure.message)
+        self._parts.recorder.tell(look.about, "Warning", failure.code, failure.message)
         pause = failure.until - self._parts.now()
         return again(pause) if math.isfinite(pause) else DONE
 

@@ -73,7 +73,7 @@ class MachineReversion:
     async def _request(self, look: MachinePass, record: RevertRecord, observed: str) -> Outcome:
         text = f"the machine goes back to VMSnapshot {look.key.namespace}/{record.name}"
         if reverting.record(look.status) != record:
-            self._parts.teller.tell(look.about, "Normal", reasons.REVERTING, text)
+            self._parts.recorder.tell(look.about, "Normal", reasons.REVERTING, text)
         self._say(look, record, text)
         await self._statuses.write(look)
         try:
@@ -131,7 +131,7 @@ class MachineReversion:
         look.say(true(REVERTED, reasons.REVERTED, text), false(READY, reasons.UPDATING, text))
         look.memory.due = 0.0
         await self._statuses.write(look)
-        self._parts.teller.tell(look.about, "Normal", reasons.REVERTED, text)
+        self._parts.recorder.tell(look.about, "Normal", reasons.REVERTED, text)
         return again(0.1)
 
     async def _restore_sizes(self, look: MachinePass, record: RevertRecord) -> Outcome | None:
@@ -163,7 +163,7 @@ class MachineReversion:
         look.status = reverting.with_record(look.status, failed)
         look.say(false(REVERTED, reason, text), false(RECONFIGURING, reason, text), false(READY, reason, text))
         await self._statuses.write(look)
-        self._parts.teller.tell(look.about, "Warning", reasons.REVERT_FAILED, text)
+        self._parts.recorder.tell(look.about, "Warning", reasons.REVERT_FAILED, text)
         return again(0.1)
 
     @staticmethod

@@ -126,7 +126,7 @@ class MigrationPass:
 
     def tell(self, reason: str, message: str, kind: str = "Normal") -> None:
         """Record an event."""
-        self.parts.teller.tell(self.about, kind, reason, message)
+        self.parts.recorder.tell(self.about, kind, reason, message)
 
     async def write(self, statuses: StatusWriter) -> None:
         """Write what the pass reports so far, also when the migration was changed meanwhile: its status is this controller's."""

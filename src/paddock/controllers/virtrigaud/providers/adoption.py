@@ -167,7 +167,7 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
         await self._binding.give_id(key, found.metadata.uid or "", machine.id, adoption.sizes(machine))
         text = f"the machine {machine.id} of Provider {provider.metadata.namespace}/{provider.metadata.name} is adopted"
         about = InvolvedObject(targets.MACHINES.api_version, targets.MACHINES.kind, key.namespace, name, found.metadata.uid or "")
-        self._parts.teller.tell(about, "Normal", "Adopted", text)
+        self._parts.recorder.tell(about, "Normal", "Adopted", text)
         return ""
 
     @staticmethod

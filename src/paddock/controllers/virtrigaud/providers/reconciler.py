@@ -107,7 +107,9 @@ class VirtrigaudProviderReconciler(KindReconciler):
             self._pauses.wrote(seen)
         if wanted.healthy != before and before is not None:
             reason, kind = ("Healthy", "Normal") if wanted.healthy else ("Unhealthy", "Warning")
-            self._parts.teller.tell(reference(targets.PROVIDERS, seen.meta), kind, reason, memory.problem.message or "the provider answers")
+            self._parts.recorder.tell(
+                reference(targets.PROVIDERS, seen.meta), kind, reason, memory.problem.message or "the provider answers"
+            )
         return again(wait) if wait is not None else DONE
 
     def _memory(self, key: Key, seen: CachedObject, driver: Driver | None) -> _ProviderMemory:

@@ -186,7 +186,7 @@ class VirtrigaudSetReconciler(KindReconciler):
     # --- telling ----------------------------------------------------------------------------------------------------------
 
     def _tell(self, seen: CachedObject, reason: str, note: str, *, warning: bool = False) -> None:
-        self._parts.teller.tell(reference(targets.SETS, seen.meta), "Warning" if warning else "Normal", reason, note)
+        self._parts.recorder.tell(reference(targets.SETS, seen.meta), "Warning" if warning else "Normal", reason, note)
 
     def _tell_pause(self, seen: CachedObject, vmset: VMSet, wanted: VMSetStatus) -> None:
         before = vmset.status.updateStatus if vmset.status is not None else None

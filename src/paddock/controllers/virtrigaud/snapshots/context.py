@@ -118,4 +118,4 @@ class SnapshotAccess:
 
     def tell(self, look: SnapshotPass, reason: str, note: str, *, warning: bool = False) -> None:
         """Emit an event."""
-        self.parts.teller.tell(look.about, "Warning" if warning else "Normal", reason, note)
+        self.parts.recorder.tell(look.about, "Warning" if warning else "Normal", reason, note)
