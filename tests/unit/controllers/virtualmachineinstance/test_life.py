@@ -333,6 +333,20 @@ def test_the_agent_is_asked_at_once_when_it_comes(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 183)
+def test_a_guest_is_handed_the_ignition_data_of_its_annotation(play: Play) -> None:
+    async def script(host: Host) -> None:
+        configuration = {"developerConfiguration": {"featureGates": ["ExperimentalIgnitionSupport"]}}
+        body = {"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"}, "spec": {"configuration": configuration}}
+        await host.api.namespace("kubevirt")
+        await host.post("/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts", body)
+        machine = await host.running(annotations={"kubevirt.io/ignitiondata": '{"ignition": {"version": "3.4.0"}}'})
+        ((name, path),) = machine.config.firmware.files
+        assert (name, path.read_text()) == ("opt/com.coreos/config", '{"ignition": {"version": "3.4.0"}}')
+
+    play(script)
+
+
 @pytest.mark.spec("kubevirt", 195)
 def test_a_freeze_shows_at_once(play: Play) -> None:
     async def script(host: Host) -> None:
