@@ -311,8 +311,7 @@ class FakeMachine:
 
     def console(self, *, screen: bool = True) -> FakePipe:
         self._admit(Verb.LOOK)
-        pipe = self._session(self.consoles)
-        if screen and self.directory.serial:
+        if (pipe := self._session(self.consoles)) and screen and self.directory.serial:
             pipe.say(last_screen(self.directory.serial))
         return pipe
 
