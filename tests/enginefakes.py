@@ -311,10 +311,7 @@ class FakeMachine:
 
     def console(self, *, screen: bool = True) -> FakePipe:
         self._admit(Verb.LOOK)
-        pipe = self._session(self.consoles)
-        if screen and self.directory.serial:
-            pipe.say(last_screen(self.directory.serial))
-        return pipe
+        return self._session(self.consoles, last_screen(self.directory.serial) if screen else b"")
 
     async def vnc(self) -> FakePipe:
         self._admit(Verb.LOOK)
@@ -367,10 +364,12 @@ class FakeMachine:
     def _admit(self, verb: Verb) -> bool:
         return admit(verb, self.observed, self.id)
 
-    def _session(self, pipes: list[FakePipe]) -> FakePipe:
+    def _session(self, pipes: list[FakePipe], said: bytes = b"") -> FakePipe:
         for pipe in pipes:
             pipe.close()
         pipes.append(FakePipe())
+        if said:
+            pipes[-1].say(said)
         return pipes[-1]
 
     def _soon(self, seconds: float, call: Callable[..., None], *values: Any) -> None:

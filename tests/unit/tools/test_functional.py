@@ -62,6 +62,13 @@ def test_the_page_says_what_its_percentage_leaves_out() -> None:
     assert "Of all that ran, 1 of 3 pass: 33.3 %. 1 specs of the groups have not run yet." in page
 
 
+def test_the_page_says_how_many_were_not_tried() -> None:
+    message = f"Not tried: an earlier spec of its container failed. {FAILURE.message}"
+    behind = Ending(f"{SPEC.name} again", "failed", 0.0, SPEC.file, FAILURE.where, message)
+    page = functional.render(Results(9, {}, {}, {ending.name: ending for ending in (FAILURE, behind)}), [REASON])
+    assert "\n1 of the failed ones fail with an earlier spec" in page and f"{REASON.why} (2):" in page
+
+
 def test_what_a_run_did_not_reach_keeps_its_earlier_ending(tmp_path: Path) -> None:
     path, other = tmp_path / "results.json", Spec("VM should stop", "vm_test.go", 9, frozenset())
     passed = Ending(other.name, "passed", 2.0, other.file)

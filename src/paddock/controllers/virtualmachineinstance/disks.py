@@ -34,6 +34,7 @@ from paddock.plan.instance.volumes import claim_of
 from paddock.plan.storage import lostvolumes
 from paddock.plan.storage.hostdirectories import HostImage
 from paddock.runtime.informer import Informer
+from paddock.translate.machine.firmware import IGNITION_DATA
 
 T = TypeVar("T")
 # Volumes that are no disks: their content is read, or written, elsewhere.
@@ -243,6 +244,15 @@ class DiskLayers:
             )
         path = self._scratch(instance, volume.name).with_suffix(".acpi")
         path.write_bytes(next(iter(files.values())))
+        return path
+
+    def ignition(self, instance: VirtualMachineInstance) -> Path | None:
+        """The file with the data of its annotation that the guest's Ignition reads."""
+        data = (instance.metadata.annotations or {}).get(IGNITION_DATA)
+        if data is None:
+            return None
+        path = self._scratch(instance, "ignition").with_suffix(".ign")
+        path.write_text(data, "utf-8")
         return path
 
     def started(self, machine: str) -> None:

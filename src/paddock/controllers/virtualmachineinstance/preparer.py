@@ -181,6 +181,7 @@ class Preparer:
             kernel=kernel,
             efi_variables=self._engine.states.variables(owner) if efi is not None and efi.persistent else None,
             tpm_state=self._engine.states.tpm(owner) if tpm is not None and tpm.persistent else None,
+            ignition=self._disks.ignition(instance),
             host=self._host(instance),
         )
         return machine_config(instance, resolved)

@@ -14,7 +14,7 @@ from paddock.translate.machine.processors import is_on
 _FIRMWARE = ("spec", "domain", "firmware")
 # Machines that were stored without a UUID have this one, or Windows would want to be activated anew.
 _NAMESPACE = uuid.UUID("6a1a24a1-4061-4607-8bf4-a3963d0c5895")
-_IGNITION_DATA = "kubevirt.io/ignitiondata"
+IGNITION_DATA = "kubevirt.io/ignitiondata"
 _IGNITION = "opt/com.coreos/config"
 
 
@@ -45,8 +45,8 @@ def firmware(place: TranslationContext) -> FirmwareConfig:
         place.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
     if efi is not None and efi.secureBoot and not place.amd64:
         place.limits.add(Code.FIELD_UNREAD, *_FIRMWARE, "bootloader", "efi", "secureBoot")
-    if _IGNITION_DATA in place.annotations and place.resolved.ignition is None:
-        place.limits.add(Code.STATE_MISSING, "metadata", "annotations", _IGNITION_DATA)
+    if IGNITION_DATA in place.annotations and place.resolved.ignition is None:
+        place.limits.add(Code.STATE_MISSING, "metadata", "annotations", IGNITION_DATA)
     return FirmwareConfig(
         kind="efi" if efi is not None or not place.amd64 else "bios",
         secure_boot=_secure(place),
