@@ -166,9 +166,10 @@ def inherited(kind: Kind, kinds: Sequence[Kind]) -> list[Kind]:
     found: list[tuple[Kind, set[str]]] = []
     for other in sorted(kinds, key=lambda other: -len(other.rules)):
         rules = {rule.id for rule in other.rules}
-        earlier = rules < own or kind.alias_of is not None or (rules == own and kinds.index(other) < kinds.index(kind))
-        covered = any(rules <= known for _, known in found)
-        if len(rules) >= _LEAST_RULES and rules <= own and other.alias_of is None and other is not kind and earlier and not covered:
+        # Of two kinds with the same rules, the first has them.
+        first = kind.alias_of is not None or kinds.index(other) < kinds.index(kind)
+        covers = other.alias_of is None and len(rules) >= _LEAST_RULES and (rules < own or (rules == own and first))
+        if covers and other is not kind and not any(rules <= known for _, known in found):
             found.append((other, rules))
     return [other for other, _ in found]
 
