@@ -1,6 +1,6 @@
 """A bare Debian, three commands, and a shell in a guest; and the core of the program on another release.
 
-The figures go to the output (`pytest -s`), and from there into docs/evidence/performance.md.
+The figures go to the output (`pytest -s`), and from there into tools/bench/results.toml.
 """
 
 import os

@@ -16,14 +16,14 @@ from tests.pages import ROOT, Reader
 DOCS = ROOT / "docs"
 TUTORIALS = ("five-dialects.md", "from-other-tools.md", "lab.md", "quickstart.md")
 DAILY = ("use/run.md", "use/daily.md", "use/changes.md")
-EXPOSE = pytest.param("run/expose.md", marks=pytest.mark.needs("kubectl"))
+WITH_KUBECTL = [pytest.param(f"run/{name}", marks=pytest.mark.needs("kubectl")) for name in ("expose.md", "metrics.md", "server.md")]
 PAGES = (
     *(f"start/{name}" for name in TUTORIALS),
     *DAILY,
     "manifests/gitops.md",
     "run/airgap.md",
     "run/backup.md",
-    EXPOSE,
+    *WITH_KUBECTL,
     "run/production.md",
     "run/tenants.md",
 )

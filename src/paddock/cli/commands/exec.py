@@ -19,7 +19,7 @@ programs that want one. A shell is not involved: `paddock exec web -- sh -c "ls 
 _TIMEOUT, _FAILED, _NOT_FOUND, _SIGNAL = 124, 125, 127, 128
 _EXITS = {
     0: "the command succeeded; other codes are the command's own",
-    124: "the command did not end within --timeout, and goes on in the guest",
+    124: "the command did not end within --timeout, and continues in the guest",
     125: "Paddock could not run it: no such machine, no agent, no server",
     127: "the guest has no such program",
     128: "and more: 128 and the number of the signal that ended it",
@@ -64,7 +64,7 @@ def run(given: Sequence[str], console: Console) -> int:
         console.say(f"paddock: {error}")
         return _FAILED
     if outcome is None:
-        console.say(f"paddock: {parsed.command[0]} did not end within {parsed.timeout:g} s, and goes on in the guest")
+        console.say(f"paddock: {parsed.command[0]} did not end within {parsed.timeout:g} s, and continues in the guest")
         return _TIMEOUT
     console.flush()
     write_all(sys.stdout.fileno(), outcome.out)

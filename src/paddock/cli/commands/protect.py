@@ -6,7 +6,7 @@ from paddock.cli import arguments, protection
 from paddock.cli.console import Console
 
 _TEXT = """Protect machines from deletion with the label kubevirt.io/vm-delete-protection. The server of `paddock up` refuses to delete
-such a machine, whoever asks; on other servers the command says whether anything enforces the label."""
+such a machine for any client; on other servers the command says whether anything enforces the label."""
 
 
 def parser() -> arguments.Parser:

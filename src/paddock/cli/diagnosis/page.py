@@ -21,7 +21,8 @@ def _lines() -> Iterator[str]:
     rules = every()
     yield "# Causes that `paddock why` names"
     yield ""
-    yield f"{len(rules)} causes. The id is in `-o json` (`rule`), and stays the same. [How to ask](../use/troubleshooting.md#why-does-it-not-run)."
+    asking = "../use/troubleshooting.md#why-does-it-not-run"
+    yield f"{len(rules)} causes. The id is in `-o json` (`rule`), and stays the same. [How to ask]({asking})."
     for title, ids in GROUPS.items():
         yield ""
         yield f"## {title}"

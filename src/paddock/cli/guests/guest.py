@@ -85,7 +85,7 @@ class GuestAccess:
     # --- the agent ----------------------------------------------------------------------------------------------------------
 
     async def run(self, command: Sequence[str], stdin: bytes = b"", *, seconds: float | None = None) -> CommandOutcome | None:
-        """Run a command and wait for its end, so many seconds at most. None: it has not ended, and goes on in the guest."""
+        """Run a command and wait for its end, so many seconds at most. None: it has not ended, and continues in the guest."""
         ask: dict[str, Any] = {"command": list(command), "background": True}
         if stdin:
             ask["stdin"] = base64.b64encode(stdin).decode()

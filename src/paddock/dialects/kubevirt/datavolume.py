@@ -127,7 +127,7 @@ class DataVolumeSource(Object):
     gcs: Annotated[GcsSource | None, Field("An image in Google Cloud Storage.")] = None
     imageio: Annotated[ImageioSource | None, Field("A disk of oVirt.")] = None
     vddk: Annotated[VddkSource | None, Field("A disk of VMware.")] = None
-    upload: Annotated[Empty | None, Field("Somebody uploads it.")] = None
+    upload: Annotated[Empty | None, Field("A client uploads it.")] = None
     blank: Annotated[Empty | None, Field("An empty disk.")] = None
     pvc: Annotated[NamespacedReference | None, Field("A claim to copy.")] = None
     snapshot: Annotated[NamespacedReference | None, Field("A snapshot to copy.")] = None

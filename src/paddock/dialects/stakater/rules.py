@@ -67,7 +67,7 @@ def disk_names_are_free(vm: "StakaterVirtualMachine", settings: AdmissionSetting
     ),
 )
 def blank_disks_are_writable(vm: "StakaterVirtualMachine", settings: AdmissionSettings) -> Iterator[Finding]:
-    """Nobody could ever fill a blank disk that is read-only."""
+    """A blank disk that is read-only could never be filled."""
     for index, disk in enumerate(_parameters(vm).additionalDisks):
         if disk.sourceType == "blank" and disk.accessModes == ["ReadOnlyMany"]:
             path = (*PARAMETERS, "additionalDisks", index, "accessModes")

@@ -11,7 +11,7 @@ from paddock.schema.field import Field, Object, Quantity
 from paddock.schema.kind import AGE, Column, Kind, Version
 
 _AS_IT_IS = "the memory of a machine counts as it is"
-_FOR_PEOPLE = "it is for whoever chooses a class"
+_FOR_PEOPLE = "it helps people to choose a class"
 
 
 class ClassCpu(Object):

@@ -57,9 +57,9 @@ def reference_pages(kinds: Sequence[Kind], dialects: Mapping[str, str], whole: C
         own = [kind for kind in kinds if kind.dialect == dialect]
         found[f"{dialect}/README.md"] = reference.index(dialect, text, own, reference.addresses(pages, f"{dialect}/README.md"))
     for path in pages:
-        frames = reference.frames(path, pages, homes)
+        texts = reference.texts(path, pages, homes)
         index = found.get(path)
-        found[path] = f"{index}\n{reference.sections(frames)}" if index else reference.page(frames)
+        found[path] = f"{index}\n{reference.sections(texts)}" if index else reference.page(texts)
     return found
 
 

@@ -32,7 +32,7 @@ Homes = Mapping[type[Object], Home]
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class KindText:
     """What the text of a kind depends on beside its declaration."""
 
     kind: Kind
@@ -66,18 +66,18 @@ class FieldRow(NamedTuple):
     elsewhere: str = ""
 
 
-def rows(place: shape.ObjectShape, path: str, frame: Frame) -> Iterator[FieldRow]:
+def rows(place: shape.ObjectShape, path: str, kind_text: KindText) -> Iterator[FieldRow]:
     """Every field below an object, in the order of declaration."""
     for prop in place.properties.values():
-        yield from _rows(prop.shape, prop, f"{path}.{prop.name}", frame)
+        yield from _rows(prop.shape, prop, f"{path}.{prop.name}", kind_text)
 
 
-def _rows(place: shape.Shape, prop: shape.Property | None, path: str, frame: Frame) -> Iterator[FieldRow]:
+def _rows(place: shape.Shape, prop: shape.Property | None, path: str, kind_text: KindText) -> Iterator[FieldRow]:
     inner, below = _inner(place, path)
-    elsewhere = frame.elsewhere(inner, below)
+    elsewhere = kind_text.elsewhere(inner, below)
     yield FieldRow(path, place, prop, elsewhere)
     if not elsewhere and isinstance(inner, shape.ObjectShape):
-        yield from rows(inner, below, frame)
+        yield from rows(inner, below, kind_text)
 
 
 def _inner(place: shape.Shape, path: str) -> tuple[shape.Shape, str]:
@@ -113,19 +113,19 @@ def _size(place: shape.Shape) -> int:
     return sum(1 + _size(prop.shape) for prop in inner.properties.values()) if isinstance(inner, shape.ObjectShape) else 0
 
 
-def objects(kind: Kind, frame: Frame | None = None) -> Iterator[tuple[str, shape.ObjectShape]]:
-    """Yield the objects of a kind with their paths; with a frame, only those that it describes."""
+def objects(kind: Kind, kind_text: KindText | None = None) -> Iterator[tuple[str, shape.ObjectShape]]:
+    """Yield the objects of a kind with their paths; with a kind_text, only those that it describes."""
     for name, prop in shape.shape_of(kind.cls).properties.items():
         if name not in ENVELOPE:
-            yield from _objects(prop.shape, name, frame)
+            yield from _objects(prop.shape, name, kind_text)
 
 
-def _objects(place: shape.Shape, path: str, frame: Frame | None) -> Iterator[tuple[str, shape.ObjectShape]]:
+def _objects(place: shape.Shape, path: str, kind_text: KindText | None) -> Iterator[tuple[str, shape.ObjectShape]]:
     inner, below = _inner(place, path)
-    if isinstance(inner, shape.ObjectShape) and not (frame and frame.elsewhere(inner, below)):
+    if isinstance(inner, shape.ObjectShape) and not (kind_text and kind_text.elsewhere(inner, below)):
         yield below, inner
         for name, prop in inner.properties.items():
-            yield from _objects(prop.shape, f"{below}.{name}", frame)
+            yield from _objects(prop.shape, f"{below}.{name}", kind_text)
 
 
 def pages_of(kinds: Sequence[Kind], names: Names, whole: Collection[str]) -> Mapping[str, Sequence[Kind]]:
@@ -152,12 +152,12 @@ def addresses(pages: Mapping[str, Sequence[Kind]], here: str) -> dict[tuple[str,
     return found
 
 
-def frames(path: str, pages: Mapping[str, Sequence[Kind]], homes: Homes) -> list[Frame]:
-    """Return the frames of the kinds of a page."""
+def texts(path: str, pages: Mapping[str, Sequence[Kind]], homes: Homes) -> list[KindText]:
+    """Return the texts of the kinds of a page."""
     links, to_root = addresses(pages, path), "../" * (path.count("/") + 2)
     level = "#" if len(pages[path]) == 1 and not path.endswith("README.md") else "##"
     kinds = [kind for described in pages.values() for kind in described]
-    return [Frame(kind, homes, links, to_root, inherited(kind, kinds), level) for kind in pages[path]]
+    return [KindText(kind, homes, links, to_root, inherited(kind, kinds), level) for kind in pages[path]]
 
 
 def inherited(kind: Kind, kinds: Sequence[Kind]) -> list[Kind]:
@@ -166,35 +166,36 @@ def inherited(kind: Kind, kinds: Sequence[Kind]) -> list[Kind]:
     found: list[tuple[Kind, set[str]]] = []
     for other in sorted(kinds, key=lambda other: -len(other.rules)):
         rules = {rule.id for rule in other.rules}
-        earlier = rules < own or kind.alias_of is not None or (rules == own and kinds.index(other) < kinds.index(kind))
-        covered = any(rules <= known for _, known in found)
-        if len(rules) >= _LEAST_RULES and rules <= own and other.alias_of is None and other is not kind and earlier and not covered:
+        # Of two kinds with the same rules, the first has them.
+        first = kind.alias_of is not None or kinds.index(other) < kinds.index(kind)
+        covers = other.alias_of is None and len(rules) >= _LEAST_RULES and (rules < own or (rules == own and first))
+        if covers and other is not kind and not any(rules <= known for _, known in found):
             found.append((other, rules))
     return [other for other, _ in found]
 
 
-def page(described: Sequence[Frame]) -> str:
+def page(described: Sequence[KindText]) -> str:
     """Return a page: of one kind, or of several below a common title."""
     if len(described) == 1:
         return sections(described)
-    title = " and ".join(frame.kind.kind for frame in described)
+    title = " and ".join(kind_text.kind.kind for kind_text in described)
     return f"# {title}\n\n{HEADER}\n\n{sections(described)}"
 
 
-def sections(described: Sequence[Frame]) -> str:
+def sections(described: Sequence[KindText]) -> str:
     """Return the texts of kinds, one after the other."""
-    return "\n\n".join(part for frame in described for part in section(frame)) + "\n"
+    return "\n\n".join(part for kind_text in described for part in section(kind_text)) + "\n"
 
 
-def section(frame: Frame) -> Iterator[str]:
+def section(kind_text: KindText) -> Iterator[str]:
     """Yield the parts of the text of a kind."""
-    yield f"{frame.level} {frame.kind.kind}"
-    if frame.level == "#":
+    yield f"{kind_text.level} {kind_text.kind.kind}"
+    if kind_text.level == "#":
         yield HEADER
-    yield words.sentence(frame.kind.text)
-    yield _facts(frame.kind, frame.to_root)
-    for part in (*_fields(frame), *_strangers(frame), *_rules(frame), *_columns(frame.kind)):
-        yield f"{frame.level}{part}" if part.startswith("# ") else part
+    yield words.sentence(kind_text.kind.text)
+    yield _facts(kind_text.kind, kind_text.to_root)
+    for part in (*_fields(kind_text), *_strangers(kind_text), *_rules(kind_text), *_columns(kind_text.kind)):
+        yield f"{kind_text.level}{part}" if part.startswith("# ") else part
 
 
 def file_names(kinds: Iterable[Kind]) -> dict[tuple[str, str], str]:
@@ -234,14 +235,14 @@ def _in_categories(kind: Kind) -> str:
     return f"; in the categories {', '.join(f'`{name}`' for name in kind.categories)}" if kind.categories else ""
 
 
-def _fields(frame: Frame) -> Iterator[str]:
+def _fields(kind_text: KindText) -> Iterator[str]:
     yield "# Fields"
     yield "Beside `apiVersion`, `kind` and `metadata`. Required fields have a *; fields that are kept without effect say so."
     found: list[FieldRow] = []
     observed: list[FieldRow] = []
-    for name, prop in shape.shape_of(frame.kind.cls).properties.items():
+    for name, prop in shape.shape_of(kind_text.kind.cls).properties.items():
         if name not in ENVELOPE:
-            (observed if name == "status" else found).extend(_rows(prop.shape, prop, name, frame))
+            (observed if name == "status" else found).extend(_rows(prop.shape, prop, name, kind_text))
     yield _table(("Field", "Type", "Default", "Allowed", "Meaning"), (_field_cells(row) for row in found))
     if observed:
         yield "# Status"
@@ -270,11 +271,11 @@ def _code(text: str) -> str:
     return f"`{text}`" if text else NOTHING
 
 
-def _strangers(frame: Frame) -> Iterator[str]:
+def _strangers(kind_text: KindText) -> Iterator[str]:
     """Yield the names that are known from elsewhere and are no fields here."""
     found = [
         (f"`{path}.{name}`", words.sentence(words.capital(text)))
-        for path, place in objects(frame.kind, frame)
+        for path, place in objects(kind_text.kind, kind_text)
         for name, text in place.cls.STRANGERS.items()
     ]
     if found:
@@ -283,15 +284,15 @@ def _strangers(frame: Frame) -> Iterator[str]:
         yield _table(("Name", "Instead"), ((path.replace("`.", "`"), text) for path, text in found))
 
 
-def _rules(frame: Frame) -> Iterator[str]:
-    kind = frame.kind
-    elsewhere = {rule.id for other in frame.inherited for rule in other.rules}
+def _rules(kind_text: KindText) -> Iterator[str]:
+    kind = kind_text.kind
+    elsewhere = {rule.id for other in kind_text.inherited for rule in other.rules}
     lines = [(f"`{rule.id}`", rule.text, "yes" if rule.cel else "") for rule in kind.rules if rule.id not in elsewhere]
     changes = [(f"`{rule.id}`", rule.text, "yes" if rule.cel else "") for rule in kind.transitions]
     if kind.rules:
         yield "# Rules"
-    if frame.inherited:
-        links = " and ".join(f"[{other.kind}]({frame.links[other.group, other.kind]})" for other in frame.inherited)
+    if kind_text.inherited:
+        links = " and ".join(f"[{other.kind}]({kind_text.links[other.group, other.kind]})" for other in kind_text.inherited)
         yield f"The rules of {links} hold here, too."
     if lines:
         yield (

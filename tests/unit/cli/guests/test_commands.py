@@ -67,7 +67,7 @@ async def test_exec_waits_no_longer_than_it_may(tmp_path: Path) -> None:
     async with World() as world:
         (await with_agent(world)).agent.busy = True
         ended = await command(world, tmp_path, "exec", "--timeout", "10ms", "vm", "--", "sleep", "9")
-        assert (ended.code, ended.err) == (124, "paddock: sleep did not end within 0.01 s, and goes on in the guest\n")
+        assert (ended.code, ended.err) == (124, "paddock: sleep did not end within 0.01 s, and continues in the guest\n")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_the_whole_page(golden: Golden) -> None:
 def page_of(kind: Kind, kinds: Sequence[Kind]) -> str:
     pages = reference.pages_of(kinds, reference.file_names(kinds), ())
     path = next(path for path, described in pages.items() if kind in described)
-    return reference.page(reference.frames(path, pages, reference.homes_of(kinds)))
+    return reference.page(reference.texts(path, pages, reference.homes_of(kinds)))
 
 
 class Template(Object):
@@ -67,8 +67,10 @@ def test_a_home_is_never_below_another_one() -> None:
     pages = reference.pages_of(kinds, reference.file_names(kinds), ())
     described: Counter[tuple[str, str, str]] = Counter()
     for path in pages:
-        for frame in reference.frames(path, pages, homes):
-            described.update((frame.kind.group, frame.kind.kind, place) for place, _ in reference.objects(frame.kind, frame))
+        for kind_text in reference.texts(path, pages, homes):
+            described.update(
+                (kind_text.kind.group, kind_text.kind.kind, place) for place, _ in reference.objects(kind_text.kind, kind_text)
+            )
     assert {(home.kind.group, home.kind.kind, home.path) for home in homes.values()} <= described.keys()
 
 
