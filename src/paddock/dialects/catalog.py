@@ -1,4 +1,4 @@
-"""The dialects, and the module of each kind. Each module is loaded on first use, because a command that reads at one manifest must not
+"""The dialects, and the module of each kind. Each module is loaded on first use, because a command that reads one manifest must not
 pay for all dialects; a test holds the values of the dialects against the declarations.
 
 What a server has to know of every kind is generated from the declarations (`facts/kinds.json`), so that it loads the declaration of a

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 from paddock.engine.machine.requests import STATES
-from tools import pictures
+from tools import diagrams, pictures
 
 PICTURES = pictures.pictures()
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -47,7 +47,7 @@ def test_no_text_leaves_its_picture(name: str) -> None:
 
 
 def test_titles_fit_into_their_boxes() -> None:
-    for name in pictures.diagrams.pictures():
+    for name in diagrams.pictures():
         root = ElementTree.fromstring(PICTURES[name])
         boxes = [
             [float(each.attrib[key]) for key in ("x", "y", "width", "height")] for each in root.iter(f"{_SVG}rect") if "rx" in each.attrib
