@@ -54,9 +54,10 @@ async def documents(host: FakeHost, count: int) -> list[tuple[str, Data]]:
 
 
 @pytest.mark.spec("kubevirt", 193)
-def test_of_a_storm_of_five_dialects_exactly_what_fits_runs(play: Play) -> None:
+@pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.soak)])
+def test_of_a_storm_of_five_dialects_exactly_what_fits_runs(play: Play, count: int) -> None:
     async def script(host: FakeHost) -> None:
-        wanted = await documents(host, 200)
+        wanted = await documents(host, count)
         await bound(host, requests_cpu__vmi="10")
         replies = await asyncio.gather(*(host.api.post(path, body) for path, body in wanted))
         assert {each.status for each in replies} == {201}

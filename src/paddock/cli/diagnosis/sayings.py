@@ -127,10 +127,19 @@ def _conditions(node: WalkNode, data: Data) -> Iterator[Statement]:
     for each in entries(data, "status", "conditions"):
         name, status = texts(each, "type"), texts(each, "status")
         bad = status != "True" if name in _GOOD else status == "True" and name in _BAD
+        if node.ref.id == POD and _is_told_above(node, each):
+            continue
         if not bad or (node.ref.id == DATA_VOLUME and name == "Running" and texts(each, "reason") == "Completed"):
             continue
         since = ages.seconds_of(texts(each, "lastTransitionTime"))
         yield Statement(node, f"status.conditions[{name}]", "condition", name, status, texts(each, "reason"), texts(each, "message"), since)
+
+
+def _is_told_above(pod: WalkNode, condition: Data) -> bool:
+    """Return whether the instance of a launcher Pod says the same: nobody corrects the Pod, which may be a view of the instance."""
+    above = entries(pod.above.data, "status", "conditions") if pod.above is not None else ()
+    same = ("type", "status", "message")
+    return any([texts(each, key) for key in same] == [texts(condition, key) for key in same] for each in above)
 
 
 def _at_provider(node: WalkNode, data: Data) -> tuple[str, Data]:
