@@ -65,8 +65,9 @@ def test_a_claim_is_filled_from_its_snapshot() -> None:
     override = {"volumeName": "root", "labels": {"b": "2"}, "annotations": {"n": "3"}}
     wish, held = restore(volumeRestoreOverrides=[override]), content()
     (volume,) = plan.volumes(wish, held)
-    found = plan.claim(wish, volume, (held.spec.volumeBackups or [])[0])
-    assert found["metadata"]["labels"] == {"a": "1", "b": "2"}
+    found = plan.claim(wish, held, volume, (held.spec.volumeBackups or [])[0])
+    named = {"restore.kubevirt.io/source-vm-name": "web", "restore.kubevirt.io/source-vm-namespace": "default"}
+    assert found["metadata"]["labels"] == {"a": "1", **named, "b": "2"}
     assert found["metadata"]["annotations"] == {plan.SOURCE_NOTE: "ru", "cdi.kubevirt.io/storage.populatedFor": "restore-ru-root", "n": "3"}
     source = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "snap"}
     assert found["spec"] == {"resources": {"requests": {"storage": "1Gi"}}, "dataSourceRef": source}
@@ -78,7 +79,7 @@ def test_the_guest_of_a_restored_claim_sees_what_it_saw() -> None:
     claim = {"metadata": {"name": "disk", "annotations": note}, "spec": {"resources": {"requests": {"storage": "1138753536"}}}}
     held = content({**BACKUP, "persistentVolumeClaim": claim})
     (volume,) = plan.volumes(restore(), held)
-    found = from_data(plan.claim(restore(), volume, (held.spec.volumeBackups or [])[0]), PersistentVolumeClaim)
+    found = from_data(plan.claim(restore(), held, volume, (held.spec.volumeBackups or [])[0]), PersistentVolumeClaim)
     assert claimsizes.guest_size(found) == 1 << 30
 
 

@@ -196,7 +196,7 @@ class MachineSnapshotReconciler:
         metadata = {
             "name": name,
             "namespace": namespace,
-            "labels": plan.volume_snapshot_labels(machine),
+            "labels": plan.source_labels(SNAPSHOTS.group, machine.metadata.name, machine.metadata.namespace or ""),
             "annotations": {TAKEN_WITH: content.spec.virtualMachineSnapshotName},
             "ownerReferences": [owner_reference(owner)],
         }

@@ -126,9 +126,8 @@ class RestoreReconciler:
             await self._machine(restore, content, found, machine)
         await self._clear(restore, target.namespace, found, backups)
         for volume in found:
-            await self._claim(
-                restore, plan.claim(restore, volume, backups[volume.name]), former=plan.is_former(volume, backups[volume.name])
-            )
+            backup = backups[volume.name]
+            await self._claim(restore, plan.claim(restore, content, volume, backup), former=plan.is_former(volume, backup))
         if missing := [each.claim for each in found if not self._filled(restore, each.claim)]:
             return plan.RestoreWait(f"waiting for {', '.join(missing)} to be filled")
         if machine is None and await self._is_deleted(restore, target, found):

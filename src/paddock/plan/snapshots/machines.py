@@ -100,10 +100,10 @@ def _prefix(uid: str) -> str:
     return f"vmsnapshot-{uid}-volume-"
 
 
-def volume_snapshot_labels(machine: VirtualMachine) -> dict[str, str]:
-    """Return the labels that say which machine a VolumeSnapshot is of, as far as its name fits into a label."""
-    named = {"source-vm-name": machine.metadata.name, "source-vm-namespace": machine.metadata.namespace or ""}
-    return {f"snapshot.kubevirt.io/{key}": value for key, value in named.items() if len(value) <= _LABEL_LENGTH}
+def source_labels(group: str, name: str, namespace: str) -> dict[str, str]:
+    """Return the labels of a group that say which machine something comes from, as far as its name fits into a label."""
+    named = {"source-vm-name": name, "source-vm-namespace": namespace}
+    return {f"{group}/{key}": value for key, value in named.items() if len(value) <= _LABEL_LENGTH}
 
 
 def copy_of(machine: VirtualMachine) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineResto
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.meta import patch
 from paddock.meta.conditions import Condition, settled
+from paddock.plan.snapshots.machines import source_labels
 from paddock.plan.storage import claimsizes
 from paddock.plan.storage.contents import POPULATED_FOR, PREPOPULATED
 
@@ -145,12 +146,14 @@ def _data_volumes(machine: Mapping[str, Any]) -> dict[str, str]:
     return {name: value for name, value in found.items() if value}
 
 
-def claim(restore: VirtualMachineRestore, volume: RestoredVolume, backup: VolumeBackup) -> Data:
+def claim(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, volume: RestoredVolume, backup: VolumeBackup) -> Data:
     """The claim that is filled from the snapshot of a volume."""
+    source = _at(content.spec.source.virtualMachine or {}, "metadata")
     before = copy.deepcopy(backup.persistentVolumeClaim)
     spec = {name: value for name, value in (before.get("spec") or {}).items() if name not in ("volumeName", "dataSource", "dataSourceRef")}
     spec["dataSourceRef"] = {"apiGroup": _SNAPSHOT_GROUP, "kind": "VolumeSnapshot", "name": volume.snapshot}
     labels = dict((before.get("metadata") or {}).get("labels") or {})
+    labels |= source_labels("restore.kubevirt.io", source.get("name") or "", restore.metadata.namespace or "")
     notes: dict[str, str] = {SOURCE_NOTE: restore.metadata.uid or ""}
     if volume.is_template or (volume.data_volume and is_former(volume, backup)):
         notes[POPULATED_FOR] = volume.claim
