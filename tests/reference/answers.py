@@ -1,8 +1,9 @@
 """The recorded answers of a kube-apiserver, so that the same questions need not be asked of it each time.
 
 A file of `answers/` belongs to one test module. A line is the digest of a question and its answer; the digest also covers the release of
-the server, its flags, and the definitions of the kinds it was asked about. So a question that changes, a new one, and every question after
-a new release or a changed CRD have no answer in the file, and a server is started to give it. `make answers` records what was asked.
+the server, its flags, and the definitions of the kinds it was asked about, without their texts. So a question that changes, a new one,
+and every question after a new release or a changed CRD have no answer in the file, and a server is started to give it. `make answers`
+records what was asked.
 """
 
 import hashlib
@@ -101,7 +102,14 @@ def _said(question: Question) -> tuple[Any, ...]:
 
 @cache
 def _definitions() -> dict[tuple[str, str], str]:
-    return {(crd.spec["group"], crd.names["plural"]): _digest(crd.document) for crd in crds.load()}
+    return {(crd.spec["group"], crd.names["plural"]): _digest(_without_texts(crd.document)) for crd in crds.load()}
+
+
+def _without_texts(found: Any) -> Any:
+    """Return a definition without its descriptions, on which no answer depends. A field of that name has a schema, and stays."""
+    if isinstance(found, dict):
+        return {key: _without_texts(each) for key, each in found.items() if key != "description" or not isinstance(each, str)}
+    return [_without_texts(each) for each in found] if isinstance(found, list) else found
 
 
 def definitions() -> str:

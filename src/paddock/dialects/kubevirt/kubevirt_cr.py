@@ -14,6 +14,9 @@ from paddock.schema.kind import AGE, Column, Kind
 
 _NOT_INSTALLED = "there is no installation to manage"
 _NO_CLUSTER = "has no meaning on one host"
+_NO_LAUNCHER = "concerns KubeVirt's launcher Pods, which are views here"
+_NO_HARDWARE = "devices of the host are not passed on"
+_OWN_CHOICE = "the engine chooses by what the host has"
 
 
 class DeveloperConfiguration(Object):
@@ -23,9 +26,24 @@ class DeveloperConfiguration(Object):
 
     featureGates: Annotated[list[str] | None, Field("Features that are switched on.", max_items=256)] = None
     disabledFeatureGates: Annotated[list[str] | None, Field("Features that are switched off.", max_items=256)] = None
-    useEmulation: Annotated[bool | None, Field("Run without hardware acceleration when there is none.")] = None
-    cpuAllocationRatio: Annotated[int | None, Field("vCPUs for one processor that is asked for; default: 10.", ge=1)] = None
-    memoryOvercommit: Annotated[int | None, Field("Percent of the memory that is asked for; default: 100.", ge=1)] = None
+    useEmulation: Annotated[
+        bool | None,
+        Field("Run without hardware acceleration when there is none.", not_honoured="guests are emulated where KVM cannot run them"),
+    ] = None
+    cpuAllocationRatio: Annotated[
+        int | None, Field("vCPUs for one processor that is asked for; default: 10.", ge=1, not_honoured="it is 10")
+    ] = None
+    memoryOvercommit: Annotated[
+        int | None,
+        Field("Percent of the memory that is asked for; default: 100.", ge=1, not_honoured="`paddock up --memory-overcommit` decides"),
+    ] = None
+    pvcTolerateLessSpaceUpToPercent: Annotated[int | None, Field("Room that a host disk may lack.", not_honoured=_NO_LAUNCHER)] = None
+    minimumReservePVCBytes: Annotated[int | None, Field("Room that host disks leave.", not_honoured=_NO_LAUNCHER)] = None
+    nodeSelectors: Annotated[dict[str, str] | None, Field("Nodes of all machines.", not_honoured=_NO_CLUSTER)] = None
+    minimumClusterTSCFrequency: Annotated[int | None, Field("Frequency of the time stamp counter.", not_honoured=_NO_CLUSTER)] = None
+    diskVerification: Annotated[Freeform | None, Field("Memory to look at a container disk with.", not_honoured=_NO_LAUNCHER)] = None
+    logVerbosity: Annotated[Freeform | None, Field("How much components log.", not_honoured="`--log-level` decides")] = None
+    clusterProfiler: Annotated[bool | None, Field("Profiles of the components.", not_honoured=_NOT_INSTALLED)] = None
 
 
 class LiveUpdateConfiguration(Object):
@@ -42,7 +60,12 @@ class DefaultNetworkConfiguration(Object):
     OPEN = True
 
     defaultNetworkInterface: Annotated[str | None, Field("Binding of the default network.", enum=("bridge", "masquerade"))] = None
-    permitBridgeInterfaceOnPodNetwork: Annotated[bool | None, Field("Whether a bridge binding may be on the pod network.")] = None
+    permitBridgeInterfaceOnPodNetwork: Annotated[
+        bool | None, Field("Whether a bridge binding may be on the pod network.", not_honoured="it may")
+    ] = None
+    permitSlirpInterface: Annotated[
+        bool | None, Field("Whether a slirp binding is permitted.", not_honoured="KubeVirt has no such binding any more")
+    ] = None
 
 
 class InstancetypeConfiguration(Object):
@@ -72,8 +95,10 @@ class KubeVirtConfiguration(Object):
     liveUpdateConfiguration: Annotated[LiveUpdateConfiguration | None, Field("Room for growing while a machine runs.")] = None
     network: Annotated[DefaultNetworkConfiguration | None, Field("How machines are connected that do not say it.")] = None
     instancetype: Annotated[InstancetypeConfiguration | None, Field("How machines keep their instancetype.")] = None
-    vmStateStorageClass: Annotated[str | None, Field("Class of the claims for TPM and EFI state.")] = None
-    permittedHostDevices: Annotated[Freeform | None, Field("Devices of the host that machines may have.")] = None
+    vmStateStorageClass: Annotated[
+        str | None, Field("Class of the claims for TPM and EFI state.", not_honoured="the engine keeps it with the machine")
+    ] = None
+    permittedHostDevices: Annotated[Freeform | None, Field("Devices of the host that machines may have.", not_honoured=_NO_HARDWARE)] = None
     migrations: Annotated[Freeform | None, Field("How machines migrate.", not_honoured=_NO_CLUSTER)] = None
     apiConfiguration: Annotated[Freeform | None, Field("Limits of the API servers' clients.", not_honoured=_NO_CLUSTER)] = None
     webhookConfiguration: Annotated[Freeform | None, Field("Limits of the webhooks' clients.", not_honoured=_NO_CLUSTER)] = None
@@ -81,6 +106,51 @@ class KubeVirtConfiguration(Object):
     handlerConfiguration: Annotated[Freeform | None, Field("Limits of the handlers' clients.", not_honoured=_NO_CLUSTER)] = None
     selinuxLauncherType: Annotated[str | None, Field("SELinux type of launchers.", not_honoured=_NO_CLUSTER)] = None
     ksmConfiguration: Annotated[Freeform | None, Field("Nodes that merge equal memory.", not_honoured=_NO_CLUSTER)] = None
+    cpuRequest: Annotated[Quantity | None, Field("Processors that launchers request.", not_honoured=_NO_LAUNCHER)] = None
+    defaultRuntimeClass: Annotated[str | None, Field("Runtime class of launchers.", not_honoured=_NO_LAUNCHER)] = None
+    supportContainerResources: Annotated[
+        list[Freeform] | None, Field("Resources of containers beside a guest.", not_honoured=_NO_LAUNCHER)
+    ] = None
+    additionalGuestMemoryOverheadRatio: Annotated[
+        str | None, Field("Factor of the memory that a launcher requests beside the guest's.", not_honoured=_NO_LAUNCHER)
+    ] = None
+    autoCPULimitNamespaceLabelSelector: Annotated[
+        Freeform | None, Field("Namespaces whose launchers get a limit of processors.", not_honoured=_NO_LAUNCHER)
+    ] = None
+    seccompConfiguration: Annotated[Freeform | None, Field("System calls of launchers.", not_honoured=_NO_LAUNCHER)] = None
+    emulatedMachines: Annotated[list[str] | None, Field("Machine types that are permitted.", not_honoured=_OWN_CHOICE)] = None
+    architectureConfiguration: Annotated[Freeform | None, Field("Machine types by architecture.", not_honoured=_OWN_CHOICE)] = None
+    ovmfPath: Annotated[str | None, Field("Directory of the firmware.", not_honoured=_OWN_CHOICE)] = None
+    minCPUModel: Annotated[str | None, Field("Least processor model of nodes.", not_honoured=_NO_CLUSTER)] = None
+    obsoleteCPUModels: Annotated[Freeform | None, Field("Processor models that nodes do not offer.", not_honoured=_NO_CLUSTER)] = None
+    virtualMachineInstancesPerNode: Annotated[
+        int | None, Field("Most machines of a node.", not_honoured="a ResourceQuota limits machines")
+    ] = None
+    smbios: Annotated[
+        Freeform | None, Field("What guests read of their maker.", not_honoured="guests read what each machine and KubeVirt's defaults say")
+    ] = None
+    supportedGuestAgentVersions: Annotated[
+        list[str] | None, Field("Versions of guest agents.", not_honoured="the agent's commands decide")
+    ] = None
+    memBalloonStatsPeriod: Annotated[
+        int | None, Field("Seconds between reports of a guest's memory.", not_honoured="reports come when they are read")
+    ] = None
+    mediatedDevicesConfiguration: Annotated[Freeform | None, Field("Virtual devices of GPUs.", not_honoured=_NO_HARDWARE)] = None
+    persistentReservationConfiguration: Annotated[Freeform | None, Field("Reservations of SCSI disks.", not_honoured=_NO_HARDWARE)] = None
+    confidentialCompute: Annotated[Freeform | None, Field("Encrypted memory of guests.", not_honoured=_NO_HARDWARE)] = None
+    tlsConfiguration: Annotated[Freeform | None, Field("TLS of KubeVirt's servers.", not_honoured=_NOT_INSTALLED)] = None
+    commonInstancetypesDeployment: Annotated[
+        Freeform | None, Field("Whether the common instancetypes are installed.", not_honoured=_NOT_INSTALLED)
+    ] = None
+    virtTemplateDeployment: Annotated[Freeform | None, Field("Whether templates are installed.", not_honoured=_NOT_INSTALLED)] = None
+    roleAggregationStrategy: Annotated[str | None, Field("Whether roles are aggregated.", not_honoured="they are")] = None
+    hypervisors: Annotated[list[Freeform] | None, Field("Hypervisors of nodes.", not_honoured=_NO_CLUSTER)] = None
+    virtualMachineOptions: Annotated[
+        Freeform | None, Field("Features that all machines lack.", not_honoured="each machine says what it has")
+    ] = None
+    changedBlockTrackingLabelSelectors: Annotated[
+        Freeform | None, Field("Machines whose changed blocks are followed.", not_honoured="changed blocks are not followed")
+    ] = None
 
 
 class KubeVirtSpec(Object):
