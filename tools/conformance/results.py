@@ -1,6 +1,6 @@
 """The results of a test run for the spec items: the tests marked with each item, and how each one ended.
 
-The file is JSON, sorted, without times, so that two equal runs of a day write equal files.
+The file is JSON, sorted, with days and no times, so that two equal runs of a day write equal files.
 """
 
 import json
@@ -30,7 +30,7 @@ class ProviderRun:
 class TestResult:
     """One marked test case and its outcome; ``node`` is pytest's id, with parameters.
 
-    ``code`` is the digest of the code that it ran on, where that was noted (``tools/gate``).
+    ``code`` is the digest of the code that it ran on, where that was noted (``tools/gate``); ``date`` is the day of the run, in UTC.
     """
 
     __test__ = False  # not a test class, whatever its name looks like to pytest
@@ -79,7 +79,7 @@ def _row(result: TestResult) -> dict[str, object]:
         "outcome": result.outcome,
         "items": [f"{spec}:{number}" for spec, number in result.items],
     }
-    row |= {"code": result.code, "date": result.date} if result.code else {}
+    row |= {name: text for name, text in (("code", result.code), ("date", result.date)) if text}
     return {**row, "runs": [json.loads(as_text(run)) for run in result.runs]} if result.runs else row
 
 

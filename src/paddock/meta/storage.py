@@ -10,7 +10,7 @@ VOLUME_MODES = ("Filesystem", "Block")
 
 AccessModes = Annotated[
     list[Annotated[str, Field(enum=ACCESS_MODES)]] | None,
-    Field("Who may mount the volume, and how.", max_items=4, unique=True),
+    Field("Who may mount the volume, and how.", max_items=4),
 ]
 StorageClassName = Annotated[
     str | None,

@@ -5,7 +5,7 @@ import msgspec
 from paddock.base.errors import PaddockError, Transient
 from paddock.cli.guests.guest import NotRunning
 from paddock.cli.machines.finding import AmbiguousMachine, MachineNotFound
-from paddock.client.errors import ApiError, Unreachable
+from paddock.client.errors import ApiError, UndeclaredFields, Unreachable
 from paddock.web.answers.rows import WebErrorBody
 from paddock.web.routes import WebRefusal
 
@@ -31,6 +31,9 @@ def status_of(error: PaddockError) -> int:
     """Return the HTTP status of an error: the API server's own where it answered."""
     if isinstance(error, WebRefusal):
         return error.status
+    if isinstance(error, UndeclaredFields):
+        # kube-apiserver calls its answer to an apply an internal error; what is wrong is the object.
+        return _BAD_REQUEST
     if isinstance(error, ApiError):
         return error.code if error.code >= _BAD_REQUEST else _BAD_GATEWAY
     if isinstance(error, MachineNotFound):

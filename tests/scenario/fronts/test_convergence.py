@@ -57,6 +57,9 @@ def test_the_end_does_not_depend_on_the_weather(name: str, first: int) -> None:
 
 
 _PLAYED = """
+import itertools, os, time
+if "SLOW" in os.environ:
+    time.perf_counter = itertools.count(1).__next__  # whatever is timed takes a second
 from tests.scenario.fronts import test_convergence as weather
 from tests.scenario.fronts.trial import WitnessedChance, moves_of, stormy
 chance, dialect = WitnessedChance(756), weather.DIALECTS["virtrigaud-operations"]
@@ -66,8 +69,9 @@ print(chance.digest.hexdigest())
 
 
 def test_a_storm_follows_from_its_seed_alone() -> None:
-    """Neither the hashes of texts nor the places of objects in memory decide what comes first."""
-    ways = [{**os.environ, "PYTHONHASHSEED": each, "PYTHONPATH": str(ROOT)} for each in ("1", "2")]
+    """Neither the hashes of texts, nor the places of objects in memory, nor the speed of the computer decide what comes first."""
+    usual = {**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(ROOT)}
+    ways = [usual, {**usual, "PYTHONHASHSEED": "2", "SLOW": "1"}]
     found = [subprocess.run((sys.executable, "-c", _PLAYED), env=each, capture_output=True, check=True).stdout for each in ways]
     assert found[0] == found[1]
 

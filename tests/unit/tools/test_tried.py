@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tools import gen
+from tools.conformance import results
+from tools.conformance.results import TestResult
 from tools.referencepages import tried
 from tools.referencepages.tried import Row
 
@@ -56,6 +59,47 @@ def test_no_test_of_the_page_failed_in_the_recorded_runs() -> None:
     recorded = [test for name in RESULTS for test in json.loads((ROOT / name).read_text(encoding="utf-8"))["tests"]]
     named = {test for row in ROWS for test in row.runs}
     assert [test["node"] for test in recorded if test["node"].partition("::")[0] in named and test["outcome"] != "passed"] == []
+
+
+def _recorded(root: Path, *passed: tuple[str, str]) -> None:
+    tests = [TestResult(f"tests/host/{node}", (("kubevirt", 1),), "passed", date=day) for node, day in passed]
+    results.write(root / "tests" / "host" / "results.json", tests)
+
+
+def test_a_module_has_the_day_of_its_oldest_result(tmp_path: Path) -> None:
+    _recorded(tmp_path, ("test_a.py::one", "2026-01-03"), ("test_a.py::two", "2026-01-02"), ("test_b.py::one", ""))
+    assert tried.days(tmp_path) == {"tests/host/test_a.py": "2026-01-02"}
+
+
+def test_the_record_of_the_gate_tells_of_other_tests_and_of_later_days(tmp_path: Path) -> None:
+    _recorded(tmp_path, ("test_a.py::one", "2026-01-03"), ("test_b.py::one", "2026-01-03"))
+    passed = ("2 c1 2026-01-05 tests/host/test_a.py", "1 c1 2026-01-01 tests/host/test_b.py::one", "2 c1 2026-01-04 tests/host/test_c.py")
+    (tmp_path / "tests" / "host" / "passed.txt").write_text("".join(f"d1 {each}\n" for each in passed), encoding="utf-8")
+    assert tried.days(tmp_path) == {
+        "tests/host/test_a.py": "2026-01-05",
+        "tests/host/test_b.py": "2026-01-03",
+        "tests/host/test_c.py": "2026-01-04",
+    }
+
+
+def test_a_failed_test_has_no_day(tmp_path: Path) -> None:
+    results.write(tmp_path / "tests" / "host" / "results.json", [TestResult("tests/host/test_a.py::one", (), "failed", date="2026-01-03")])
+    assert tried.days(tmp_path) == {}
+
+
+def test_the_page_dates_each_test_and_invents_no_day() -> None:
+    row = next(row for row in ROWS if len(row.runs) > 1)
+    page = tried.page({row.runs[0]: "2026-01-03"})
+    assert f"`{row.runs[0]}` (2026-01-03), `{row.runs[1]}`" in page
+    assert "2026" not in tried.page({})
+
+
+def test_a_later_day_alone_does_not_make_the_page_stale(tmp_path: Path) -> None:
+    file, module = tmp_path / "tried.md", "tests/host/machines/test_life.py"
+    file.write_text(tried.page({module: "2026-01-03"}), encoding="utf-8")
+    later = gen.Difference(file, gen.State.STALE, tried.page({module: "2026-01-05"}))
+    assert not gen.is_stale(later)
+    assert gen.is_stale(gen.Difference(file, gen.State.STALE, tried.page({}) + "another line"))
 
 
 def test_the_hosts_are_those_of_the_guide() -> None:

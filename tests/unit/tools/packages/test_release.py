@@ -2,12 +2,15 @@
 
 import configparser
 import json
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from paddock.app.commands import down
+from tests.pages import blocks
 from tools.packages import bill, deb, release, wheel
 
 ROOT = Path(release.__file__).resolve().parents[2]
@@ -89,3 +92,18 @@ def test_the_package_is_for_the_pythons_that_are_supported() -> None:
 def test_no_script_of_the_package_ends_guests(script: str) -> None:
     text = (ROOT / "deploy" / "debian" / script).read_text()
     assert not any(word in text for word in ("--purge", "pkill", "killall", "rm -rf"))
+
+
+def test_the_page_of_the_installation_writes_another_program_into_the_units_of_a_user(tmp_path: Path) -> None:
+    units = shutil.copytree(ROOT / "deploy" / "systemd" / "user", tmp_path / ".config" / "systemd" / "user")
+    commands = [each for block in blocks(ROOT / "docs" / "start" / "install.md") if block.is_shell for each in block.commands]
+    [command] = [each for each in commands if each.startswith("sed ")]
+    program = tmp_path / "bin" / "paddock"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    environment = {"HOME": str(tmp_path), "PATH": f"{program.parent}:/usr/bin:/bin"}
+    subprocess.run(["bash", "-c", command], env=environment, check=True)
+    lines = [line for unit in units.iterdir() for line in unit.read_text().splitlines() if "paddock " in line and line.startswith("Exec")]
+    assert len(lines) == 2
+    assert all(line.partition("=")[2].startswith(f"{program} ") for line in lines)
