@@ -118,9 +118,9 @@ def adopted(objects: Objects) -> None:
     while not (found := objects.list("VirtualMachine")):
         assert time.monotonic() < end, objects.status("Provider", "lab")
         time.sleep(0.5)
-    (machine,) = found
-    name = machine["metadata"]["name"]
-    assert "elder" in name
+    names = [machine["metadata"]["name"] for machine in found]
+    assert len(names) == 1 and "elder" in names[0], names
+    (name,) = names
     objects.until("VirtualMachine", name, lambda status: status.get("id"))
     objects.annotate("Provider", "lab", **{"virtrigaud.io_adopt-vms": "false"})
     objects.delete("VirtualMachine", name)
