@@ -218,8 +218,13 @@ def test_a_machine_whose_qemu_fails_three_times_is_replaced(host: Host, origin: 
         os.kill(pid, signal.SIGKILL)
         await talk.until(VMS, lambda found: machines["web-1"] not in [each["metadata"]["uid"] for each in found["items"]], "it is replaced")
         refused.unlink()
-        failed = [each for each in (await talk.get(EVENTS))["items"] if "never-started" in each["message"]]
-        assert [each["involvedObject"]["name"] for each in failed] == ["web-1"] * 3
+
+        def failed(events: Data) -> list[str]:
+            return [each["involvedObject"]["name"] for each in events["items"] if "never-started" in each["message"]]
+
+        # An event is written beside the work that it tells of, and may come after it.
+        told = await talk.until(EVENTS, lambda events: len(failed(events)) == 3, "every failure is told")
+        assert failed(told) == ["web-1"] * 3
         after = await run(talk, 2)
         assert after["web-0"] == before["web-0"] and (await uids(talk, VMS))["web-0"] == machines["web-0"]
 
