@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.spec("virtrigaud", 96),
     pytest.mark.skipif(os.geteuid() != 0, reason="needs root: names of the manager's providers are laid over /etc/hosts"),
 ]
+_DELETION_SECONDS = 10.0
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 REFS = {"providerRef": {"name": "lab"}, "classRef": {"name": "small"}, "imageRef": {"name": "image"}}
 SCRIPT = 'tasks = "mixed"\n[[machines]]\nname = "elder"\n'
@@ -113,6 +114,8 @@ def lived(objects: Objects, url: str, graceful: bool = True) -> None:
 
 def adopted(objects: Objects) -> None:
     """The machine that was there before, taken over and deleted."""
+    # The manager lets a machine go before its provider has deleted it, and would take it over again.
+    time.sleep(_DELETION_SECONDS)
     objects.annotate("Provider", "lab", **{"virtrigaud.io_adopt-vms": "true"})
     end = time.monotonic() + 120
     while not (found := objects.list("VirtualMachine")):
