@@ -196,6 +196,8 @@ def test_a_restore_to_another_name_takes_the_place_of_the_data_volume(killed: Ki
         elsewhere = restore("r", "web", volumeRestorePolicy="RandomizeNames", targetReadinessPolicy="StopTarget")
         await killed.step(lambda talk: ensure(talk, RESTORES, elsewhere), back)
         async with killed.talk() as talk:
+            # The restore is complete first, and then the machine may be changed again.
+            await talk.until(f"{VMS}/web", lambda found: not found["status"].get("restoreInProgress"), "it may be changed")
             await power(talk, "web", "Always")
             await write(talk, "web", 2)
             for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
