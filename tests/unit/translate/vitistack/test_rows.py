@@ -233,6 +233,7 @@ def rows() -> Iterator[Any]:
             yield pytest.param(documents, name, path, id=f"{which} {name} {format_path(path)}")
 
 
+@pytest.mark.spec("vitistack", 91)
 @pytest.mark.parametrize(("documents", "name", "path"), list(rows()))
 def test_every_value_has_an_effect_or_is_told(documents: dict[str, Json], name: str, path: Path) -> None:
     before = outcome(documents)
@@ -252,6 +253,7 @@ def declared(place: shape.Shape, path: Path) -> Iterator[Path]:
         yield path
 
 
+@pytest.mark.spec("vitistack", 91)
 @pytest.mark.parametrize(
     ("cls", "specs"),
     [
