@@ -107,7 +107,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
         if before is None or after is None or not all(each.effect in _MILD for each in verdicts):
             return list(verdicts)
         reason = rollouts.restart_reason(before, after)
-        if not reason and before != after:
+        if not reason and before != after and not rollouts.keeps_metadata(before, after):
             return [ChangeVerdict(_LIVE, rollouts.FOLLOWS) if each.effect == _RESTART and not each.final else each for each in verdicts]
         if reason and not any(each.effect == _RESTART for each in verdicts):
             return [ChangeVerdict(_RESTART, reason) for each in verdicts]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 import socket
 from pathlib import Path
 
@@ -35,12 +36,13 @@ async def _agent(talk: Talk, status: str) -> Data:
 
 
 def _ask(path: Path, command: str) -> object:
-    """Ask the agent past Paddock. Its answer to a Paddock that is dead may still be in the channel: it comes before the byte 0xFF."""
+    """Ask the agent past Paddock. Answers to a Paddock that is dead may still be in the channel: they come before that to our mark."""
+    mark = secrets.randbits(31)
     with socket.socket(socket.AF_UNIX) as line, line.makefile("rb") as said:
         line.settimeout(60)
         line.connect(str(path))
-        line.sendall(json.dumps({"execute": "guest-sync-delimited", "arguments": {"id": 1}}).encode() + b"\n")
-        while b"\xff" not in (earlier := said.readline()):
+        line.sendall(json.dumps({"execute": "guest-sync-delimited", "arguments": {"id": mark}}).encode() + b"\n")
+        while not (earlier := said.readline()).endswith(f'{{"return": {mark}}}\n'.encode()):
             assert earlier, "the agent's channel was closed"
         line.sendall(json.dumps({"execute": command}).encode() + b"\n")
         answer: Data = json.loads(said.readline())

@@ -20,10 +20,19 @@ _NO_HOTPLUG = "the machine has no slots for it (disableHotplug)"
 
 def restart_reason(before: Data, after: Data) -> str:
     """Return the reason why a running machine of the first spec needs a restart to follow the second; "" if it needs none."""
+    return _update(before, after).restart
+
+
+def keeps_metadata(before: Data, after: Data) -> bool:
+    """Return whether labels or annotations of the template reach a machine of the first spec with its next start only."""
+    return _update(before, after).metadata_waits
+
+
+def _update(before: Data, after: Data) -> liveupdate.LiveUpdate:
     before, after = _as_made(before), _as_made(after)
     spec = to_data(defaults.defaulted(from_data(before["template"]["spec"], VirtualMachineInstanceSpec), defaults.InstallationDefaults()))
     metadata = {"labels": {}, "annotations": {}, **(before["template"].get("metadata") or {})}
-    return liveupdate.update(before, after, {"metadata": metadata, "spec": spec, "status": {}}).restart
+    return liveupdate.update(before, after, {"metadata": metadata, "spec": spec, "status": {}})
 
 
 def _as_made(spec: Data) -> Data:
