@@ -61,7 +61,7 @@ class QuotaExceeded(Forbidden):
 
     @property
     def users(self) -> tuple[str, ...]:
-        """What uses most of the quota; only Paddock's server says so."""
+        """The objects that use most of the quota; only Paddock's server names them."""
         return tuple(cause.get("message", "") for cause in self.details.get("causes") or () if cause.get("reason") == "QuotaUser")
 
 

@@ -13,7 +13,7 @@ Data = dict[str, Any]
 ACCOUNT = TOKEN = "tenant"
 _MANAGED: Data = {"app.kubernetes.io/managed-by": "paddock"}
 _RBAC = "rbac.authorization.k8s.io"
-# What a tenant may have: the name in a table, the name in the quota, and whether the amount is bytes.
+# The title of each share in a table, and its name in the quota.
 SHARES = (
     ("CPU", "requests.cpu/vmi"),
     ("MEMORY", "requests.memory/vmi"),
@@ -27,7 +27,7 @@ class WrongShare(Terminal):
 
 
 class TenantShares(msgspec.Struct, frozen=True):
-    """What a tenant may have."""
+    """The amounts that a tenant may have."""
 
     cpu: str
     memory: str

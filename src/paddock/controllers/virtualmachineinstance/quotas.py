@@ -36,7 +36,7 @@ _ASKED_SECONDS = 5.0
 
 
 class _PlaceAmounts(msgspec.Struct, frozen=True):
-    """What an instance asked of a quota: at which revision of the quota, and when."""
+    """The amounts that an instance asked of a quota, with the revision of the quota and the time."""
 
     revision: str
     since: float

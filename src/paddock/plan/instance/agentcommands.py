@@ -1,4 +1,4 @@
-"""Which commands of a guest's agent a machine needs, and the condition of one whose agent lacks some (docs/spec/kubevirt.md 2.3)."""
+"""The commands of a guest's agent that a machine needs, and the condition of one whose agent lacks some (docs/spec/kubevirt.md 2.3)."""
 
 from collections.abc import Sequence
 

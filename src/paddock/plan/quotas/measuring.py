@@ -27,7 +27,7 @@ IGNORED = frozenset(("events",))
 
 
 class ObjectUsage(msgspec.Struct, frozen=True):
-    """What an object uses, and what decides about scopes: the properties of a Pod, or the classes of a claim's attributes."""
+    """The amounts that an object uses, and the properties that scopes look at: those of a Pod, or the classes of a claim's attributes."""
 
     amounts: Amounts
     traits: Traits | None = None
