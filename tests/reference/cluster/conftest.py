@@ -14,9 +14,10 @@ import pytest
 from paddock.engine.images.build import tiny
 from tests.host.guests import tiny_guest, tiny_signed
 from tests.reference.build import built
+from tests.reference.clones import NoClone
 from tests.reference.client import Api, Json, Kubectl
-from tests.reference.cluster import control, images, kubevirt, namespace
-from tests.reference.cluster.__main__ import missing, up
+from tests.reference.cluster import cdi, control, images, kubevirt, namespace
+from tests.reference.cluster.__main__ import Wanted, missing, up
 from tests.reference.cluster.namespace import Machine
 from tests.reference.recipes import VIRTCTLS
 from tests.reference.virtctl.conftest import Virtctl
@@ -53,12 +54,12 @@ class Cluster:
 
 
 @contextmanager
-def node(config: pytest.Config, directory: Path, *, with_kubevirt: bool) -> Iterator[Machine]:
+def node(config: pytest.Config, directory: Path, wanted: Wanted) -> Iterator[Machine]:
     """A cluster for the length of a block, after which it has left nothing behind."""
     if reason := missing():
         pytest.skip(f"needs node: {reason}")
     try:
-        yield up(directory, say(config), with_kubevirt=with_kubevirt)
+        yield up(directory, say(config), wanted)
     finally:
         namespace.end(directory)
     assert namespace.remains(directory) == []
@@ -70,6 +71,15 @@ def say(config: pytest.Config) -> Callable[[str], None]:
     return terminal.write_line if terminal else print
 
 
+def _has_cdi() -> bool:
+    """Return whether CDI itself can be there; its stand-in takes its part where nobody has its source."""
+    try:
+        cdi.check()
+    except NoClone:
+        return False
+    return True
+
+
 @contextmanager
 def _whole(config: pytest.Config, directory: Path) -> Iterator[Machine]:
     if folder := os.environ.get("PADDOCK_CLUSTER"):
@@ -77,7 +87,7 @@ def _whole(config: pytest.Config, directory: Path) -> Iterator[Machine]:
         assert machine is not None, f"no cluster runs in {folder}"
         yield machine
         return
-    with node(config, directory, with_kubevirt=True) as machine:
+    with node(config, directory, Wanted(kubevirt=True, cdi=_has_cdi())) as machine:
         yield machine
 
 
