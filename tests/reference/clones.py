@@ -136,7 +136,7 @@ def _replacing(recipe: CloneRecipe, tree: Path, sources: Path) -> Path:
         module = unpacked / clone.folder
         if not (module / "go.mod").exists():
             # Go leaves it out of the modules that it copies into a repository.
-            (module / "go.mod").write_text(f"module {clone.module}\n")
+            (module / "go.mod").write_text(f"module {clone.module}\n\ngo {build.version_of(tree, 'go')}\n")
         lines.append(f"replace {clone.module} => {module}\n")
     replaced.write_text("\n".join(lines))
     shutil.copyfile(tree / "go.sum", replaced.with_suffix(".sum"))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.host.guests import tiny_guest, tiny_signed
 from tests.reference.build import built
 from tests.reference.clones import NoClone
 from tests.reference.client import Api, Json, Kubectl
-from tests.reference.cluster import cdi, control, images, kubevirt, namespace
+from tests.reference.cluster import cdi, control, forward, images, kubevirt, namespace
 from tests.reference.cluster.__main__ import Wanted, missing, up
 from tests.reference.cluster.namespace import Machine
 from tests.reference.recipes import VIRTCTLS
@@ -37,6 +38,15 @@ class Cluster:
     api: Api
     kubectl: Kubectl
     virtctl: Virtctl
+    # itself, whose importer is a Pod; its stand-in is a program of the host
+    has_cdi: bool
+
+    def reached(self, url: str) -> str:
+        """Return the address at which CDI reaches a server of the host's loopback."""
+        if not self.has_cdi:
+            return url
+        address = urlsplit(url)
+        return urlunsplit(address._replace(netloc=f"{namespace.ADDRESS}:{forward.open_host_port(self.machine, address.port or 80)}"))
 
     def get(self, path: str) -> Json:
         """An object or a list; empty when it is not there."""
@@ -104,6 +114,6 @@ def cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
         api = Api(access)
         try:
             kubectl = Kubectl(machine.directory / "programs" / "kubectl", access, home)
-            yield Cluster(machine, api, kubectl, Virtctl(virtctl, "1.9", access.kubeconfig, home / "virtctl"))
+            yield Cluster(machine, api, kubectl, Virtctl(virtctl, "1.9", access.kubeconfig, home / "virtctl"), cdi.is_installed(machine))
         finally:
             api.close()

@@ -114,17 +114,17 @@ def _processors(cpu: Json) -> int:
 
 
 @pytest.fixture(scope="module")
-def image(tiny_guest: tiny.TinyImage) -> Iterator[str]:
-    """The URL of the tiny guest's disk, on the host's loopback."""
+def image(cluster: Cluster, tiny_guest: tiny.TinyImage) -> Iterator[str]:
+    """The URL of the tiny guest's disk, as the cluster reaches it."""
     with served(tiny_guest) as url:
-        yield url
+        yield cluster.reached(url)
 
 
 @pytest.fixture(scope="module")
-def signed(tiny_signed: tiny.TinyImage) -> Iterator[str]:
+def signed(cluster: Cluster, tiny_signed: tiny.TinyImage) -> Iterator[str]:
     """The URL of the one that starts under Secure Boot."""
     with served(tiny_signed) as url:
-        yield url
+        yield cluster.reached(url)
 
 
 @contextmanager
