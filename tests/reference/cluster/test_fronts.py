@@ -333,6 +333,12 @@ def _there(cluster: Cluster) -> Mapping[str, set[str]]:
     return {path: set(cluster.names(path)) for path in _MADE}
 
 
+def _settled(cluster: Cluster) -> bool:
+    """Return whether every volume has its claim: CDI's importer unpacks in one of its own, which goes a moment after the disk is there."""
+    claims = {each["spec"].get("volumeName") for each in cluster.get("/api/v1/persistentvolumeclaims")["items"]}
+    return set(cluster.names(_VOLUMES)) == claims
+
+
 def _disks(machine: Json) -> set[str]:
     """Return the claims that KubeVirt's machine names."""
     volumes = machine["spec"]["template"]["spec"]["volumes"]
@@ -347,6 +353,7 @@ def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, signed: str
     if request.param == "stakater":
         # Only Stakater's machines have Secure Boot unless they say otherwise.
         stock(fronts.cluster.kubectl, signed)
+    fronts.wait(lambda: _settled(fronts.cluster))
     return Life(
         fronts,
         front,
@@ -370,6 +377,7 @@ def test_stopped_machine(life: Life) -> None:
         return bool(wanted) and wanted <= disks
 
     life.fronts.wait(filled)
+    life.fronts.wait(lambda: _settled(cluster) and wanted == set(cluster.names(_CLAIMS)))
     assert {each["status"]["phase"] for each in cluster.get(_CLAIMS)["items"]} == {"Bound"}
     new = set(cluster.names(_VOLUMES)) - life.before[_VOLUMES]
     sizes = [(cluster.machine.directory / "volumes" / each / "disk.img").stat() for each in new]
