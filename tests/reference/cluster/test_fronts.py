@@ -377,7 +377,7 @@ def test_stopped_machine(life: Life) -> None:
         return bool(wanted) and wanted <= disks
 
     life.fronts.wait(filled)
-    life.fronts.wait(lambda: _settled(cluster) and wanted == set(cluster.names(_CLAIMS)))
+    life.fronts.wait(lambda: wanted == set(cluster.names(_CLAIMS)) and _settled(cluster))
     assert {each["status"]["phase"] for each in cluster.get(_CLAIMS)["items"]} == {"Bound"}
     new = set(cluster.names(_VOLUMES)) - life.before[_VOLUMES]
     sizes = [(cluster.machine.directory / "volumes" / each / "disk.img").stat() for each in new]
