@@ -15,8 +15,8 @@ import pytest
 from paddock.engine.images.build import tiny
 from tests.host.guests import tiny_guest, tiny_signed
 from tests.reference.build import built
-from tests.reference.clones import NoClone
 from tests.reference.client import Api, Json, Kubectl
+from tests.reference.clones import NoClone
 from tests.reference.cluster import cdi, control, forward, images, kubevirt, namespace
 from tests.reference.cluster.__main__ import Wanted, missing, up
 from tests.reference.cluster.namespace import Machine

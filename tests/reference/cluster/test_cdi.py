@@ -13,10 +13,10 @@ import pytest
 import yaml
 
 from tests.reference.client import Json
+from tests.reference.clones import NoClone
 from tests.reference.cluster import cdi
 from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster
 from tests.reference.cluster.test_fronts import Fronts, fronts, image, signed
-from tests.reference.clones import NoClone
 from tests.reference.virtctl.conftest import INSTANCES, MACHINES
 
 # Fixtures that pytest finds here.

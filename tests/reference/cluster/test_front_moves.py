@@ -100,7 +100,9 @@ def _stakater_goes_there_and_back(between: Between, url: str) -> None:
     between.do(lambda talk: talk.make(STAKATER, stakater()))
     refused = between.there.run("stakater/web", "--dry-run")
     assert refused.returncode == 2 and "DataSource images/tiny does not exist there; make it first" in refused.stderr, refused.stderr
-    kubectl.ok("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": catalogue_of(between.cluster.reached(url))}))
+    kubectl.ok(
+        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": catalogue_of(between.cluster.reached(url))})
+    )
     try:
         until(lambda: between.cluster.get(_FILLED).get("status", {}).get("phase") == "Succeeded")
         _there_and_back(between, "stakater/web", f"{STAKATER}/web", test_fronts.STAKATER)
