@@ -39,8 +39,7 @@ def open_host_port(machine: Machine, port: int) -> int:
 
 def _listening_on(machine: Machine) -> socket.socket:
     """Return a socket that listens on the node's address; this thread enters the node's network to make it, and leaves it again."""
-    own, node = (Path(f"/proc/{each}/ns/net").open("rb") for each in ("thread-self", machine.first))
-    with own, node:
+    with Path("/proc/thread-self/ns/net").open("rb") as own, Path(f"/proc/{machine.first}/ns/net").open("rb") as node:
         _enter(node.fileno())
         try:
             return socket.create_server((ADDRESS, 0), backlog=512)
