@@ -130,8 +130,8 @@ answers: setup ## ask a kube-apiserver the questions of tests/reference that hav
 test-kubevirt: setup ## run groups of KubeVirt's functional tests with real guests: GROUP="access pools", GROUP=all; ONLY=regex runs specs by name, FAILED=1 those that failed last, NEW=1 those that have not run (needs Go)
 	@$(PY) -m tests.reference.functional $(GROUP) $(if $(ONLY),--only '$(ONLY)') $(if $(FAILED),--failed) $(if $(NEW),--new)
 
-cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt, also on a node that runs; WEIGHT=N (docs/cluster/local-cluster.md)
-	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt) $(if $(WEIGHT),--weight $(WEIGHT))
+cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs KubeVirt, also on a node that runs; CDI=1 with CDI itself; WEIGHT=N (docs/cluster/local-cluster.md)
+	@exec $(PY) -m tests.reference.cluster up $(if $(KUBEVIRT),--with-kubevirt) $(if $(CDI),--with-cdi) $(if $(WEIGHT),--weight $(WEIGHT))
 
 cluster-down: setup ## end what `make cluster` started
 	@exec $(PY) -m tests.reference.cluster down

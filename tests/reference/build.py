@@ -17,6 +17,7 @@ import re
 import shutil
 import subprocess
 import sys
+import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -176,7 +177,26 @@ def ensure(say: Callable[[str], None] = print, *, cache: Path | None = None, mod
     return Binaries(etcd=done / "etcd", kubectl=done / "kubectl", kube_apiserver=done / "kube-apiserver", version=recipe.version)
 
 
-def missing(recipes: Iterable[Recipe], cache: Path | None = None) -> list[str]:
+class Buildable(typing.Protocol):
+    """Programs that are built together, of modules or of a clone."""
+
+    @property
+    def name(self) -> str:
+        """The folder of the cache."""
+        ...
+
+    @property
+    def key(self) -> str:
+        """The folder below it."""
+        ...
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """What is built."""
+        ...
+
+
+def missing(recipes: Iterable[Buildable], cache: Path | None = None) -> list[str]:
     """Return the programs that are not built yet."""
     home = cache or cache_root()
     return [program.name for recipe in recipes if not (home / recipe.name / recipe.key).is_dir() for program in recipe.programs]

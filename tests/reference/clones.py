@@ -14,7 +14,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,15 +37,22 @@ class Clone:
     commit: str
     # the path of its Go module
     module: str = ""
+    # the folder of the module: a repository may hold another's, for builds without a network
+    folder: str = ""
 
     def show(self, path: str) -> bytes:
         """Return the content of a file. Raises `NoClone`."""
         return self._git("show", f"{self.commit}:{path}")
 
-    def unpack(self, folder: Path) -> None:
-        """Write all its files into a folder. Raises `NoClone`."""
+    def unpack(self, folder: Path, paths: Sequence[str] = ()) -> None:
+        """Write its files into a folder: all of them, or those of some paths. Raises `NoClone`."""
         folder.mkdir(parents=True)
-        subprocess.run(["tar", "-x", "-C", folder], input=self._git("archive", self.commit), check=True)
+        for path in paths or ("",):
+            if self._git("cat-file", "-t", f"{self.commit}:{path}").strip() == b"tree":
+                prefix = [f"--prefix={path}/"] if path else []
+                subprocess.run(["tar", "-x", "-C", folder], input=self._git("archive", *prefix, f"{self.commit}:{path}"), check=True)
+            else:
+                (folder / path).write_bytes(self.show(path))
 
     def _git(self, *arguments: str) -> bytes:
         """Return what git answers about it."""
@@ -69,8 +76,12 @@ class CloneRecipe:
     programs: tuple[build.Program, ...]
     # clones that stand in for modules which the first one requires
     beside: tuple[Clone, ...] = ()
-    # links C libraries of this machine
+    # links C libraries of this machine, or of where the builder says that they lie
     cgo: bool = False
+    # what is read of the tree, for a clone that lacks large files of the rest; empty: all
+    paths: tuple[str, ...] = ()
+    # files of the tree that are kept beside the programs
+    files: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
@@ -79,15 +90,24 @@ class CloneRecipe:
         return hashlib.sha256(repr(facts).encode()).hexdigest()[:20]
 
 
-def built(recipe: CloneRecipe, say: Callable[[str], None] = print, *, cache: Path | None = None) -> Path:
-    """Return the directory with the programs of a recipe, built if they are not there yet. Raises `NoClone`."""
-    return build.stored(recipe.name, recipe.key, partial(_build_all, recipe, say), say, cache=cache)
+def built(
+    recipe: CloneRecipe,
+    say: Callable[[str], None] = print,
+    *,
+    linking: Mapping[str, str] | None = None,
+    cache: Path | None = None,
+) -> Path:
+    """Return the directory with the programs of a recipe, built if they are not there yet. Raises `NoClone`.
+
+    `linking` has the variables that lead to C libraries which are not this machine's own.
+    """
+    return build.stored(recipe.name, recipe.key, partial(_build_all, recipe, linking or {}, say), say, cache=cache)
 
 
-def _build_all(recipe: CloneRecipe, say: Callable[[str], None], target: Path) -> None:
+def _build_all(recipe: CloneRecipe, linking: Mapping[str, str], say: Callable[[str], None], target: Path) -> None:
     sources = target / "sources"
     tree = sources / recipe.clone.repository
-    recipe.clone.unpack(tree)
+    recipe.clone.unpack(tree, recipe.paths)
     build.need_go(tree)
     options: tuple[str, ...] = ()
     if recipe.beside:
@@ -95,7 +115,9 @@ def _build_all(recipe: CloneRecipe, say: Callable[[str], None], target: Path) ->
     for program in recipe.programs:
         say(f"building {program.name} from {program.package} of {recipe.clone.repository} (minutes the first time, once per commit)")
         command = ["nice", *build.BUILD, *options, "-ldflags", "-s -w", "-o", str(target / program.name), program.package]
-        build.run(program, command, tree, _environment(recipe, tree))
+        build.run(program, command, tree, {**_environment(recipe, tree), **linking})
+    for path in recipe.files:
+        shutil.copy2(tree / path, target)
     shutil.rmtree(sources)
 
 
@@ -109,8 +131,13 @@ def _replacing(recipe: CloneRecipe, tree: Path, sources: Path) -> Path:
     replaced = sources / "go.mod"
     lines = [(tree / "go.mod").read_text()]
     for clone in recipe.beside:
-        clone.unpack(sources / clone.repository)
-        lines.append(f"replace {clone.module} => {sources / clone.repository}\n")
+        unpacked = sources / "beside" / clone.module
+        clone.unpack(unpacked, [clone.folder] if clone.folder else ())
+        module = unpacked / clone.folder
+        if not (module / "go.mod").exists():
+            # Go leaves it out of the modules that it copies into a repository.
+            (module / "go.mod").write_text(f"module {clone.module}\n\ngo {build.version_of(tree, 'go')}\n")
+        lines.append(f"replace {clone.module} => {module}\n")
     replaced.write_text("\n".join(lines))
     shutil.copyfile(tree / "go.sum", replaced.with_suffix(".sum"))
     return replaced

@@ -281,3 +281,30 @@ VITISTACK = CloneRecipe(
     programs=(Program("kubevirt-operator", "./cmd"),),
     beside=(Clone("vitistack/common", "5cf9264defba84c408852da60c3cd3af8cbf5b2f", "github.com/vitistack/common"),),
 )
+
+# CDI as a cluster runs it. The proxy has no module of it but that of its kinds, and not the binding of libnbd, which its repository holds.
+# The second recipe links libnbd, newer than many hosts have it: whoever builds says where it lies.
+_CDI = Clone("kubevirt/containerized-data-importer", "938af7c54b2491321156bad2daa707b54bbdb214")
+CDI = CloneRecipe(
+    name="cdi",
+    clone=_CDI,
+    programs=(
+        Program("manifest-generator", "./tools/manifest-generator"),
+        *(Program(f"cdi-{name}", f"./cmd/cdi-{name}") for name in ("operator", "controller", "apiserver", "uploadproxy", "cloner")),
+        *(Program(f"cdi-{name}", f"./tools/cdi-{name}") for name in ("containerimage-server", "image-size-detection")),
+    ),
+    # without the other vendored modules, which the proxy serves
+    paths=("cmd", "pkg", "staging", "tools", "go.mod", "go.sum"),
+    files=("cmd/cdi-cloner/cloner_startup.sh",),
+)
+CDI_LINKED = replace(
+    CDI,
+    name="cdi-linked",
+    programs=(
+        *(Program(f"cdi-{name}", f"./cmd/cdi-{name}") for name in ("importer", "uploadserver")),
+        Program("cdi-source-update-poller", "./tools/cdi-source-update-poller"),
+    ),
+    beside=(replace(_CDI, module="libguestfs.org/libnbd", folder="vendor/libguestfs.org/libnbd"),),
+    files=(),
+    cgo=True,
+)

@@ -67,7 +67,7 @@ def test_the_commit_is_built_whatever_the_clone_has_become(recipe: clones.CloneR
 def test_modules_that_the_proxy_lacks_come_from_their_clones(recipe: clones.CloneRecipe, tmp_path: Path) -> None:
     done = clones.built(recipe, quiet, cache=tmp_path)
     (line,) = [each for each in (done / "program").read_text().splitlines() if each.startswith("replace ")]
-    assert line.startswith("replace example.com/kinds => /") and line.endswith("/makers/kinds")
+    assert line.startswith("replace example.com/kinds => /") and line.endswith("/beside/example.com/kinds")
 
 
 def test_what_was_built_is_found_without_its_clone(recipe: clones.CloneRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,3 +84,24 @@ def test_a_commit_that_a_clone_lacks_is_named(recipe: clones.CloneRecipe, tmp_pa
     other = replace(recipe, clone=replace(recipe.clone, commit="0" * 40))
     with pytest.raises(clones.NoClone, match=r"cannot read github\.com/makers/program: .*; git -C .* fetch"):
         clones.built(other, quiet, cache=tmp_path)
+
+
+def test_a_clone_may_lack_what_is_not_read(recipe: clones.CloneRecipe, tmp_path: Path) -> None:
+    """Only some paths are read, a vendored module of the tree stands in for what the proxy lacks, and files stay beside the programs."""
+    home = tmp_path / "clones/makers/program"
+    (home / "cmd").mkdir()
+    (home / "cmd/start.sh").write_text("echo start\n")
+    (home / "vendor/example.com/binding").mkdir(parents=True)
+    (home / "vendor/example.com/binding/binding.go").write_text("package binding\n")
+    made = replace(recipe.clone, commit=commit(home, large_bin="a disk of gigabytes\n"))
+    blob = subprocess.run(
+        ["git", "rev-parse", f"{made.commit}:large.bin"], cwd=home, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    (home / ".git/objects" / blob[:2] / blob[2:]).unlink()
+    beside = replace(made, module="example.com/binding", folder="vendor/example.com/binding")
+    some = replace(recipe, clone=made, beside=(beside,), paths=("cmd", "main.go", "go.mod", "go.sum"), files=("cmd/start.sh",))
+    folder = clones.built(some, quiet, cache=tmp_path / "cache")
+    assert sorted(each.name for each in folder.iterdir()) == ["program", "start.sh"]
+    assert "replace example.com/binding => " in (folder / "program").read_text()
+    with pytest.raises(clones.NoClone):
+        clones.built(replace(some, paths=()), quiet, cache=tmp_path / "cache")

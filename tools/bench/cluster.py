@@ -27,7 +27,7 @@ from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
 from tests.host.guests import registry_in
 from tests.reference.cluster import control, images, kubevirt, namespace
-from tests.reference.cluster.__main__ import missing, up
+from tests.reference.cluster.__main__ import Wanted, missing, up
 from tools.bench import comparison, hosting, userland
 from tools.bench.client import LoadFailed
 from tools.bench.hosting import INSTANCES, VMIS, VMS
@@ -210,7 +210,7 @@ async def _measure_paddock(folder: Path, disk: Path, rounds: Rounds) -> Measured
 async def _measure_kubevirt(folder: Path, disk: Path, rounds: Rounds, say: Say) -> Measured:
     directory, image = folder / "cluster", f"{images.REGISTRY}/tiny:1"
     try:
-        machine = up(directory, say, with_kubevirt=True)
+        machine = up(directory, say, Wanted(kubevirt=True))
         file = machine.directory / "files" / "tiny.tar"
         images.disk(file, image, disk)
         kubevirt.load_archive(machine, file)

@@ -18,6 +18,8 @@ _PACKAGES = (
     *("libvirt-daemon-common", "libvirt-clients", "qemu-system-x86", "qemu-utils", "swtpm", "swtpm-tools", "passt", "virtiofsd", "ovmf"),
     # without systemd, which the daemon of libvirt asks for otherwise
     *("libcap2-bin", "xorriso", "acl", "sysvinit-core", "systemd-standalone-sysusers"),
+    # CDI's importer reads images through nbdkit, and is linked with libnbd
+    *("nbdkit", "libnbd-dev"),
 )
 _APT = (
     'APT::Install-Recommends "false"',

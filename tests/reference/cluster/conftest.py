@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -15,8 +16,9 @@ from paddock.engine.images.build import tiny
 from tests.host.guests import tiny_guest, tiny_signed
 from tests.reference.build import built
 from tests.reference.client import Api, Json, Kubectl
-from tests.reference.cluster import control, images, kubevirt, namespace
-from tests.reference.cluster.__main__ import missing, up
+from tests.reference.clones import NoClone
+from tests.reference.cluster import cdi, control, forward, images, kubevirt, namespace
+from tests.reference.cluster.__main__ import Wanted, missing, up
 from tests.reference.cluster.namespace import Machine
 from tests.reference.recipes import VIRTCTLS
 from tests.reference.virtctl.conftest import Virtctl
@@ -36,6 +38,15 @@ class Cluster:
     api: Api
     kubectl: Kubectl
     virtctl: Virtctl
+    # itself, whose importer is a Pod; its stand-in is a program of the host
+    has_cdi: bool
+
+    def reached(self, url: str) -> str:
+        """Return the address at which CDI reaches a server of the host's loopback."""
+        if not self.has_cdi:
+            return url
+        address = urlsplit(url)
+        return urlunsplit(address._replace(netloc=f"{namespace.ADDRESS}:{forward.open_host_port(self.machine, address.port or 80)}"))
 
     def get(self, path: str) -> Json:
         """An object or a list; empty when it is not there."""
@@ -53,12 +64,12 @@ class Cluster:
 
 
 @contextmanager
-def node(config: pytest.Config, directory: Path, *, with_kubevirt: bool) -> Iterator[Machine]:
+def node(config: pytest.Config, directory: Path, wanted: Wanted) -> Iterator[Machine]:
     """A cluster for the length of a block, after which it has left nothing behind."""
     if reason := missing():
         pytest.skip(f"needs node: {reason}")
     try:
-        yield up(directory, say(config), with_kubevirt=with_kubevirt)
+        yield up(directory, say(config), wanted)
     finally:
         namespace.end(directory)
     assert namespace.remains(directory) == []
@@ -70,6 +81,15 @@ def say(config: pytest.Config) -> Callable[[str], None]:
     return terminal.write_line if terminal else print
 
 
+def _has_cdi() -> bool:
+    """Return whether CDI itself can be there; its stand-in takes its part where nobody has its source."""
+    try:
+        cdi.check()
+    except NoClone:
+        return False
+    return True
+
+
 @contextmanager
 def _whole(config: pytest.Config, directory: Path) -> Iterator[Machine]:
     if folder := os.environ.get("PADDOCK_CLUSTER"):
@@ -77,7 +97,7 @@ def _whole(config: pytest.Config, directory: Path) -> Iterator[Machine]:
         assert machine is not None, f"no cluster runs in {folder}"
         yield machine
         return
-    with node(config, directory, with_kubevirt=True) as machine:
+    with node(config, directory, Wanted(kubevirt=True, cdi=_has_cdi())) as machine:
         yield machine
 
 
@@ -94,6 +114,6 @@ def cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
         api = Api(access)
         try:
             kubectl = Kubectl(machine.directory / "programs" / "kubectl", access, home)
-            yield Cluster(machine, api, kubectl, Virtctl(virtctl, "1.9", access.kubeconfig, home / "virtctl"))
+            yield Cluster(machine, api, kubectl, Virtctl(virtctl, "1.9", access.kubeconfig, home / "virtctl"), cdi.is_installed(machine))
         finally:
             api.close()

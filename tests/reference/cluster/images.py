@@ -1,7 +1,7 @@
-"""The images of the cluster: pause, and one of KubeVirt under all the names of its components.
+"""The images of the cluster: pause, one of KubeVirt under all the names of its components, and those of CDI.
 
-No registry is asked. The root of Debian that the node runs in is the lower layer of KubeVirt's image, too; the upper one has
-KubeVirt's programs and what its own images lay beside them.
+No registry is asked. The root of Debian that the node runs in is the lower layer of KubeVirt's and CDI's images, too; the upper one has
+their programs and what their own images lay beside them.
 """
 
 import subprocess
@@ -21,6 +21,16 @@ _COMPONENTS: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = (
     # Its pod names no command.
     (("virt-exportserver",), {"User": "107", "Entrypoint": ["/usr/bin/virt-exportserver"], "Cmd": []}),
 )
+_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_OF_CDI: Mapping[str, Any] = {"Env": [_PATH], "User": "1001", "Cmd": []}
+_CDI: Mapping[str, Sequence[str]] = {
+    "cdi-operator": ["/usr/bin/cdi-operator"],
+    "cdi-cloner": ["/usr/bin/cloner_startup.sh"],
+    **{
+        f"cdi-{name}": [f"/usr/bin/cdi-{name}", "-alsologtostderr"]
+        for name in ("controller", "apiserver", "uploadproxy", "importer", "uploadserver")
+    },
+}
 _QEMU = 107
 # qemu is KubeVirt's; libvirt of Debian does not start without the user that it knows.
 _PASSWD = f"""root:x:0:0:root:/root:/bin/bash
@@ -56,16 +66,23 @@ def write(path: Path, base: Layer, programs: Mapping[str, Path], sources: Path, 
     scratch = path.with_suffix(".d")
     scratch.mkdir(exist_ok=True)
     upper = archive.layer(scratch / "kubevirt.tar", _files(programs, sources, _compiled(scratch, sources)))
-    path_of_programs = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     images = [
         Image(
             tuple(f"{REGISTRY}/{component}:{version}" for component in components),
             (base, upper),
-            {"Env": [path_of_programs], "Cmd": ["/bin/sh"], **settings},
+            {"Env": [_PATH], "Cmd": ["/bin/sh"], **settings},
         )
         for components, settings in _COMPONENTS
     ]
     archive.write(path, images)
+
+
+def write_cdi(path: Path, base: Layer, programs: Mapping[str, Path], version: str) -> None:
+    """Write the archive with the images of CDI, which differ in the program that they start."""
+    upper = archive.layer(path.with_suffix(".layer"), {f"usr/bin/{name}": File(file, 0o755) for name, file in programs.items()})
+    images = [Image((f"{REGISTRY}/{name}:{version}",), (base, upper), {**_OF_CDI, "Entrypoint": words}) for name, words in _CDI.items()]
+    archive.write(path, images)
+    upper.path.unlink()
 
 
 def pause(path: Path, program: Path) -> None:

@@ -1,8 +1,8 @@
 """Storage of the reference cluster: directories of the node for claims, and a stand-in for CDI that fills them.
 
-`python -m tests.reference.cluster.storage DIRECTORY` runs both as controllers on the host. A claim of one of the classes gets a directory
-of the node; a DataVolume gets a claim, whose disk is downloaded from the host's network, copied from another claim, uploaded
-(`uploads.py`), or made blank. The node has no block devices to give, so a claim with `volumeMode: Block` stays pending.
+`python -m tests.reference.cluster.storage DIRECTORY [stand-in]` runs both as controllers on the host. A claim of one of the classes gets a
+directory of the node. The stand-in gives a DataVolume a claim, whose disk is downloaded from the host's network, copied from another claim,
+uploaded (`uploads.py`), or made blank. The node has no block devices to give, so a claim with `volumeMode: Block` stays pending.
 """
 
 import asyncio
@@ -45,14 +45,22 @@ _SOURCES = plain("cdi.kubevirt.io", "v1beta1", "datasources", "DataSource")
 _PROFILES = plain("cdi.kubevirt.io", "v1beta1", "storageprofiles", "StorageProfile", namespaced=False)
 _STATUS = WriteOptions(subresource="status")
 _LOOK_SECONDS = 1.0
+_STAND_IN = "stand-in"
 
 
-def install(machine: Machine) -> None:
-    """Install the classes and CDI's kinds, and start the controllers."""
-    control.apply(machine, *(_class(name) for name in CLASSES), *(each.document for each in cdidefinitions.definitions()))
-    control.wait("CDI's kinds", lambda: _applied(machine, [_profile(name) for name in CLASSES]))
+def install(machine: Machine, *, stand_in: bool) -> None:
+    """Install the classes, and CDI's kinds where a stand-in is to fill the disks; start the controllers."""
+    control.apply(machine, *(_class(name) for name in CLASSES))
+    if stand_in:
+        control.apply(machine, *(each.document for each in cdidefinitions.definitions()))
+        control.wait("CDI's kinds", lambda: _applied(machine, profiles()))
     control.access(machine)
-    machine.start_outside("storage", *python(__name__, str(machine.directory)))
+    machine.start_outside("storage", *python(__name__, str(machine.directory), *([_STAND_IN] if stand_in else [])))
+
+
+def profiles() -> Sequence[Data]:
+    """What an administrator says of classes that CDI does not know."""
+    return [_profile(name) for name in CLASSES]
 
 
 def _class(name: str) -> Data:
@@ -62,7 +70,6 @@ def _class(name: str) -> Data:
 
 
 def _profile(name: str) -> Data:
-    """What an administrator says of a class that CDI does not know."""
     properties = [{"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem"}]
     metadata = {"name": name}
     spec = {"claimPropertySets": properties}
@@ -79,22 +86,13 @@ class Storage:
     """The controllers."""
 
     def __init__(self, client: Client, directory: Path) -> None:
-        machinery = Machinery()
+        self._machinery = Machinery()
         self._client, self._directory = client, directory
-        self.program = ControllerManager(client, component="storage", instance="storage", machinery=machinery)
+        self.program = ControllerManager(client, component="storage", instance="storage", machinery=self._machinery)
         informers = self.program.informers
         self._claims, self._volumes = informers.of(_CLAIMS), informers.of(_VOLUMES)
-        self._disks, self._sources = informers.of(_DISKS), informers.of(_SOURCES)
-        of_disks = Controller("disks", self._disks, self._disk, machinery=machinery)
-        of_disks.watch(self._claims, owners("cdi.kubevirt.io", "DataVolume"))
-        self.program.add(of_disks)
-        of_sources = Controller("sources", self._sources, self._source, machinery=machinery)
-        of_sources.watch(self._claims, lambda _: self._sources.cache.keys())
-        self.program.add(of_sources)
-        self.program.add(Controller("claims", self._claims, self._claim, machinery=machinery))
-        self.program.add(Controller("volumes", self._volumes, self._volume, machinery=machinery))
-
-    # --- directories of the node --------------------------------------------------------------------------------------------
+        self.program.add(Controller("claims", self._claims, self._claim, machinery=self._machinery))
+        self.program.add(Controller("volumes", self._volumes, self._volume, machinery=self._machinery))
 
     async def _claim(self, key: Key) -> Outcome:
         """Give a claim that waits a directory."""
@@ -124,7 +122,20 @@ class Storage:
         await self._client.delete(_VOLUMES, key)
         return DONE
 
-    # --- CDI's part ---------------------------------------------------------------------------------------------------------
+
+class StorageWithDisks(Storage):
+    """The controllers, with those that stand in for CDI."""
+
+    def __init__(self, client: Client, directory: Path) -> None:
+        super().__init__(client, directory)
+        informers = self.program.informers
+        self._disks, self._sources = informers.of(_DISKS), informers.of(_SOURCES)
+        of_disks = Controller("disks", self._disks, self._disk, machinery=self._machinery)
+        of_disks.watch(self._claims, owners("cdi.kubevirt.io", "DataVolume"))
+        self.program.add(of_disks)
+        of_sources = Controller("sources", self._sources, self._source, machinery=self._machinery)
+        of_sources.watch(self._claims, lambda _: self._sources.cache.keys())
+        self.program.add(of_sources)
 
     async def _disk(self, key: Key) -> Outcome:
         """Make the claim of a DataVolume, and fill it once."""
@@ -262,11 +273,11 @@ def _read(seen: CachedObject | None) -> Data | None:
     return read
 
 
-async def _run(directory: Path) -> None:
+async def _run(directory: Path, controllers: type[Storage]) -> None:
     access = kubeconfig.find({}, SystemClock(), explicit=directory / "kubeconfig")
     async with Client(Https(access)) as client:
-        await Storage(client, directory / "volumes").program.run()
+        await controllers(client, directory / "volumes").program.run()
 
 
 if __name__ == "__main__":
-    asyncio.run(_run(Path(sys.argv[1])))
+    asyncio.run(_run(Path(sys.argv[1]), StorageWithDisks if _STAND_IN in sys.argv[2:] else Storage))

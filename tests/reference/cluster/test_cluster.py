@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.reference.cluster import control, images, namespace
+from tests.reference.cluster.__main__ import Wanted
 from tests.reference.cluster.conftest import node
 from tests.reference.cluster.namespace import Machine
 
@@ -16,7 +17,7 @@ pytestmark = [pytest.mark.reference, pytest.mark.soak]
 @pytest.fixture(scope="module")
 def machine(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     """A cluster without KubeVirt."""
-    with node(pytestconfig, tmp_path_factory.mktemp("cluster"), with_kubevirt=False) as machine:
+    with node(pytestconfig, tmp_path_factory.mktemp("cluster"), Wanted()) as machine:
         yield machine
 
 

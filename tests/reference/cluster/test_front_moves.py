@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.engine.images.build import tiny
 from tests.host.conftest import work
 from tests.host.guests import registry, tiny_disk_image
 from tests.host.moves.conftest import MARKER
@@ -15,12 +16,12 @@ from tests.host.moves.test_fronts import STAKATER, VITISTACK, catalogue, catalog
 from tests.reference.client import MERGE_PATCH
 from tests.reference.cluster import test_fronts
 from tests.reference.cluster.moving import OF_MOVES, Between, between, until
-from tests.reference.cluster.test_fronts import Front, signed
+from tests.reference.cluster.test_fronts import Front, served
 from tests.reference.operators.running import Operator, operating
 from tests.reference.virtctl.conftest import INSTANCES, MACHINES
 
 # Fixtures that pytest finds here.
-__all__ = ["between", "registry", "signed", "tiny_disk_image", "work"]
+__all__ = ["between", "registry", "tiny_disk_image", "work"]
 pytestmark = [pytest.mark.reference, pytest.mark.soak]
 _DIALECTS = ("stakater", "vitistack")
 _LEASES = [f"lease/paddock-operator-{each}" for each in _DIALECTS]
@@ -88,13 +89,20 @@ def _is_refused_without(operator: Operator, between: Between) -> None:
     assert "nobody holds the lease default/paddock-operator-vitistack" in refused.stderr, refused.stderr
 
 
-def test_a_machine_of_stakater_goes_there_and_back(between: Between, operator: Operator, signed: str) -> None:
+def test_a_machine_of_stakater_goes_there_and_back(between: Between, operator: Operator, tiny_signed: tiny.TinyImage) -> None:
+    with served(tiny_signed) as url:
+        _stakater_goes_there_and_back(between, url)
+
+
+def _stakater_goes_there_and_back(between: Between, url: str) -> None:
     kubectl = between.cluster.kubectl
-    between.do(lambda talk: catalogue(talk, signed))
+    between.do(lambda talk: catalogue(talk, url))
     between.do(lambda talk: talk.make(STAKATER, stakater()))
     refused = between.there.run("stakater/web", "--dry-run")
     assert refused.returncode == 2 and "DataSource images/tiny does not exist there; make it first" in refused.stderr, refused.stderr
-    kubectl.ok("create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": catalogue_of(signed)}))
+    kubectl.ok(
+        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "List", "items": catalogue_of(between.cluster.reached(url))})
+    )
     try:
         until(lambda: between.cluster.get(_FILLED).get("status", {}).get("phase") == "Succeeded")
         _there_and_back(between, "stakater/web", f"{STAKATER}/web", test_fronts.STAKATER)

@@ -114,17 +114,17 @@ def _processors(cpu: Json) -> int:
 
 
 @pytest.fixture(scope="module")
-def image(tiny_guest: tiny.TinyImage) -> Iterator[str]:
-    """The URL of the tiny guest's disk, on the host's loopback."""
+def image(cluster: Cluster, tiny_guest: tiny.TinyImage) -> Iterator[str]:
+    """The URL of the tiny guest's disk, as the cluster reaches it."""
     with served(tiny_guest) as url:
-        yield url
+        yield cluster.reached(url)
 
 
 @pytest.fixture(scope="module")
-def signed(tiny_signed: tiny.TinyImage) -> Iterator[str]:
+def signed(cluster: Cluster, tiny_signed: tiny.TinyImage) -> Iterator[str]:
     """The URL of the one that starts under Secure Boot."""
     with served(tiny_signed) as url:
-        yield url
+        yield cluster.reached(url)
 
 
 @contextmanager
@@ -333,6 +333,12 @@ def _there(cluster: Cluster) -> Mapping[str, set[str]]:
     return {path: set(cluster.names(path)) for path in _MADE}
 
 
+def _settled(cluster: Cluster) -> bool:
+    """Return whether every volume has its claim. CDI's importer unpacks in one of its own, which goes a moment after the disk is there."""
+    claims = {each["spec"].get("volumeName"): each["metadata"]["name"] for each in cluster.get("/api/v1/persistentvolumeclaims")["items"]}
+    return set(cluster.names(_VOLUMES)) == set(claims) and not any(name.endswith("-scratch") for name in claims.values())
+
+
 def _disks(machine: Json) -> set[str]:
     """Return the claims that KubeVirt's machine names."""
     volumes = machine["spec"]["template"]["spec"]["volumes"]
@@ -347,6 +353,7 @@ def life(request: pytest.FixtureRequest, fronts: Fronts, image: str, signed: str
     if request.param == "stakater":
         # Only Stakater's machines have Secure Boot unless they say otherwise.
         stock(fronts.cluster.kubectl, signed)
+    fronts.wait(lambda: _settled(fronts.cluster))
     return Life(
         fronts,
         front,
@@ -370,6 +377,7 @@ def test_stopped_machine(life: Life) -> None:
         return bool(wanted) and wanted <= disks
 
     life.fronts.wait(filled)
+    life.fronts.wait(lambda: _settled(cluster))
     assert {each["status"]["phase"] for each in cluster.get(_CLAIMS)["items"]} == {"Bound"}
     new = set(cluster.names(_VOLUMES)) - life.before[_VOLUMES]
     sizes = [(cluster.machine.directory / "volumes" / each / "disk.img").stat() for each in new]

@@ -200,14 +200,25 @@ def _read_bytes(pid: int) -> int:
 def _lose_the_target(between: Between) -> None:
     """From the host to the cluster: the upload proxy, the API server of the cluster, and the host that sends."""
     machine = between.cluster.machine
-    for kill in (partial(uploads.kill, machine), partial(_kill_api, between), between.host.kill):
+    written = "disk.img" if between.cluster.has_cdi else "partial"
+    for kill in (partial(_kill_uploads, between.cluster), partial(_kill_api, between), between.host.kill):
         process = between.there.until_line("carry a disk cargo-data", "cargo")
-        until(_partial(machine.directory / "volumes", "partial"))
+        until(_partial(machine.directory / "volumes", written))
         kill()
         _fails(process)
         _mend(between)
-        if not between.processes(uploads.__name__):
+        if not between.cluster.has_cdi and not between.processes(uploads.__name__):
             uploads.start(machine)
+
+
+def _kill_uploads(cluster: Cluster) -> None:
+    """Kill the upload proxy; that of CDI itself is a Pod, which comes again."""
+    if cluster.has_cdi:
+        cluster.kubectl.ok(
+            "delete", "pod", "-n", uploads.NAMESPACE, "-l", f"cdi.kubevirt.io={uploads.PROXY}", "--grace-period=0", "--force"
+        )
+    else:
+        uploads.kill(cluster.machine)
 
 
 def test_several_machines_move_with_what_they_refer_to(between: Between) -> None:
@@ -237,6 +248,8 @@ def test_several_machines_move_with_what_they_refer_to(between: Between) -> None
 
 
 def test_a_plan_names_what_a_cluster_lacks(between: Between) -> None:
+    if between.cluster.has_cdi:
+        pytest.skip("needs the stand-in for CDI: cdi-operator makes a Service that was deleted again")
     kubectl = between.cluster.kubectl
 
     async def make(talk: Talk) -> None:
@@ -321,6 +334,8 @@ def _granted(account: str, *forwards: str) -> list[Json]:
 def test_a_cluster_with_addresses_of_its_own(between: Between, tmp_path: Path) -> None:
     """An Ingress leads to KubeVirt's virt-exportproxy, and CDI names its upload proxy. The first dies on the way."""
     cluster = between.cluster
+    if cluster.has_cdi:
+        pytest.skip("needs the stand-in for CDI: its controller writes the status of CDIConfig itself")
     _make(between, machine("cargo", "cargo-data"))
     until(lambda: cluster.get(f"{DISKS}/cargo-data").get("status", {}).get("phase") == "Succeeded")
     wanted = fill(between.file("cargo-data"), _CARGO)

@@ -16,6 +16,7 @@ import msgspec
 from paddock.app.running import localimages, machines
 from paddock.app.running.localimages import LocalImages, ProvidedImage
 from paddock.app.running.machines import CreatedObject, NotUsable, Watch
+from paddock.base import quantity
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import servers
 from paddock.cli.console import Console
@@ -83,6 +84,16 @@ def _plan(parsed: argparse.Namespace, image: ImageWord, address: ProvidedImage, 
         mounts=shared,
     )
     return RunPlan(tuple(msgspec.structs.replace(one, name=name) for name in names), (*remarks, *about_guest))
+
+
+def in_cluster(plan: RunPlan, image_size: int) -> RunPlan:
+    """Return the plan for a cluster, where a claim has to take the image of a DataSource. No disk is made smaller than that claim."""
+    size = localimages.disk_size(image_size)
+
+    def placed(wish: NewMachine) -> NewMachine:
+        return msgspec.structs.replace(wish, image_claim=min(size, wish.disk, key=quantity.whole))
+
+    return msgspec.structs.replace(plan, machines=tuple(map(placed, plan.machines)))
 
 
 def _user_data(parsed: argparse.Namespace, shared: Sequence[HostMount]) -> tuple[str, tuple[str, ...]]:
@@ -165,6 +176,8 @@ class _Run:
         address = await asyncio.to_thread(images.provide, image, self._bar)
         taken = () if parsed.name else await takennames.of(self._client, parsed.namespace)
         plan = _plan(parsed, image, address, taken)
+        if not await self._client.is_paddock():
+            plan = in_cluster(plan, address.size)
         for remark in plan.remarks:
             self._say(remark)
         try:

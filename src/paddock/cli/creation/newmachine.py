@@ -1,5 +1,6 @@
 """The wish of `paddock run`, and the manifests that it becomes in each dialect. `--dry-run -o yaml` prints what would be applied."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from paddock.cli.creation import mounts
 from paddock.cli.creation.imagewords import ImageWord, base_name
 from paddock.cli.creation.mounts import HostMount
 from paddock.dialects import admission
+from paddock.dialects.kubevirt.kubermaticmarks import BIND_NOW
 from paddock.meta.objects import Resource
 from paddock.meta.rendering import Rendering
 from paddock.meta.translated import Loss, Translated
@@ -26,7 +28,7 @@ _OF_DATA_SOURCES = ("kubermatic", "stakater")
 # Dialects whose machines share directories.
 _OF_FILESYSTEMS = ("kubevirt", "kubermatic")
 # Kinds that every later run of the same image or dialect uses, too. They stay when a machine goes.
-_SHARED = ("DataSource", "Provider", "VMNetworkAttachment", "Secret")
+_SHARED = ("DataVolume", "DataSource", "Provider", "VMNetworkAttachment", "Secret")
 _MACHINES = ("VirtualMachine", "Machine")
 _ROOT, _SEED = "root", "cloudinit"
 _GRACE_SECONDS = 30
@@ -62,6 +64,8 @@ class NewMachine(msgspec.Struct, frozen=True, kw_only=True):
     # a NetworkAttachmentDefinition; empty: the pod network
     network: str = ""
     start: bool = True
+    # CDI's DataSources lead to claims, so on a cluster a claim of this size takes the image first. Empty: they lead to addresses.
+    image_claim: str = ""
 
 
 class MachineManifests(msgspec.Struct, frozen=True):
@@ -108,9 +112,9 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
     if wish.cpus < 1:
         # A topology of zeros is none to KubeVirt, which then gives a machine one processor.
         raise BadWish(f"{wish.cpus} processors are too few", fix="give the machine at least one")
-    source = _data_source(wish)
+    sources = _data_sources(wish)
     machine = _machine(wish)
-    world = [source, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
+    world = [*sources, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
     checked = {each.kind: each for each in map(_checked, world)}
     # Kubermatic's machines are KubeVirt's; only their disks come from elsewhere.
     made = [machine]
@@ -122,7 +126,7 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
         if wish.labels and data["kind"] in _MACHINES:
             data["metadata"]["labels"] = {**(data["metadata"].get("labels") or {}), **wish.labels}
     if wish.dialect in _OF_DATA_SOURCES:
-        made = [source, *made]
+        made = [*sources, *made]
     made = [*mounts.objects(wish.name, wish.namespace, wish.mounts), *made]
     if wish.ports:
         made.append(_service(wish))
@@ -160,14 +164,28 @@ def _source(wish: NewMachine) -> Data:
     return {"registry" if wish.address.startswith("docker://") else "http": {"url": wish.address}}
 
 
-def _data_source(wish: NewMachine) -> Data:
-    """A DataSource that all machines of an image share."""
+def _data_sources(wish: NewMachine) -> list[Data]:
+    """A DataSource that all machines of an image share, and what it leads to."""
+    made = []
+    source = _source(wish)
+    if wish.image_claim:
+        claim = _image_claim(wish)
+        made.append(claim)
+        source = {"pvc": {field: claim["metadata"][field] for field in ("name", "namespace")}}
     metadata = _meta(_data_source_name(wish), wish)
-    return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": metadata, "spec": {"source": _source(wish)}}
+    return [*made, {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": metadata, "spec": {"source": source}}]
 
 
 def _data_source_name(wish: NewMachine) -> str:
     return f"run-{base_name(wish.image)}"
+
+
+def _image_claim(wish: NewMachine) -> Data:
+    """The claim that CDI fills with the image. One that is there already has the content and the size that its name stands for."""
+    of_content = hashlib.sha256(f"{wish.address} {wish.image_claim}".encode()).hexdigest()[:8]
+    metadata = {**_meta(f"{_data_source_name(wish)}-{of_content}", wish), "annotations": {BIND_NOW: "true"}}
+    spec = {"source": _source(wish), "storage": {"resources": {"requests": {"storage": wish.image_claim}}}}
+    return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": metadata, "spec": spec}
 
 
 def _template(wish: NewMachine) -> Data:

@@ -87,13 +87,31 @@ def test_every_dialect_makes_the_same_machine(dialect: str, address: str) -> Non
 def test_nothing_of_the_wish_is_lost_in_the_translation(dialect: str) -> None:
     one = wish(dialect=dialect)
     machine = admitted([newmachine._machine(one)])[0]
-    lost = catalog.from_kubevirt(dialect)(machine, ObjectSet([machine, *admitted([newmachine._data_source(one)])]), Rendering()).losses
+    lost = catalog.from_kubevirt(dialect)(machine, ObjectSet([machine, *admitted(newmachine._data_sources(one))]), Rendering()).losses
     others = [
         each
         for each in lost
         if not any(word in f"{each.why} {each.instead}" for word in (*RENAMED, "makes the claims of its disks itself"))
     ]
     assert [(each.path, each.why) for each in others] == []
+
+
+@pytest.mark.parametrize("dialect", ["kubermatic", "stakater"])
+def test_on_a_cluster_a_claim_takes_the_image_of_a_data_source(dialect: str) -> None:
+    """CDI's DataSources have no address."""
+    disk, source, *_ = newmachine.manifests([wish(dialect=dialect, image_claim="2Gi")])
+    name = disk["metadata"]["name"]
+    assert (disk["kind"], disk["spec"]["source"]) == ("DataVolume", {"http": {"url": HTTP}})
+    assert disk["spec"]["storage"] == {"resources": {"requests": {"storage": "2Gi"}}}
+    assert (source["kind"], source["spec"]["source"]) == ("DataSource", {"pvc": {"name": name, "namespace": "lab"}})
+    assert newmachine.is_shared(disk)
+    others = [wish(dialect=dialect, image_claim="3Gi"), wish(dialect=dialect, image_claim="2Gi", address=REGISTRY)]
+    assert name not in [newmachine.manifests([each])[0]["metadata"]["name"] for each in others]
+
+
+@pytest.mark.parametrize("dialect", ["kubevirt", "vitistack", "virtrigaud"])
+def test_other_dialects_need_no_claim_of_the_image(dialect: str) -> None:
+    assert newmachine.manifests([wish(dialect=dialect, image_claim="2Gi")]) == newmachine.manifests([wish(dialect=dialect)])
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
