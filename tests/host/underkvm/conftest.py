@@ -18,7 +18,9 @@ class Home:
 
     def __init__(self, place: Place, rom: Path) -> None:
         self.root, self.machines = place.root, place.machines
-        shutil.copytree(rom, self.root, dirs_exist_ok=True)
+        # Only the files: the folder of the ROM is root's alone, and QEMU is a user of its own where /dev/kvm has a group.
+        for file in rom.iterdir():
+            shutil.copy(file, self.root)
 
     def open(self, efi: EfiFiles | None = None) -> Machines:
         """Paddock over the directory, as often as a test wants."""

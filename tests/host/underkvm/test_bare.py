@@ -8,14 +8,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, Nic, UserNetwork
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.meta.wire import from_data
+from paddock.plan.instance.defaults import InstallationDefaults, defaulted
 from paddock.translate.machine.config import machine_config
-from paddock.translate.machine.resolved import MachineInputs
+from paddock.translate.machine.resolved import MachineInputs, ResolvedHost
 from tests.host.machines.conftest import ROOT, run, until, until_phase
 from tests.host.underkvm import bareguest
 from tests.host.underkvm.conftest import Home
@@ -239,7 +241,8 @@ def test_qemu_takes_what_a_machine_of_vitistack_asks_of_hyperv(home: Home, *, wh
     spec = {**wanted["spec"]["template"]["spec"], "volumes": []}
     spec["domain"] = {**spec["domain"], "devices": {}}
     instance = from_data({"metadata": {"name": "a"}, "spec": spec}, VirtualMachineInstance)
-    cpu = machine_config(instance, MachineInputs()).config.cpu
+    instance = replace(instance, spec=defaulted(instance.spec, InstallationDefaults()))
+    cpu = machine_config(instance, MachineInputs(host=ResolvedHost(accelerator="kvm"))).config.cpu
     asked = dict(cpu.hyperv)
     assert asked["hv-spinlocks"] == "0x1fff" and asked.keys() >= {"hv-synic", "hv-stimer", "hv-stimer-direct", "hv-tlbflush", "hv-ipi"}
     settings = tuple(each for each in cpu.hyperv if whole or each in _SIMPLE)

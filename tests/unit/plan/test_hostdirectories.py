@@ -99,6 +99,7 @@ def test_volumes_that_are_no_directories(spec: dict[str, Any], text: str) -> Non
         ({"capacity": {}}, "no capacity.storage"),
     ],
 )
+@pytest.mark.spec("kubevirt", 190)
 def test_the_disk_image_in_the_directory_of_a_volume(spec: dict[str, Any], image: HostImage | str) -> None:
     found = hostdirectories.image_of_volume(volume(**{"capacity": {"storage": "1Gi"}, **spec}))
     assert image in found if isinstance(found, str) and isinstance(image, str) else found == image
