@@ -1,7 +1,7 @@
 """Ten thousand objects and many writes (docs/spec/kube-api.md item 133), judged by what can be counted: calls, bytes and rows.
 
 A clock would judge the machine. Calls of Python functions for each object bound the time of a list and of a start from above, on
-any machine: a call costs well under 10 us, so ten of them for each of ten thousand objects are less than a second. Nothing waits meanwhile.
+any machine: a call costs well under 10 us, so six of them for each of ten thousand objects are less than a second. Nothing waits meanwhile.
 """
 
 import asyncio
@@ -127,7 +127,8 @@ async def play(folder: Path, *, updates: int, rounds: int, kept: int) -> None:
         with counting() as calls:
             listed = await api.get(GADGETS)
         assert len(listed.data["items"]) == OBJECTS
-        assert calls.count < 10 * OBJECTS and calls.waits == 0
+        # A list sends what is stored: decoding each object alone would take more.
+        assert calls.count < 6 * OBJECTS and calls.waits == 0
         disk, blocks = [], []
         for number in range(rounds):
             await turn(api, range(number * updates // rounds, (number + 1) * updates // rounds), kept)
@@ -139,7 +140,8 @@ async def play(folder: Path, *, updates: int, rounds: int, kept: int) -> None:
         # The first rounds fill what is kept; from then on what comes takes the place of what goes.
         half = rounds // 2
         assert max(disk[half:]) <= 1.1 * max(disk[:half]), disk
-        assert max(blocks[half:]) <= 1.1 * max(blocks[:half]), blocks
+        # An update that stayed would take several blocks.
+        assert max(blocks[half:]) - max(blocks[:half]) < updates // rounds, blocks
         revision = api.store.revision
     await start_again(path, revision)
 

@@ -122,7 +122,7 @@ async def changed(machine: Managed, console: Console) -> None:
     assert (told["cpus"], told["memoryMiB"], told["restartRequired"]) == ("2", "2048", "false")
 
 
-@pytest.mark.spec("virtrigaud", 39, 42)
+@pytest.mark.spec("virtrigaud", 39, 42, 119)
 def test_a_machine_from_its_image_to_its_end(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
     async def script(talk: Talk) -> None:
         machine = Managed(talk)

@@ -5,16 +5,23 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, Nic, UserNetwork
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from paddock.meta.wire import from_data
+from paddock.plan.instance.defaults import InstallationDefaults, defaulted
+from paddock.translate.machine.config import machine_config
+from paddock.translate.machine.resolved import MachineInputs, ResolvedHost
 from tests.host.machines.conftest import ROOT, run, until, until_phase
 from tests.host.underkvm import bareguest
 from tests.host.underkvm.conftest import Home
+from tests.unit.translate.vitistack.making import small, virtual_machine
 
 pytestmark = pytest.mark.needs("qemu", "cc", "kvm-device")
 
@@ -224,6 +231,30 @@ def test_it_runs_on_the_processor_of_the_host(home: Home, features: tuple[tuple[
 def test_qemu_takes_the_settings_of_hyperv(home: Home, settings: tuple[tuple[str, str], ...]) -> None:
     async def script() -> None:
         machine = await _begun(home.open(), home, CpuConfig(model="qemu64", hyperv=settings))
+        await bareguest.writes(machine, home.root / "root.img")
+
+    run(script)
+
+
+@pytest.mark.spec("vitistack", 53)
+@pytest.mark.parametrize("whole", [pytest.param(True, marks=_WHOLE, id="whole"), pytest.param(False, id="part")])
+def test_qemu_takes_what_a_machine_of_vitistack_asks_of_hyperv(home: Home, *, whole: bool) -> None:
+    wanted = virtual_machine(small(domain={"features": {"hyperv": True}}))
+    spec = {**wanted["spec"]["template"]["spec"], "volumes": []}
+    spec["domain"] = {**spec["domain"], "devices": {}}
+    instance = from_data({"metadata": {"name": "a"}, "spec": spec}, VirtualMachineInstance)
+    instance = replace(instance, spec=defaulted(instance.spec, InstallationDefaults()))
+    cpu = machine_config(instance, MachineInputs(host=ResolvedHost(accelerator="kvm"))).config.cpu
+    asked = dict(cpu.hyperv)
+    assert asked["hv-spinlocks"] == "0x1fff" and asked.keys() >= {"hv-synic", "hv-stimer", "hv-stimer-direct", "hv-tlbflush", "hv-ipi"}
+    settings = tuple(each for each in cpu.hyperv if whole or each in _SIMPLE)
+    assert len(settings) >= 5
+
+    async def script() -> None:
+        machine = await _begun(home.open(), home, CpuConfig(model="qemu64", hyperv=settings))
+        words = Path(f"/proc/{machine.observed.pid}/cmdline").read_text().split("\0")
+        processor = words[words.index("-cpu") + 1].split(",")
+        assert {f"{name}={value}" for name, value in settings} <= set(processor)
         await bareguest.writes(machine, home.root / "root.img")
 
     run(script)

@@ -108,6 +108,7 @@ def test_a_guest_left_frozen_is_thawed_when_paddock_is_back(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 79)
 def test_a_guest_left_frozen_is_thawed_without_a_snapshot_to_finish(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(machine())

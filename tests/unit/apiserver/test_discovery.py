@@ -15,6 +15,7 @@ from tests.apiharness import Harness
 from tests.unit.apiserver.conftest import Play
 
 MAPS = "/api/v1/namespaces/default/configmaps"
+CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 EXAMPLE = Path(paddock.dialects.stakater.__file__).parent / "examples" / "minimal.yaml"
 KUBECTL = f"{AGGREGATED.format('v2')},{AGGREGATED.format('v2beta1')},application/json"
@@ -156,8 +157,16 @@ def test_older_forms_of_discovery(play: Play) -> None:
 @pytest.mark.spec("kube-api", 7)
 def test_every_group_and_version_tells_its_resources(play: Play) -> None:
     async def script(api: Harness) -> None:
+        scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+        schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+        version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"scale": scale, "status": {}}}
+        names = {"plural": "fleets", "kind": "Fleet"}
+        fleets = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+        made = await api.post(CRDS, {"metadata": {"name": "fleets.example.com"}, "spec": fleets})
+        assert made.status == 201, made.data
         groups = (await api.get("/apis")).data["groups"]
-        assert {"kubevirt.io", "cdi.kubevirt.io", "infra.virtrigaud.io", "vitistack.io"} < {group["name"] for group in groups}
+        served = {group["name"] for group in groups}
+        assert {"kubevirt.io", "cdi.kubevirt.io", "infra.virtrigaud.io", "vitistack.io", "example.com"} < served
         for group in groups:
             alone = (await api.get(f"/apis/{group['name']}")).data
             assert (alone["kind"], alone["preferredVersion"]) == ("APIGroup", group["preferredVersion"])
@@ -166,8 +175,10 @@ def test_every_group_and_version_tells_its_resources(play: Play) -> None:
                 assert (said["kind"], said["groupVersion"]) == ("APIResourceList", version["groupVersion"])
                 names = {resource["name"] for resource in said["resources"]}
                 assert all(name.partition("/")[0] in names for name in names)
+                scaled = [each for each in said["resources"] if each["name"].endswith("/scale")]
+                assert all((each["group"], each["version"], each["kind"]) == ("autoscaling", "v1", "Scale") for each in scaled)
         pools = {r["name"]: r for r in (await api.get("/apis/pool.kubevirt.io/v1beta1")).data["resources"]}
-        assert (pools["virtualmachinepools/scale"]["group"], pools["virtualmachinepools/scale"]["kind"]) == ("autoscaling", "Scale")
+        assert "virtualmachinepools/scale" in pools
         assert pools["virtualmachinepools/status"]["verbs"] == ["get", "patch", "update"]
 
     play(script)

@@ -44,6 +44,7 @@ def test_all_who_knock_are_let_in_within_a_few_turns(new_loop: Callable[[], asyn
 @pytest.mark.spec("kube-api", 164)
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_the_longest_handshake_gives_way(new_loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listener.MOST_HANDSHAKES == 2048
     monkeypatch.setattr(listener, "MOST_HANDSHAKES", 3)
 
     async def script() -> None:

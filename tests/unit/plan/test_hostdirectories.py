@@ -65,6 +65,7 @@ def test_what_is_never_shared_is_not_allowed_by_an_option() -> None:
         ({"accessModes": []}, HostDirectory("/srv", readonly=True)),
     ],
 )
+@pytest.mark.spec("kubevirt", 133)
 def test_the_directory_of_a_volume(spec: dict[str, Any], directory: HostDirectory) -> None:
     assert hostdirectories.of_volume(volume(**spec)) == directory
 
@@ -98,9 +99,16 @@ def test_volumes_that_are_no_directories(spec: dict[str, Any], text: str) -> Non
         ({"capacity": {}}, "no capacity.storage"),
     ],
 )
+@pytest.mark.spec("kubevirt", 190)
 def test_the_disk_image_in_the_directory_of_a_volume(spec: dict[str, Any], image: HostImage | str) -> None:
     found = hostdirectories.image_of_volume(volume(**{"capacity": {"storage": "1Gi"}, **spec}))
     assert image in found if isinstance(found, str) and isinstance(image, str) else found == image
+
+
+@pytest.mark.spec("kubevirt", 132)
+@pytest.mark.parametrize(("named", "static"), [("", False), ("pvc-u", False), ("pvc-other", True), ("pv-1", True), ("src", True)])
+def test_which_claims_have_a_volume_of_an_administrator(named: str, *, static: bool) -> None:
+    assert hostdirectories.is_static({"metadata": {"uid": "u"}, "spec": {"volumeName": named}}) is static
 
 
 def test_volumes_of_paddocks_own_are_known() -> None:
@@ -120,5 +128,6 @@ def test_volumes_of_paddocks_own_are_known() -> None:
         (0o757, 1000, 1001, True),
     ],
 )
+@pytest.mark.spec("kubevirt", 133)
 def test_who_writes(mode: int, owner: int, user: int, *, writable: bool) -> None:
     assert hostdirectories.is_writable(mode, owner, user) is writable

@@ -143,6 +143,7 @@ def test_a_lone_stop_takes_the_place_of_what_waits() -> None:
 @pytest.mark.parametrize(
     ("verb", "strategy", "phase"), [("start", "Halted", "none"), ("stop", "Always", "none"), ("start", "Manual", "none")]
 )
+@pytest.mark.spec("kubevirt", 21)
 def test_requests_forget_failed_starts(verb: str, strategy: str, phase: str) -> None:
     failing = machine(strategy, {"startFailure": {"consecutiveFailCount": 3}})
     change = getattr(runrequests, verb)(failing, instance(phase))

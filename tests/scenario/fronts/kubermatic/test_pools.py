@@ -163,6 +163,7 @@ def test_who_goes_is_a_matter_of_chance_unless_it_is_said(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 98)
 @pytest.mark.spec("kubermatic", 55)
 def test_selectors_say_who_may_go(play: Play) -> None:
     async def script(host: FakeHost) -> None:

@@ -32,7 +32,8 @@ def stored() -> Harness:
 
 
 @pytest.mark.spec("kube-api", 167)
-def test_pods_take_what_they_request_until_they_end() -> None:
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_pods_take_what_they_request_until_they_end(phase: str) -> None:
     async def script() -> None:
         async with stored() as api:
             hard = {"requests.cpu": "3", "cpu": "3", "limits.memory": "4Gi", "pods": "3", "count/pods": "5"}
@@ -45,7 +46,7 @@ def test_pods_take_what_they_request_until_they_end() -> None:
                 "requested: limits.memory=2Gi, used: limits.memory=4Gi, limited: limits.memory=4Gi"
             )
             first = next(each for each in made if each.status == 201).data["metadata"]["name"]
-            ended = {"status": {"phase": "Succeeded"}}
+            ended = {"status": {"phase": phase}}
             done = await api.call("PATCH", f"{CORE}/pods/{first}/status", ended, content_type="application/merge-patch+json")
             assert done.status == 200, done.data
             assert (await api.post(f"{CORE}/pods", pod("next", request="1", limit="1"))).status == 201
@@ -63,6 +64,9 @@ def test_a_pod_says_what_a_quota_counts() -> None:
             assert said.data["message"] == (
                 'pods "plain" is forbidden: failed quota: q: must specify limits.cpu for: a; requests.memory for: a'
             )
+            first = [{"name": "i", "image": "b"}]
+            said = await api.post(f"{CORE}/pods", pod("begins", request="1", limit="1", initContainers=first))
+            assert said.data["message"].endswith("must specify limits.cpu for: i; requests.memory for: i")
 
     asyncio.run(script())
 

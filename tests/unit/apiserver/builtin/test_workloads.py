@@ -216,6 +216,7 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
 ]
 
 
+@pytest.mark.spec("kube-api", 151)
 @pytest.mark.parametrize(
     ("path", "spec", "causes"), REFUSED, ids=[f"{path.rpartition('/')[2]}-{index}" for index, (path, *_) in enumerate(REFUSED)]
 )
@@ -425,6 +426,11 @@ ROWS: list[tuple[str, dict[str, Any], list[Any]]] = [
     (f"{APPS}/statefulsets", {"selector": SELECTOR, "template": TEMPLATE}, ["0/1", "a", "nginx"]),
     (f"{APPS}/daemonsets", {"selector": SELECTOR, "template": TEMPLATE}, [0, 0, 0, 0, 0, "<none>", "a", "nginx", "a=b"]),
     (
+        f"{BATCH}/jobs",
+        {"parallelism": 2, "template": {**ENDING, "metadata": {"labels": {"a": "b"}}}, "manualSelector": True, "selector": SELECTOR},
+        ["Running", "0/1 of 2", "", "a", "nginx", "a=b"],
+    ),
+    (
         f"{BATCH}/cronjobs",
         {"schedule": "* * * * *", "jobTemplate": {"spec": {"template": ENDING}}},
         ["* * * * *", "<none>", "False", 0, "<none>", "a", "nginx", "<none>"],
@@ -437,6 +443,7 @@ ROWS: list[tuple[str, dict[str, Any], list[Any]]] = [
 ]
 
 
+@pytest.mark.spec("kube-api", 151)
 @pytest.mark.parametrize(("path", "spec", "cells"), ROWS, ids=[path.rpartition("/")[2] for path, *_ in ROWS])
 def test_rows_are_those_of_a_real_server(play: Play, path: str, spec: dict[str, Any], cells: list[Any]) -> None:
     async def script(_: Harness) -> None:

@@ -147,6 +147,14 @@ def test_everything_is_there_when_the_create_returns(play: Play) -> None:
         assert any(schema.get("x-kubernetes-group-version-kind") for schema in document["components"]["schemas"].values())
         assert (await api.post(WIDGETS, widget(spec={"color": "red"}))).status == 201
         assert (await api.get(f"{WIDGETS}/a")).data["spec"] == {"color": "red"}
+        # Another kind joins a group and a version that clients have read.
+        other = definition(names={"plural": "gizmos", "kind": "Gizmo"})
+        assert (await api.post(CRDS, other | {"metadata": {"name": "gizmos.example.com"}})).status == 201
+        paths = (await api.get("/openapi/v3")).data["paths"]
+        document = (await api.get(paths["apis/example.com/v1"]["serverRelativeURL"])).data
+        assert {"com.example.v1.Widget", "com.example.v1.Gizmo"} < set(document["components"]["schemas"])
+        second = (await api.get("/openapi/v2")).data
+        assert {"com.example.v1.Widget", "com.example.v1.Gizmo"} < set(second["definitions"])
 
     play(script)
 

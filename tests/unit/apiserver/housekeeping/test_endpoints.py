@@ -107,6 +107,7 @@ def test_endpoints_of_others_are_mirrored() -> None:
     asyncio.run(script())
 
 
+@pytest.mark.spec("kube-api", 138)
 @pytest.mark.parametrize(
     ("meta", "spec"),
     [

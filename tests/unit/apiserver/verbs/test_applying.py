@@ -66,6 +66,33 @@ def test_defaults_belong_to_nobody_who_applies(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 84)
+def test_entries_name_their_subresource_and_own_nothing_that_the_server_keeps(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        volume = {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": "d", "labels": {"x": "y"}}}
+        volume["spec"] = {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}
+        made = await api.post(f"{VOLUMES}?fieldManager=user", volume)
+        assert made.status == 201, made.data
+        changed = made.data | {"metadata": made.data["metadata"] | {"annotations": {"a": "b"}, "finalizers": ["example.com/x"]}}
+        assert (await api.put(f"{VOLUMES}/d?fieldManager=other", changed)).status == 200
+        await api.call(
+            "PATCH",
+            f"{VOLUMES}/d/status?fieldManager=controller",
+            {"status": {"phase": "Pending"}},
+            content_type="application/merge-patch+json",
+        )
+        # What is being deleted has two members more that the server sets.
+        await api.delete(f"{VOLUMES}/d")
+        found = owned(await api.merge(f"{VOLUMES}/d?fieldManager=last", {"metadata": {"annotations": {"c": "d"}}}))
+        assert found["controller", "Update", "status"] == {"f:status": {".": {}, "f:phase": {}}}
+        assert {subresource for _, _, subresource in found} == {"", "status"}
+        for fields in found.values():
+            assert set(fields) <= {"f:metadata", "f:spec", "f:status"}
+            assert set(fields.get("f:metadata", {})) <= {"f:labels", "f:annotations", "f:finalizers"}
+
+    play(script)
+
+
 @pytest.mark.spec("kube-api", 89)
 def test_status_and_spec_have_owners_of_their_own(play: Play) -> None:
     async def script(api: Harness) -> None:

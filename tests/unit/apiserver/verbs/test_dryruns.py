@@ -44,6 +44,17 @@ def test_a_dry_run_of_each_verb_leaves_no_trace(play: Play, method: str, name: s
 
 
 @pytest.mark.spec("kube-api", 33)
+def test_the_body_of_a_deletion_asks_for_a_dry_run_as_its_query_does(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        await api.post(MAPS, config_map())
+        revision = api.store.revision
+        assert (await api.delete(f"{MAPS}/a", {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]})).status == 200
+        assert (api.store.revision, (await api.get(f"{MAPS}/a")).status) == (revision, 200)
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 33)
 @pytest.mark.parametrize(
     ("method", "name", "content"),
     [

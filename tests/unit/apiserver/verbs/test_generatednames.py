@@ -22,6 +22,17 @@ def test_names_are_generated(play: Play) -> None:
 
 
 @pytest.mark.spec("kube-api", 19)
+def test_an_object_needs_a_name_or_the_beginning_of_one(play: Play) -> None:
+    async def script(api: Harness) -> None:
+        sent = config_map()
+        sent["metadata"] = {}
+        refused = await api.post(MAPS, sent)
+        assert (refused.status, set(refused.causes)) == (422, {"metadata.name"})
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 19)
 def test_a_generated_name_that_is_taken_is_generated_again(play: Play) -> None:
     async def script(api: Harness) -> None:
         sent = config_map()

@@ -62,6 +62,7 @@ def test_create_sets_what_the_server_sets(play: Play) -> None:
         (config_map() | {"metadata": {"name": "A_b"}}, 422, "Invalid", "a lowercase RFC 1123 subdomain"),
         (config_map() | {"metadata": {"name": "a", "labels": {"x": 1}}}, 400, "BadRequest", "metadata.labels"),
         (config_map() | {"metadata": {"name": "a", "labels": {"-x": "1"}}}, 422, "Invalid", "metadata.labels"),
+        (config_map() | {"metadata": {"name": "a", "labels": {"x": "no value"}}}, 422, "Invalid", "metadata.labels"),
         (config_map() | {"data": 5}, 400, "BadRequest", "data"),
         ([], 400, "BadRequest", "must be an object"),
     ],
@@ -183,6 +184,17 @@ def test_a_write_that_changes_nothing_is_none(play: Play) -> None:
         assert (await api.put(f"{NCS}/n", made)).data == made
         assert (await api.merge(f"{NCS}/n", {"spec": {"vlan": 1}})).data == made
         assert api.store.revision == int(made["metadata"]["resourceVersion"])
+        applied = "application/apply-patch+yaml"
+        mine = (await api.call("PATCH", f"{NCS}/n?fieldManager=one", network(vlan=1), content_type=applied)).data
+        revision = api.store.revision
+        async with api.watch(f"{NCS}?watch=1&resourceVersion={revision}") as events:
+            api.clock.time += 100
+            assert (await api.call("PATCH", f"{NCS}/n?fieldManager=one", network(vlan=1), content_type=applied)).data == mine
+            # A client that sends other times of its own has changed nothing either.
+            aged = [{**each, "time": "2020-01-01T00:00:00Z"} for each in mine["metadata"]["managedFields"]]
+            assert (await api.put(f"{NCS}/n", mine | {"metadata": mine["metadata"] | {"managedFields": aged}})).data == mine
+            assert api.store.revision == revision
+            assert await events.quiet()
 
     play(script)
 
@@ -255,7 +267,29 @@ def test_unknown_and_repeated_fields(play: Play) -> None:
         assert "foo" not in warned.data
         ignored = await api.put(f"{MAPS}/a?fieldValidation=Ignore", twice)
         assert ignored.warnings == []
-        assert (await api.post(f"{MAPS}?fieldValidation=Maybe", config_map())).status == 422
+
+    play(script)
+
+
+APPLY = "application/apply-patch+yaml"
+
+
+@pytest.mark.spec("kube-api", 34)
+@pytest.mark.parametrize("wrong", ["dryRun=Some", "fieldValidation=Maybe"])
+def test_another_value_of_an_option_is_refused_by_each_verb(play: Play, wrong: str) -> None:
+    async def script(api: Harness) -> None:
+        await api.post(MAPS, config_map())
+        option = wrong.partition("=")[0]
+        found = [
+            await api.post(f"{MAPS}?{wrong}", config_map("b")),
+            await api.put(f"{MAPS}/a?{wrong}", config_map(data={"x": "1"})),
+            await api.merge(f"{MAPS}/a?{wrong}", {"data": {"x": "1"}}),
+            await api.call("PATCH", f"{MAPS}/a?{wrong}&fieldManager=tester", config_map(data={"x": "1"}), content_type=APPLY),
+        ]
+        if option == "dryRun":
+            found += [await api.delete(f"{MAPS}/a?{wrong}"), await api.delete(f"{MAPS}/a", {"dryRun": ["Some"]})]
+        assert [(each.status, set(each.causes)) for each in found] == [(422, {option})] * len(found)
+        assert [each["metadata"]["name"] for each in (await api.get(MAPS)).data["items"]] == ["a"]
 
     play(script)
 

@@ -88,6 +88,7 @@ async def test_a_second_request_while_one_is_queued(verb: str) -> None:
         assert world.vm()["status"]["stateChangeRequests"] == queued
 
 
+@pytest.mark.spec("kubevirt", 21)
 @scripted
 async def test_what_becomes_of_a_start_and_a_stop() -> None:
     async with World() as world:

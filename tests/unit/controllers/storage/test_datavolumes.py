@@ -40,15 +40,20 @@ def test_progress_retries_and_reasons_can_be_followed(play: Play) -> None:
     async def script(host: Host) -> None:
         host.images.offer(URL)
         host.images.script(URL, [ImageUnavailable("Unreachable", "images:80 cannot be reached", why="connection refused"), None])
+        host.images.hold(URL, 0.001, 0.125)
         async with host.api.watch(f"{CDI}/datavolumes?watch=true") as events:
             await host.data_volume("a", {"source": http(), "pvc": pvc()})
-            await host.settle(8)
+            await host.settle(6)
+            host.images.release(URL)
+            await host.settle(4)
             assert await host.phase("a") == "ImportInProgress"
+            # The next attempt goes on from there, or begins before its first figure is told.
+            assert (await host.status("a"))["progress"] == "12.50%"
             said = await host.condition("a", "Running")
             assert said["status"] == "False" and said["reason"] == "Error" and "connection refused" in said["message"]
             ready = await host.condition("a", "Ready")
             assert (ready["status"], ready["reason"], ready["message"]) == ("False", codes.IMAGE_UNREACHABLE, said["message"])
-            host.images.hold(URL, 0.001, 0.25, 0.2525, 0.75)
+            host.images.hold(URL, 0.25, 0.2525, 0.75)
             await host.settle(30)
             host.images.release(URL)
             await host.settle()

@@ -302,6 +302,7 @@ async def test_conditions_are_mirrored_and_taken_back() -> None:
         assert (only["status"], only["reason"], only["message"]) == ("False", "VMINotExists", "VMI does not exist")
 
 
+@pytest.mark.spec("kubevirt", 80)
 @timeless
 async def test_which_volumes_can_be_part_of_a_snapshot() -> None:
     async with living(wire) as life:

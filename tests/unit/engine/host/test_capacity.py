@@ -85,6 +85,7 @@ def test_huge_pages_present() -> None:
     capacity.admit_hugepages(machine(), {})
 
 
+@pytest.mark.spec("kubevirt", 88)
 def test_dedicated_cpus_are_taken_and_released() -> None:
     cpus = (0, 1, 2, 3, 4, 5)
     given: dict[str, PinnedCpus] = {}

@@ -60,6 +60,7 @@ def test_another_architecture_is_emulated() -> None:
     assert "arm64" in verdict.reason
 
 
+@pytest.mark.spec("kubevirt", 83, "Accelerator probe picks KVM or TCG per firmware kind")
 def test_secure_boot_needs_smm() -> None:
     config = MachineConfig("x", CpuConfig(), MemoryConfig(1, 1), firmware=FirmwareConfig(kind="efi", secure_boot=True))
     assert facts(REAL).verdict(config).accelerator == "tcg"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from paddock.engine.machine.runends import SHUTDOWNS, RunEvidence, describe, judge
+from paddock.engine.machine.observation import EndReason
+from paddock.engine.machine.runends import SHUTDOWNS, RunEvidence, describe, judge, text_of
 
 TABLE = [
     (RunEvidence(("guest-shutdown",), True, 0), "guest-shutdown"),
@@ -35,6 +36,18 @@ def test_every_reason_of_qemu_is_known() -> None:
     # qapi/run-state.json, ShutdownCause, as of QEMU 9
     causes = {"host-error", "host-qmp-quit", "host-qmp-system-reset", "host-signal", "host-ui", "guest-shutdown", "guest-reset"}
     assert causes | {"guest-panic", "subsystem-reset"} <= set(SHUTDOWNS)
+
+
+@pytest.mark.spec("kubevirt", 83, "`internal-error` becomes Failed with text")
+@pytest.mark.parametrize("reason", ["internal-error", "crashed", "never-started", "panicked"])
+def test_the_text_of_an_end_has_the_last_lines_of_qemu(reason: EndReason) -> None:
+    assert text_of(reason, "", -6, lambda: "KVM internal error") == "QEMU was ended by signal SIGABRT\nKVM internal error"
+    assert text_of(reason, "no such disk", -6, lambda: "KVM internal error") == "no such disk"
+
+
+@pytest.mark.parametrize("reason", ["guest-shutdown", "killed"])
+def test_an_end_that_was_meant_has_no_text(reason: EndReason) -> None:
+    assert text_of(reason, "", 0, lambda: "shutting down") == ""
 
 
 def test_a_status_in_words() -> None:

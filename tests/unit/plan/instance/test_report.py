@@ -63,6 +63,7 @@ def test_ready_has_the_code_of_what_a_machine_waits_for(blocker: StartBlocker, r
         (seen(Observation(phase="ended", end=RunEnd("crashed"))), ("False", "PodTerminating")),
     ],
 )
+@pytest.mark.spec("kubevirt", 26)
 def test_ready(sight: ObservedInstance, ready: tuple[str, str | None]) -> None:
     assert conditions(instance(), sight)["Ready"] == ready
 
