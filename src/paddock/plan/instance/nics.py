@@ -159,7 +159,7 @@ def _dhcp(card: Interface) -> DhcpOptions:
 
 def status_of(card: Interface, plug: AttachedNic, *, linked: bool, queues: int) -> InterfaceStatus:
     """A card in the status: the address is the one that others use."""
-    addresses = [each for each in (plug.address, plug.address6) if each]
+    addresses = [*plug.addresses]
     return InterfaceStatus(
         name=card.name,
         mac=plug.mac,
