@@ -202,7 +202,7 @@ class Guest:
 _SCRIPT = """#!/bin/sh
 [ "$1" = bound ] || exit 0
 env | grep -v PATH > {folder}/told
-ip address flush dev eth0
+ip -4 address flush dev eth0
 ip address add "$ip/$mask" dev eth0
 [ -z "$router" ] || ip route replace default via "$router" dev eth0
 """

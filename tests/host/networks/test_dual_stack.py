@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.engine.networks.nics import NicSpec, Ports
-from tests.host.networks import dhcp6client
+from tests.host.networks import dhcp6client, forgery
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import HOST6, OUTSIDE6, Child, Guest, run
 from tests.host.networks.talking import tcp_ask, tcp_peer, tcp_serve
@@ -36,7 +36,7 @@ def test_a_masqueraded_guest_gets_kubevirts_address_and_a_router(play: Play) -> 
         assert told.addresses == ["fd10:0:2::2"] and told.lifetime == 999 * 86400 and told.dns == ["fd10:0:2::1"]
         assert told.search.startswith(b"\x07default\x03svc\x07cluster\x05local\0")
         route = web.call("ip", "-6", "route", "show", "default")
-        assert "via fe80::1 dev eth0" in route and "mtu 1500" in route
+        assert "via fe80::1 dev eth0" in route and web.call("sysctl", "-n", "net.ipv6.conf.eth0.mtu") == "1500\n"
         assert (web.plug.guest_address, web.plug.guest_address6) == ("10.0.2.2/24", "fd10:0:2::2/120")
         network = ipaddress.IPv6Network(world.networks.zone().networks[1])
         assert network.prefixlen == 64 and network.subnet_of(ipaddress.IPv6Network("fd00::/8"))
@@ -57,7 +57,7 @@ def test_two_guests_with_the_same_inner_address_reach_each_other_by_ipv6_and_by_
         assert await web.can_ping(web.plug.address6), "itself by the address that others use"
         server = db.child(tcp_peer(80))
         assert await web.child(tcp_ask(db.plug.address6, 80)).done() == web.plug.address6
-        assert await Child(world.lab.host, tcp_ask(db.plug.address6, 80)).done() == world.networks.zone().networks[1].replace("/64", "1")
+        assert await Child(world.lab.host, tcp_ask(db.plug.address6, 80)).done() == "fd10:0:2::1"
         server.end()
         for resolver in web.plug.dns:
             code, said = await web.calls("busybox", "nslookup", "-type=aaaa", "db.default.vm.cluster.local", resolver)
@@ -80,12 +80,101 @@ def test_guests_go_out_behind_the_hosts_address(play: Play) -> None:
         # Nobody outside reaches machines past their Services, and this host is nobody's router.
         network = world.networks.zone().networks[1]
         run("ip", "-n", world.lab.outside, "route", "add", network, "via", HOST6)
-        run("ip", "-n", world.lab.outside, "route", "add", "2001:db8:77::/64", "via", HOST6)
-        run("ip", "link", "add", "other", "type", "dummy")
         server = web.child(tcp_serve(80, b"web"))
         assert await Child(world.lab.outside, tcp_ask(web.plug.address6, 80)).done() == "silent"
         assert await Child(world.lab.host, tcp_ask(web.plug.address6, 80)).done() == "web"
         server.end()
+
+    play(script)
+
+
+@pytest.mark.parametrize("is_router", [False, True])
+def test_the_host_routes_for_others_only_if_it_did_before(play: Play, is_router: bool) -> None:
+    async def script(world: World) -> None:
+        behind = world.lab.namespace("behind")
+        run("ip", "link", "add", "other", "type", "veth", "peer", "name", "eth0", "netns", behind)
+        for place, device, address in ((world.lab.host, "other", "2001:db8:77::1"), (behind, "eth0", "2001:db8:77::2")):
+            run("ip", "-n", place, "address", "add", f"{address}/64", "dev", device, "nodad")
+            run("ip", "-n", place, "link", "set", device, "up")
+        run("ip", "-n", behind, "route", "add", "default", "via", "2001:db8:77::1")
+        run("ip", "-n", world.lab.outside, "route", "add", "2001:db8:77::/64", "via", HOST6)
+        run("sysctl", "-qw", f"net.ipv6.conf.all.forwarding={int(is_router)}")
+
+        def is_led() -> bool:
+            pinged = run("ip", "netns", "exec", world.lab.outside, "busybox", "ping", "-c", "4", "-W", "1", "2001:db8:77::2", check=False)
+            return "bytes from" in pinged
+
+        assert is_led() is is_router
+        web = await guest_of(world, WEB)
+        assert await web.can_ping("2001:db8:77::2") and await web.can_ping(OUTSIDE6)
+        assert is_led() is is_router, "as before"
+
+    play(script)
+
+
+def dropped(*words: str) -> int:
+    """Return how many packets the rules dropped that have these words."""
+    lines = [line for line in run("nft", "list", "ruleset").splitlines() if all(word in line for word in words)]
+    assert lines, words
+    return sum(int(line.partition("counter packets ")[2].split()[0]) for line in lines)
+
+
+@pytest.mark.spec("kubevirt", 97)
+def test_a_guest_neither_pretends_to_be_somebody_else_nor_a_router(play: Play) -> None:
+    async def script(world: World) -> None:
+        web, db = await guest_of(world, WEB), await guest_of(world, DB)
+        api = Child(world.lab.host, tcp_serve(7443, b"api"))
+        assert await Child(world.lab.outside, tcp_ask(HOST6, 7443)).done() == "api", "it does listen"
+        host = next(each for each in run("ip", "-6", "-o", "address").split() if each.startswith("fd") and each.endswith("::1/64"))
+        for address in ("fd10:0:2::1", HOST6, host.removesuffix("/64"), "fe80::1%eth0"):
+            assert await web.child(tcp_ask(address, 7443, patience=0)).done() in ("silent", "refused"), address
+        api.end()
+        # Another address, also that of its neighbour and its own outside.
+        for address in ("fd10:0:2::77", "2001:db8:99::1", db.plug.address6, web.plug.address6):
+            before = dropped("counter packets", "drop")
+            web.call("ip", "-6", "address", "add", f"{address}/128", "dev", "eth0", "nodad")
+            assert not await web.can_ping(OUTSIDE6, "-I", address) and not await web.can_ping("fd10:0:2::1", "-I", address)
+            web.call("ip", "-6", "address", "del", f"{address}/128", "dev", "eth0")
+            assert dropped("counter packets", "drop") >= before + 2, address
+        # Frames that no honest guest sends.
+        forged = {
+            "a router advertisement": ("nd-router-advert", forgery.router_advertisement()),
+            "a redirect": ("nd-router-advert", forgery.redirect(db.plug.address6)),
+            "an advertisement for the neighbour": ("@neighbours", forgery.neighbour_advertisement(db.plug.address6)),
+            "an advertisement for the router": ("0xfe800000000000000000000000000001", forgery.neighbour_advertisement("fe80::1")),
+            "an answer of a DHCPv6 server": ("udp sport 547", forgery.dhcpv6_answer()),
+        }
+        routes, neighbours = run("ip", "-6", "route"), run("ip", "-6", "neighbour", "show", db.plug.address6)
+        for what, (rule, packet) in forged.items():
+            before = dropped(rule)
+            await web.child(forgery.send("eth0", web.plug.mac, packet)).done()
+            assert dropped(rule) == before + 1, what
+        assert run("ip", "-6", "route") == routes and run("ip", "-6", "neighbour", "show", db.plug.address6) == neighbours
+        # Another MAC, also that of its neighbour.
+        web.call("ip", "link", "set", "eth0", "address", db.plug.mac)
+        assert not await web.can_ping("fd10:0:2::1")
+        web.call("ip", "link", "set", "eth0", "address", web.plug.mac)
+        assert await db.can_ping(OUTSIDE6)
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 119)
+def test_guests_do_not_reach_the_metadata_service_of_a_cloud(play: Play) -> None:
+    async def script(world: World) -> None:
+        addresses = ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "64:ff9b::a9fe:a9fe")
+        for address in addresses:
+            run("ip", "-n", world.lab.outside, "address", "add", f"{address}/128", "dev", "lo")
+        run("ip", "-n", world.lab.outside, "address", "add", "fe80::a9fe:1/64", "dev", "eth0", "nodad")
+        secret = Child(world.lab.outside, tcp_serve(80, b"secret"))
+        for address in (*addresses, "fe80::a9fe:1%eth0"):
+            assert await Child(world.lab.host, tcp_ask(address, 80)).done() == "secret", "the host itself reaches it"
+        web, own = await guest_of(world, WEB), await guest_of(world, NicSpec("own", "default", binding="bridge", hostname="own"))
+        for guest in (web, own):
+            assert await guest.child(tcp_ask(OUTSIDE6, 80)).done() == "secret", "the rest of the world is there"
+            for address in (*addresses, "fe80::a9fe:1%eth0"):
+                assert await guest.child(tcp_ask(address, 80, patience=0)).done() in ("refused", "silent"), address
+        secret.end()
 
     play(script)
 
