@@ -265,7 +265,9 @@ def test_one_family_alone(play: Play, network: str) -> None:
         assert await reader.read() == b"db"
         writer.close()
         server.end()
-        code, said = await web.calls("busybox", "nslookup", f"-type={'aaaa' if is_ipv6 else 'a'}", "db.default.vm.cluster.local", web.plug.dns[0])
+        code, said = await web.calls(
+            "busybox", "nslookup", f"-type={'aaaa' if is_ipv6 else 'a'}", "db.default.vm.cluster.local", web.plug.dns[0]
+        )
         assert code == 0 and db.plug.addresses[0] in said
         if not is_ipv6:
             assert "default" not in web.call("ip", "-6", "route")

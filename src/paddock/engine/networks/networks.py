@@ -45,8 +45,9 @@ class NetworkSettings(Struct, frozen=True):
     service_network: str = "10.96.0.0/12"
     # names end with it
     zone: str = "cluster.local"
-    # where node ports are listened at
+    # where node ports are listened at, and those of Services with IPv6
     node_port_address: str = "0.0.0.0"
+    node_port_address6: str = "::"
 
 
 class Networks:
@@ -109,9 +110,11 @@ class Networks:
         return self._routed.device((owner, name)) if self._routed is not None else ""
 
     @property
-    def outside_address(self) -> str:
-        """The address of this host for whoever is outside."""
-        return hostnetwork.address_of(hostnetwork.default_device()) or "127.0.0.1"
+    def outside_addresses(self) -> tuple[str, ...]:
+        """The addresses of this host for whoever is outside, IPv4 first."""
+        device = hostnetwork.default_device()
+        own, own6 = hostnetwork.address_of(device), hostnetwork.address6_of(device)
+        return tuple(each for each in (own, own6) if each) or ("127.0.0.1",)
 
     async def open(self) -> None:
         """Once, before the first card. What a former run left goes on as it was; a host that had no machines is not touched before one."""
@@ -318,7 +321,7 @@ class Networks:
     async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         """Listen for exactly these services. Returns what could not be had, by the name of the service; publish again to try again."""
         self._published = tuple(services)
-        wanted, problems = listeners.plan(services, self._settings.node_port_address)
+        wanted, problems = listeners.plan(services, {4: self._settings.node_port_address, 6: self._settings.node_port_address6})
         failed = await self._listeners.bring(wanted)
         told = {name: [*said] for name, said in problems.items()}
         for place, why in failed.items():

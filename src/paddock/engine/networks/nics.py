@@ -164,7 +164,10 @@ def _wrong(card: NicSpec) -> Iterator[str]:
     for ports in card.ports:
         if not 1 <= ports.first <= ports.end <= 65535 or ports.protocol not in ("tcp", "udp"):
             yield f"{ports.first} to {ports.end} are no ports"
-    for text in (*card.dhcp.ntp, *card.resolver.given.servers):
+    for text in card.dhcp.ntp:
+        if not _is_address(text, 4):
+            yield f"{text!r} is no IPv4 address"
+    for text in card.resolver.given.servers:
         if not _is_address(text):
             yield f"{text!r} is no address"
 
@@ -173,16 +176,16 @@ def _is_mac(text: str) -> bool:
     return bool(_MAC.match(text)) and not int(text[:2], 16) & 1 and text != "00:00:00:00:00:00"
 
 
-def _is_address(text: str) -> bool:
+def _is_address(text: str, version: int = 0) -> bool:
     try:
-        return ipaddress.ip_address(text).version == 4
+        return version in (0, ipaddress.ip_address(text).version)
     except ValueError:
         return False
 
 
 def _is_network(text: str, version: int) -> bool:
     try:
-        return ipaddress.ip_network(text).version == version
+        return ipaddress.ip_network(text, strict=version == 4).version == version
     except ValueError:
         return False
 
@@ -244,6 +247,8 @@ class PublishedService(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     # a client stays with its target for so long; 0: each connection is on its own
     affinity_seconds: int = 0
+    # of its node ports
+    families: tuple[int, ...] = (4,)
 
 
 class NicPeer(Struct, frozen=True):

@@ -104,7 +104,7 @@ def test_the_kernel_leads_where_somebody_listens_and_to_whom_has_an_address() ->
         ListenEndpoint("udp", "0.0.0.0", 30082),
         ListenEndpoint("tcp", "192.0.2.1", 80),
     )
-    found = serviceforwards.services(services, listened, lambda target: "10.112.64.5" if target.owner == "web" else "")
+    found = serviceforwards.services(services, listened, lambda target: ("10.112.64.5",) if target.owner == "web" else ())
     assert [(each.address, each.port) for each in found] == [
         ("10.97.0.5", 80),
         ("192.0.2.1", 80),
