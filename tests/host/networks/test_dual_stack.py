@@ -120,6 +120,7 @@ def dropped(*words: str) -> int:
 
 
 @pytest.mark.spec("kubevirt", 97)
+@pytest.mark.spec("kubevirt", 201)
 def test_a_guest_neither_pretends_to_be_somebody_else_nor_a_router(play: Play) -> None:
     async def script(world: World) -> None:
         web, db = await guest_of(world, WEB), await guest_of(world, DB)
@@ -160,6 +161,7 @@ def test_a_guest_neither_pretends_to_be_somebody_else_nor_a_router(play: Play) -
 
 
 @pytest.mark.spec("kubevirt", 119)
+@pytest.mark.spec("kubevirt", 201)
 def test_guests_do_not_reach_the_metadata_service_of_a_cloud(play: Play) -> None:
     async def script(world: World) -> None:
         addresses = ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "64:ff9b::a9fe:a9fe")
@@ -275,6 +277,7 @@ def test_one_family_alone(play: Play, network: str) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 203)
 def test_a_host_without_ipv6(play: Play) -> None:
     async def script(world: World) -> None:
         run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
@@ -287,6 +290,7 @@ def test_a_host_without_ipv6(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 203)
 def test_a_guest_of_an_earlier_version_stays_as_it_is_until_it_starts_again(play: Play) -> None:
     async def script(world: World) -> None:
         dual, world.settings = world.settings, NetworkSettings(mode="routed", pod_network="10.112.64.0/18")

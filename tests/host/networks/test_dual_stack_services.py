@@ -30,6 +30,7 @@ def service(*owners: str, protocol: str = "tcp", sticky: int = 0, families: tupl
     return PublishedService(f"default/{protocol}", (port,), own, affinity_seconds=sticky, families=families)
 
 
+@pytest.mark.spec("kube-api", 172)
 def test_an_address_of_each_family_leads_to_machines_in_turns(play: Play) -> None:
     async def script(world: World) -> None:
         web, api, client = await guests(world, "web", "api", "client")
@@ -49,6 +50,7 @@ def test_an_address_of_each_family_leads_to_machines_in_turns(play: Play) -> Non
     play(script)
 
 
+@pytest.mark.spec("kube-api", 172)
 def test_a_node_port_answers_on_the_families_of_its_service(play: Play) -> None:
     async def script(world: World) -> None:
         web, client = await guests(world, "web", "client")
@@ -72,11 +74,12 @@ def test_a_node_port_answers_on_the_families_of_its_service(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 172)
 def test_datagrams(play: Play) -> None:
     async def script(world: World) -> None:
         web, client = await guests(world, "web", "client")
         server = web.child(udp_serve(8080, b"web "))
-        await world.networks.publish([service("web", protocol="udp")])
+        assert await world.networks.publish([service("web", protocol="udp")]) == {}
         askers = ((client.namespace, ADDRESSES[1], 80), (world.lab.outside, HOST6, 30080), (world.lab.host, "::1", 30080))
         for namespace, address, port in askers:
             assert await Child(namespace, udp_ask(address, port)).done() == "web ?", address
@@ -85,6 +88,7 @@ def test_datagrams(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kube-api", 173)
 def test_policies_hold_for_both_families(play: Play) -> None:
     async def script(world: World) -> None:
         web, db, client = await guests(world, "web", "db", "client")

@@ -39,6 +39,7 @@ def complete(spec: Data, before: Data, known: Sequence[Family]) -> None:
         for key in ("clusterIPs", "ipFamilies"):
             if spec.get(key) and spec[key] == before.get(key):
                 spec[key] = spec[key][:1]
+        addresses = given(spec)
     families: list[str] = list(spec.get("ipFamilies") or ())
     families += ["IPv6" if ":" in address else "IPv4" for address in addresses[len(families) :] if address != "None"]
     families = families or [known[0]]
@@ -46,7 +47,7 @@ def complete(spec: Data, before: Data, known: Sequence[Family]) -> None:
     is_settled = spec["ipFamilyPolicy"] == before.get("ipFamilyPolicy") == "PreferDualStack" and families == before.get("ipFamilies")
     if not is_single and len(families) == 1 and (is_free or len(known) > 1) and not is_settled:
         families.append("IPv6" if families[0] == "IPv4" else "IPv4")
-    spec["ipFamilies"] = families[:1] if is_single and len(spec.get("ipFamilies") or ()) < 2 and len(addresses) < 2 else families
+    spec["ipFamilies"] = families
 
 
 def wrong(spec: Data, before: Data, known: Sequence[Family]) -> Iterator[Finding]:
