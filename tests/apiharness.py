@@ -18,6 +18,7 @@ import orjson
 
 from paddock.apiserver.api import Api
 from paddock.apiserver.builtin import namespaces, served, trust, views
+from paddock.apiserver.builtin.services import Network
 from paddock.apiserver.context import ServerParts, User
 from paddock.apiserver.custom import assembly
 from paddock.apiserver.objects.encoding import stamp
@@ -169,13 +170,18 @@ class Harness:
     """A server in memory with all declared kinds and the namespace `default`."""
 
     def __init__(
-        self, *, store: Store | None = None, resources: Iterable[ServedResource] = (), settings: AdmissionSettings | None = None
+        self,
+        *,
+        store: Store | None = None,
+        resources: Iterable[ServedResource] = (),
+        settings: AdmissionSettings | None = None,
+        networks: Iterable[Network] = (),
     ) -> None:
         self.store = store or MemoryStore()
         self.clock = Clock()
         self.registry = ResourceRegistry()
         self.rbac = Rbac(self.store)
-        self.registry.add(*served.resources(settings or AdmissionSettings(), self.rbac), *resources)
+        self.registry.add(*served.resources(settings or AdmissionSettings(), self.rbac, *networks), *resources)
         self._views = views.VIEWS if (settings or AdmissionSettings()).controllers else ()
         self._door = OpenDoor()
         # by target, with the revision of the store before the request

@@ -36,8 +36,8 @@ class FakeNetworks:
         self.reasons: dict[str, str] = {}
 
     @property
-    def outside_address(self) -> str:
-        return "192.0.2.10"
+    def outside_addresses(self) -> tuple[str, ...]:
+        return ("192.0.2.10",)
 
     @property
     def mode(self) -> str:

@@ -9,7 +9,6 @@ import asyncio
 import importlib
 import random
 from collections.abc import Callable
-from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any, cast
 
@@ -252,9 +251,7 @@ class FakeHost:
     async def begin(self) -> None:
         """Start the controllers."""
         machinery = Machinery(clock=Clock(), chance=random.Random(1))
-        around = ControllerEnvironment(
-            self._root, MachineSettings(), IPv4Network("10.96.0.0/12"), "host", b"authority", lambda: "https://here:6443"
-        )
+        around = ControllerEnvironment(self._root, MachineSettings(), "10.96.0.0/12", "host", b"authority", lambda: "https://here:6443")
         client = self.api.client() if self._carried is None else Client(self._carried)
         self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around, self.api.parts.store, _load)
         await self.control.start()

@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from paddock.engine.host import programs
+from paddock.engine.networks import hostnetwork
 
 _QEMU = "qemu-system-x86_64"
 _OVMF = Path("/usr/share/OVMF")
@@ -114,6 +115,7 @@ NEEDS: dict[str, Callable[[], str]] = {
     "filesystems": _programs("mkfs.ext4", "mkfs.xfs", "losetup"),
     "apt": _apt,
     "vlan": _vlan,
+    "ipv6": lambda: "" if hostnetwork.has_ipv6() else "this machine has no IPv6",
     "iommu": _iommu,
     "hugepages": _hugepages,
 }

@@ -78,13 +78,7 @@ NETWORKS = (
     SupportRow("networks[].name", "networks", "Joins network and card."),
     SupportRow("networks[].pod", "networks", "The default network.", card(), '"netdev":"n-default"'),
     SupportRow("networks[].pod.vmNetworkCIDR", "networks", "The guest's own network under masquerade."),
-    SupportRow(
-        "networks[].pod.vmIPv6NetworkCIDR",
-        "no effect",
-        "Guests have no IPv6.",
-        card(network={"pod": {"vmIPv6NetworkCIDR": "fd10:0:2::/120"}}),
-        Code.IPV6_MISSING,
-    ),
+    SupportRow("networks[].pod.vmIPv6NetworkCIDR", "networks", "The same for IPv6, where the host has it."),
     SupportRow("networks[].multus.**", "networks", "A bridge of the host, by its NetworkAttachmentDefinition."),
     SupportRow(
         "networks[].resourceClaim.**",
@@ -135,7 +129,11 @@ LIFE = (
     SupportRow("schedulerName", "no effect", "There is one node, and nothing to choose."),
     SupportRow("serviceAccountName", "no effect", "A volume names the account whose token it holds."),
     SupportRow("dnsPolicy", "networks", "Decides what DHCP tells; `Default` keeps the name server of the network, which asks the host's."),
-    SupportRow("dnsConfig.nameservers", "networks", "DHCP tells those of IPv4; not behind QEMU's user-mode network, which says so."),
+    SupportRow(
+        "dnsConfig.nameservers",
+        "networks",
+        "DHCP and DHCPv6 tell those of their family; QEMU's user-mode network does not, and says so.",
+    ),
     SupportRow("dnsConfig.searches", "networks", "DHCP tells them, after those of the policy."),
     SupportRow(
         "dnsConfig.options[].**",

@@ -29,11 +29,12 @@ _BLOCKS = (2**31 - FIRST) // BLOCK
 
 
 class HostReservation(msgspec.Struct, frozen=True):
-    """The block and the network of one directory. `block` 0 and `network` "" mean none yet."""
+    """The block and the networks of one directory. `block` 0 and a network "" mean none yet."""
 
     directory: str
     block: int = 0
     network: str = ""
+    network6: str = ""
 
 
 class _Stored(msgspec.Struct):
@@ -68,14 +69,15 @@ class HostReservations:
                 claims[own.directory] = own
             return FIRST + own.block * BLOCK
 
-    def network(self, directory: Path, choose: Callable[[Collection[str]], str]) -> str:
-        """Return the directory's pod network, which `choose` picks when it knows those of the other directories."""
+    def networks(self, directory: Path, choose: Callable[[Collection[str]], tuple[str, str]]) -> tuple[str, str]:
+        """Return the directory's pod networks, IPv4 and IPv6, which `choose` picks when it knows those of the other directories."""
         with self._locked() as claims:
             own = _own(claims, directory)
             _forget_gone(claims)
-            chosen = choose({each.network for each in claims.values() if each.network and each.directory != own.directory})
-            claims[own.directory] = msgspec.structs.replace(own, network=chosen)
-            return chosen
+            others = [each for each in claims.values() if each.directory != own.directory]
+            network, network6 = choose({used for each in others for used in (each.network, each.network6) if used})
+            claims[own.directory] = msgspec.structs.replace(own, network=network, network6=network6)
+            return network, network6
 
     def directories(self) -> list[Path]:
         """Return the directories with a claim."""

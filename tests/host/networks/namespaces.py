@@ -23,10 +23,12 @@ from typing import Any
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import taps
 from paddock.engine.networks.nics import AttachedNic
+from tests.host.networks import dhcp6client
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _NEWNET = 0x40000000
 _SECONDS = 1200.0
+HOST6, OUTSIDE6 = "2001:db8:51::2", "2001:db8:51::1"
 
 
 def run(*command: str, check: bool = True) -> str:
@@ -166,6 +168,18 @@ class Guest:
         lines = (self.folder / "told").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
+    async def dhcp6(self) -> dhcp6client.Told:
+        """Wait for the router, ask for an IPv6 address, and use it; returns what the guest was told."""
+        # Forwarding is off and router advertisements are accepted: the kernel is the judge of those.
+        for _ in range(200):
+            if "default" in self.call("ip", "-6", "route"):
+                break
+            await asyncio.sleep(0.05)
+        told: dhcp6client.Told = await self.child(dhcp6client.ask("eth0", self.plug.mac)).done()
+        for address in told.addresses:
+            self.call("ip", "address", "replace", f"{address}/128", "dev", "eth0", "nodad")
+        return told
+
     def set_address(self, address: str, gateway: str = "") -> None:
         """Take an address without asking."""
         self.call("ip", "address", "replace", address, "dev", "eth0")
@@ -188,7 +202,7 @@ class Guest:
 _SCRIPT = """#!/bin/sh
 [ "$1" = bound ] || exit 0
 env | grep -v PATH > {folder}/told
-ip address flush dev eth0
+ip -4 address flush dev eth0
 ip address add "$ip/$mask" dev eth0
 [ -z "$router" ] || ip route replace default via "$router" dev eth0
 """
@@ -245,10 +259,12 @@ class Lab:
         self.outside = self.namespace("outside")
         # The host's own network, with somebody to talk to.
         run("ip", "-n", self.host, "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", self.outside)
-        for name, address in ((self.host, "198.51.100.2/24"), (self.outside, "198.51.100.1/24")):
+        for name, address, ours in ((self.host, "198.51.100.2/24", HOST6), (self.outside, "198.51.100.1/24", OUTSIDE6)):
             run("ip", "-n", name, "address", "add", address, "dev", "eth0")
+            run("ip", "-n", name, "address", "add", f"{ours}/64", "dev", "eth0", "nodad")
             run("ip", "-n", name, "link", "set", "eth0", "up")
         run("ip", "-n", self.host, "route", "add", "default", "via", "198.51.100.1")
+        run("ip", "-n", self.host, "route", "add", "default", "via", OUTSIDE6)
 
     def namespace(self, name: str) -> str:
         """One more; the same when it is there."""

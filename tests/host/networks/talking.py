@@ -25,11 +25,16 @@ def tcp_echo(port: int, count: int = 1, address: str = "0.0.0.0") -> Callable[[]
     return work
 
 
+def _listening(port: int) -> socket.socket:
+    """Listen at every address of both families."""
+    return socket.create_server(("::", port), family=socket.AF_INET6, backlog=64, dualstack_ipv6=True)
+
+
 def tcp_serve(port: int, said: bytes) -> Callable[[], None]:
     """Says the same to everybody, until it is ended."""
 
     def work() -> None:
-        with socket.create_server(("0.0.0.0", port), backlog=64) as server:
+        with _listening(port) as server:
             while True:
                 client, _ = server.accept()
                 with client:
@@ -42,11 +47,11 @@ def tcp_peer(port: int) -> Callable[[], None]:
     """Tells each client by which address it sees it, until it is ended."""
 
     def work() -> None:
-        with socket.create_server(("0.0.0.0", port), backlog=64) as server:
+        with _listening(port) as server:
             while True:
                 client, peer = server.accept()
                 with client:
-                    client.sendall(peer[0].encode())
+                    client.sendall(peer[0].removeprefix("::ffff:").encode())
 
     return work
 
@@ -55,8 +60,9 @@ def udp_serve(port: int, said: bytes) -> Callable[[], None]:
     """Answers every datagram with this and what it held."""
 
     def work() -> None:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
-            server.bind(("0.0.0.0", port))
+        with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as server:
+            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            server.bind(("::", port))
             while True:
                 data, peer = server.recvfrom(2048)
                 server.sendto(said + data, peer)
@@ -90,7 +96,7 @@ def udp_ask(address: str, port: int, said: bytes = b"?", tries: int = 5) -> Call
     """Return a UDP server's answer."""
 
     def work() -> str:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as client:
             client.settimeout(0.4)
             client.connect((address, port))
             for _ in range(tries):

@@ -1,6 +1,7 @@
 """Services with real packets: inside, at the host's ports, from machines, from outside; and what policies let through."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -28,7 +29,7 @@ async def guests(world: World, *names: str) -> list[Guest]:
     return [await world.guest(NicSpec(name, "default", hostname=name, group="default")) for name in names]
 
 
-def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, **more: tuple[str, ...]) -> PublishedService:
+def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, **more: Any) -> PublishedService:
     """Port 80 of an address, and node port 30080."""
     leads = tuple(ForwardTarget(owner, "default", port) for owner, port in targets)
     port = PublishedPort("udp" if protocol == "udp" else "tcp", 80, leads, 30080)

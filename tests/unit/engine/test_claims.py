@@ -40,7 +40,7 @@ def test_numbers_of_earlier_versions_are_given_to_nobody(tmp_path: Path, place: 
 
 def test_a_directory_has_networks_that_no_other_has(tmp_path: Path, place: Path) -> None:
     made = directories(tmp_path, 25)
-    given = [HostReservations(place).network(each, lambda others: choose_network("", others, "10.96.0.0/12")) for each in made]
+    given = [HostReservations(place).networks(each, lambda others: (choose_network("", others, "10.96.0.0/12"), ""))[0] for each in made]
     assert len(set(given)) == 25
 
 
@@ -72,7 +72,7 @@ def test_what_a_newer_version_added_to_the_record_stays(tmp_path: Path, place: P
     record |= {"later": True, "claims": [each | {"vlan": 7} for each in record["claims"]]}
     (place / "claims.json").write_text(json.dumps(record))
     HostReservations(place).users(other)
-    HostReservations(place).network(one, lambda _: "10.0.0.0/24")
+    HostReservations(place).networks(one, lambda _: ("10.0.0.0/24", "fd00::/64"))
     found = json.loads((place / "claims.json").read_text())
     assert found["later"] and [(each.get("vlan"), each["network"]) for each in found["claims"]] == [(7, "10.0.0.0/24"), (None, "")]
 

@@ -1,7 +1,6 @@
 """All resources that are there from the start: every declared kind with its strategy, and the kinds that only a server has."""
 
 from collections.abc import Iterator
-from ipaddress import IPv4Network
 from typing import Any
 
 import msgspec
@@ -48,10 +47,10 @@ _MORE: dict[tuple[str, str], dict[str, Any]] = {
 }
 
 
-def resources(settings: AdmissionSettings, judge: Rbac, network: IPv4Network = services.NETWORK) -> Iterator[ServedResource]:
-    """Every resource of the start; `network` is where Services get their addresses from."""
+def resources(settings: AdmissionSettings, judge: Rbac, *networks: services.Network) -> Iterator[ServedResource]:
+    """Every resource of the start; `networks` is where Services get their addresses from."""
     own: dict[tuple[str, str], Strategy] = {
-        ("", "Service"): services.ServiceStrategy(network),
+        ("", "Service"): services.ServiceStrategy(*networks),
         (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),

@@ -79,9 +79,9 @@ class NetworkStrategy(Strategy):
             )
 
 
-def own_network(cidr: str) -> Data:
-    """Return the network of the server's settings."""
-    return {"apiVersion": f"{GROUP}/v1", "kind": "ServiceCIDR", "metadata": {"name": OWN}, "spec": {"cidrs": [cidr]}}
+def own_network(*cidrs: str) -> Data:
+    """Return the network of the server's settings, one for each family."""
+    return {"apiVersion": f"{GROUP}/v1", "kind": "ServiceCIDR", "metadata": {"name": OWN}, "spec": {"cidrs": [*cidrs]}}
 
 
 def ready(network: Data, now: str) -> Data:

@@ -7,14 +7,16 @@ used. The stored Services alone decide what is taken; nothing else is remembered
 import ipaddress
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
+from paddock.apiserver.builtin import servicefamilies
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.meta import failure
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 
 NETWORK = ipaddress.IPv4Network("10.96.0.0/12")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 NODE_PORTS = range(30000, 32768)
 _COLLECTION = "services"
 _RULE = "core/service"
@@ -22,7 +24,7 @@ _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z")
 _OUTSIDE = ("NodePort", "LoadBalancer")
 
 
-def own_address(network: ipaddress.IPv4Network = NETWORK) -> str:
+def own_address(network: Network = NETWORK) -> str:
     """The address of the Service of the API server itself."""
     return str(network[1])
 
@@ -30,8 +32,8 @@ def own_address(network: ipaddress.IPv4Network = NETWORK) -> str:
 class ServiceStrategy(Strategy):
     """Everything a client leaves out is filled in; what was given once stays."""
 
-    def __init__(self, network: ipaddress.IPv4Network = NETWORK) -> None:
-        self._network = network
+    def __init__(self, *networks: Network) -> None:
+        self._networks: Networks = {servicefamilies.of(network): network for network in networks or (NETWORK,)}
 
     def wrong_name(self, name: str) -> str:
         """The name becomes a host name, which begins with a letter."""
@@ -53,13 +55,15 @@ class ServiceStrategy(Strategy):
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """An address, ports on the nodes."""
         new["status"] = {"loadBalancer": {}}
-        _allocate(new, context, self._network)
+        servicefamilies.complete(new["spec"], {}, [*self._networks])
+        _allocate(new, context, self._networks)
         return new
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
         """Keep allocated values, and drop those that the new type does not need."""
         _keep_given(new["spec"], old.get("spec") or {})
-        _allocate(new, context, self._network)
+        servicefamilies.complete(new["spec"], old.get("spec") or {}, [*self._networks])
+        _allocate(new, context, self._networks)
         return new
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
@@ -69,8 +73,11 @@ class ServiceStrategy(Strategy):
         address = spec.get("clusterIP")
         if old is not None and "ExternalName" not in (spec.get("type"), before.get("type")) and address != before.get("clusterIP"):
             yield finding.invalid(("spec", "clusterIPs", 0), address, "may not change once set", _RULE)
-        elif address not in (None, "", "None") and address != before.get("clusterIP"):
-            yield from _check_address(new, address, context, self._network)
+        known = before.get("clusterIPs") or [before.get("clusterIP")]
+        for place, own in enumerate(spec.get("clusterIPs") or [address]):
+            if own not in (None, "", "None", *known):
+                yield from _check_address(new, place, own, context, self._networks)
+        yield from servicefamilies.wrong(spec, before, [*self._networks])
         if spec.get("clusterIPs") and spec["clusterIPs"][0] != address:
             yield finding.invalid(("spec", "clusterIPs", 0), spec["clusterIPs"], "first value must match `clusterIP`", _RULE)
         if spec.get("type") in _OUTSIDE:
@@ -126,12 +133,12 @@ def _keep_given(spec: Data, before: Data) -> None:
 
 # An address, a port on the nodes with its protocol, or its number alone.
 _Claim = str | tuple[str, int] | int
+Networks = Mapping[servicefamilies.Family, Network]
 
 
 def _claims(service: Data) -> Iterator[_Claim]:
     spec = service.get("spec") or {}
-    if spec.get("clusterIP"):
-        yield spec["clusterIP"]
+    yield from dict.fromkeys(each for each in (spec.get("clusterIP"), *(spec.get("clusterIPs") or ())) if each)
     for protocol, number in _node_ports(spec):
         yield protocol, number
         yield number
@@ -149,23 +156,22 @@ def _seed(new: Data) -> int:
     return zlib.crc32(f"{meta.get('namespace', '')}/{meta.get('name', '')}".encode())
 
 
-def _allocate(new: Data, context: WriteContext, network: ipaddress.IPv4Network) -> None:
+def _allocate(new: Data, context: WriteContext, networks: Networks) -> None:
     spec = new["spec"]
     if spec["type"] == "ExternalName":
         return
-    if not spec.get("clusterIP") and spec.get("clusterIPs"):
-        spec["clusterIP"] = spec["clusterIPs"][0]
-    if not spec.get("clusterIP"):
-        spec["clusterIP"] = _free_address(new, context, network)
-    if not spec.get("clusterIPs"):
-        spec["clusterIPs"] = [spec["clusterIP"]]
-    spec.setdefault("ipFamilies", ["IPv6" if ":" in str(spec["clusterIP"]) else "IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
+    addresses = servicefamilies.given(spec)
+    if addresses[:1] != ["None"]:
+        # A family that is not there is refused later.
+        missing = [networks[family] for family in spec["ipFamilies"][len(addresses) :] if family in networks]
+        addresses += [_free_address(new, context, network) for network in missing]
+    if addresses:
+        spec["clusterIP"], spec["clusterIPs"] = spec.get("clusterIP") or addresses[0], addresses
     if spec["type"] == "NodePort" or (spec["type"] == "LoadBalancer" and spec["allocateLoadBalancerNodePorts"]):
         _allocate_ports(new, context)
 
 
-def _free_address(new: Data, context: WriteContext, network: ipaddress.IPv4Network) -> str:
+def _free_address(new: Data, context: WriteContext, network: Network) -> str:
     count, seed = network.num_addresses - 2, _seed(new)
     for step in range(count):
         address = str(network[1 + (seed + step) % count])
@@ -197,14 +203,18 @@ def _allocate_ports(new: Data, context: WriteContext) -> None:
             given.add(number)
 
 
-def _check_address(new: Data, address: str, context: WriteContext, network: ipaddress.IPv4Network) -> Iterator[Finding]:
+def _check_address(new: Data, place: int, address: str, context: WriteContext, networks: Networks) -> Iterator[Finding]:
     path = ("spec", "clusterIPs")
     try:
         known = ipaddress.ip_address(address)
     except ValueError:
-        yield finding.invalid((*path, 0), address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", _RULE)
+        yield finding.invalid((*path, place), address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", _RULE)
         return
     why = ""
+    network = networks.get("IPv6" if known.version == 6 else "IPv4")
+    if network is None:
+        # One without that family says so of the family alone, unless the address is all that was given.
+        network = next(iter(networks.values()))
     if known not in network:
         why = f"failed to allocate IP {address}: the provided IP is not in the valid range. The range of valid IPs is {network}"
     elif _is_taken(address, new, context) or (address == own_address(network) and not _is_own(new)):

@@ -128,17 +128,17 @@ _READY = NodeProblem("ServerReady", "the server is up")
 
 
 async def ensure(
-    parts: ServerParts, host: NodeFacts, port: int, network: ipaddress.IPv4Network = services.NETWORK, *, bare: bool = False
+    parts: ServerParts, host: NodeFacts, port: int, networks: Sequence[services.Network] = (services.NETWORK,), *, bare: bool = False
 ) -> None:
-    """Make or renew the Node, the network of Services and the Service of this server; `port` is where it answers.
+    """Make or renew the Node, the networks of Services and the Service of this server; `port` is where it answers.
 
     `bare`: there is no Node.
     """
     address = host.addresses[0]
     if not bare:
         await ensure_node(parts, host)
-    await ensure_network(parts, str(network))
-    await _ensure(parts, "", "services", "default", service(port, services.own_address(network)))
+    await ensure_network(parts, *map(str, networks))
+    await _ensure(parts, "", "services", "default", service(port, services.own_address(networks[0])))
     await _ensure(parts, "", "endpoints", "default", endpoints(address, port))
     await _ensure(parts, "discovery.k8s.io", "endpointslices", "default", endpoint_slice(address, port))
 
@@ -251,9 +251,9 @@ async def ensure_node(parts: ServerParts, host: NodeFacts) -> None:
     await parts.writer.replace(resource, "", host.name, lambda old: Proposal(node(host, now, old)), status)
 
 
-async def ensure_network(parts: ServerParts, cidr: str) -> None:
-    """Make or renew the network of Services, and say that it is in use."""
-    await _ensure(parts, servicenetworks.GROUP, "servicecidrs", "", servicenetworks.own_network(cidr))
+async def ensure_network(parts: ServerParts, *cidrs: str) -> None:
+    """Make or renew the networks of Services, and say that they are in use."""
+    await _ensure(parts, servicenetworks.GROUP, "servicecidrs", "", servicenetworks.own_network(*cidrs))
     resource = parts.registry.find(servicenetworks.GROUP, "v1", "servicecidrs")
     if resource is not None:
         now = parts.clock.now()

@@ -123,7 +123,7 @@ class EmbeddedControllers:
 def beside(api: Handler, around: ControllerEnvironment, store: Store) -> EmbeddedControllers:
     """The controllers of a server in this process."""
     machinery = Machinery()
-    settings = replace(engine_settings(around.machines, str(around.services)), private=(around.directory.parent,))
+    settings = replace(engine_settings(around.machines, around.services), private=(around.directory.parent,))
     engine = Engine(around.directory, settings)
     client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
     return EmbeddedControllers(engine, client, machinery, around, store)

@@ -1,7 +1,6 @@
 """Facts about the server that the controllers beside it need."""
 
 from collections.abc import Callable
-from ipaddress import IPv4Network
 from pathlib import Path
 
 import msgspec
@@ -15,8 +14,8 @@ class ControllerEnvironment(msgspec.Struct, frozen=True):
     # where the engine keeps everything
     directory: Path
     machines: MachineSettings
-    # the network of Services
-    services: IPv4Network
+    # the networks of Services, one for each family, with a comma
+    services: str
     # name of the Node
     node: str
     # PEM of the server's authority

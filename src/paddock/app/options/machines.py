@@ -18,7 +18,8 @@ def add(options: Parser) -> None:
     words = "Whether to refuse Pods and the kinds made of Pods, or to store them although nothing runs them (default: refused)"
     arguments.add_choice(machines, ("--workloads",), ("refused", "stored"), words, "refused")
     add = machines.add_argument
-    add("--pod-network", default="", metavar="CIDR", help="Address range of machines (default: one that the host does not use)")
+    words = "Address range of machines, IPv4 or IPv6, or both with a comma (default: ranges that the host does not use)"
+    add("--pod-network", default="", metavar="CIDR", help=words)
     words = "Memory that guests may be promised, as a multiple of the host's (default: 1)"
     add("--memory-overcommit", type=_ratio, default=1.0, metavar="RATIO", help=words)
     words = "Additional directory for volumes, for StorageClasses that name the pool; repeatable"

@@ -24,6 +24,7 @@ from paddock.base.directories import checked_name, default_root
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Container, Parser
+from paddock.engine.networks import hostnetwork
 
 DEFAULT_UI = "127.0.0.1:7444"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
@@ -160,7 +161,8 @@ def _add_audit(group: Container) -> None:
 
 def _add_more(group: Container) -> None:
     add = group.add_argument
-    add("--service-cluster-ip-range", default="", metavar="CIDR", help="Address range of Services (default: 10.96.0.0/12)")
+    words = "Address range of Services, or one for each family, IPv4 first (default: 10.96.0.0/12)"
+    add("--service-cluster-ip-range", default="", metavar="CIDR", help=words)
     words = "Admission plugins to disable, by kube-apiserver's names; repeatable"
     add("--disable-admission-plugins", action="append", default=[], metavar="NAMES", help=words)
     add("--enable-admission-plugins", action="append", default=[], metavar="NAMES", help="No effect: all plugins that exist are enabled")
@@ -188,7 +190,7 @@ def settings(command: str, parsed: argparse.Namespace) -> ServerSettings:
         token_file=parsed.token_file,
         anonymous=parsed.anonymous_auth,
         open_to_all=_is_open(_split(parsed.authorization_mode)),
-        network=_network(parsed.service_cluster_ip_range),
+        networks=_networks(parsed.service_cluster_ip_range, dual=command == "up" and hostnetwork.has_ipv6()),
         admission_off=_split(parsed.disable_admission_plugins),
         controllers=command == "up",
         bare=command == "apiserver" and parsed.bare,
@@ -315,17 +317,29 @@ def _is_open(modes: tuple[str, ...]) -> bool:
     return "AlwaysAllow" in modes
 
 
-def _network(text: str) -> ipaddress.IPv4Network:
+_Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+_DEFAULT6 = ipaddress.IPv6Network("fd00:10:96::/112")
+
+
+def _networks(text: str, *, dual: bool) -> tuple[_Network, ...]:
+    """Return the ranges of Services, IPv4 first. `dual`: the default has IPv6, too."""
+    found: list[_Network] = []
+    fix = "write it as 10.96.0.0/12, or with IPv6 as 10.96.0.0/12,fd00:10:96::/112"
     for part in filter(None, text.split(",")):
         try:
-            found = ipaddress.ip_network(part, strict=False)
+            found.append(ipaddress.ip_network(part.strip(), strict=False))
         except ValueError as error:
-            raise Terminal(f"{part!r} is not a range of addresses", why=str(error), fix="write it as 10.96.0.0/12") from None
-        if isinstance(found, ipaddress.IPv4Network) and found.num_addresses >= 8:
-            return found
-    if text:
-        raise Terminal(f"{text!r} has no IPv4 range for Services", why="Services get IPv4 addresses, and need 8 of them at least")
-    return ServerSettings(root=Path()).network
+            raise Terminal(f"{part!r} is not a range of addresses", why=str(error), fix=fix) from None
+    if not text:
+        own = ServerSettings(root=Path()).networks
+        return (*own, _DEFAULT6) if dual else own
+    if found[0].version != 4 or found[0].num_addresses < 8:
+        raise Terminal(
+            f"{text!r} has no IPv4 range for Services", why="Services get IPv4 addresses first, and need 8 of them at least", fix=fix
+        )
+    if [each.version for each in found] not in ([4], [4, 6]):
+        raise Terminal(f"{text!r} has too many ranges for Services", why="there is one for each family", fix=fix)
+    return tuple(found)
 
 
 def _yes(word: str) -> bool:

@@ -1,6 +1,6 @@
 """Settings of a server, fixed at its start."""
 
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 
 import msgspec
@@ -128,7 +128,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     # everybody may do everything
     open_to_all: bool = False
     # where Services get their addresses from
-    network: IPv4Network = IPv4Network("10.96.0.0/12")
+    # where Services get their addresses from, IPv4 first
+    networks: tuple[IPv4Network | IPv6Network, ...] = (IPv4Network("10.96.0.0/12"),)
     # admission by the names of kube-apiserver's plug-ins
     admission_off: tuple[str, ...] = ()
     # controllers run too (`paddock up`), or the server alone (`paddock apiserver`)

@@ -79,7 +79,7 @@ class ServerHandle:
         admission = AdmissionSettings(
             controllers=self._settings.controllers, workloads=self._settings.workloads, host_disk_paths=host_disks
         )
-        registry.add(*served.resources(admission, rbac, self._settings.network))
+        registry.add(*served.resources(admission, rbac, *self._settings.networks))
         shown = views.VIEWS if self._settings.controllers else ()
         self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off, views=shown)
         self._lines, policy = self._audit()
@@ -179,7 +179,7 @@ class ServerHandle:
             self.api.health.add_ready("machines", self._why_not)
             self.api.unready.update(dict.fromkeys((kubevirtsubresources.GROUP, bootstrap.METRICS), self._why_not))
         host = msgspec.structs.replace(node.this_host(told), problem=self._problem())
-        await node.ensure(self.parts, host, self.port, self._settings.network, bare=self._settings.bare)
+        await node.ensure(self.parts, host, self.port, self._settings.networks, bare=self._settings.bare)
         alive = heartbeat.Heartbeat(self.parts, host, self._problem, self.host.conditions)
         if not self._settings.bare:
             await alive.beat()
@@ -208,7 +208,7 @@ class ServerHandle:
         around = ControllerEnvironment(
             self._places.engine,
             given.machines,
-            given.network,
+            ",".join(map(str, given.networks)),
             self._node,
             self._authority,
             lambda: self.address,

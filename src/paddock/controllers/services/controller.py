@@ -8,6 +8,7 @@ from paddock.client.target import Key
 from paddock.controllers.services.published import PublishedServices, ServiceNetworks
 from paddock.controllers.services.targets import ENDPOINTS, INSTANCES, SERVICES, SLICES
 from paddock.dialects.core.service import Service, ServiceSpec
+from paddock.engine.networks.listeners import listed
 from paddock.plan.network import endpoints
 from paddock.plan.network.endpoints import MachineBackend
 from paddock.runtime.cache import CacheChange, CachedObject
@@ -82,11 +83,12 @@ class ServiceReconciler:
         written = [DesiredObject(ENDPOINTS, endpoints.endpoints(service, backends), adopt=True)]
         written += [DesiredObject(SLICES, each) for each in endpoints.slices(service, backends)]
         await self._desired.reach(own, written)
-        outside = (self._publishing.outside_address,) if endpoints.is_balanced(spec) else ()
+        known = self._publishing.outside_addresses if endpoints.is_balanced(spec) else ()
+        outside = tuple(each for each in known if endpoints.family_of(each) in endpoints.families(spec))
         published = endpoints.published(service, backends, outside)
         problems = await self._publishing.put(key, published, endpoints.names(service, backends, self._domain))
         # An address at which nothing listens is none.
-        lacking = any(f"{address}:" in problem for address in outside for problem in problems)
+        lacking = any(listed(address) in problem for address in outside for problem in problems)
         await self._report(seen, service, () if lacking else outside)
         return self._tell(own, problems)
 

@@ -12,8 +12,8 @@ class ServiceNetworks(Protocol):
     """The part of the engine that publishes Services."""
 
     @property
-    def outside_address(self) -> str:
-        """The address of this host for whoever is outside."""
+    def outside_addresses(self) -> tuple[str, ...]:
+        """The addresses of this host for whoever is outside, IPv4 first."""
 
     async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         """Listen for exactly these; problems by name."""
@@ -36,9 +36,9 @@ class PublishedServices:
         self._telling = asyncio.Lock()
 
     @property
-    def outside_address(self) -> str:
-        """The address of this host for whoever is outside."""
-        return self._networks.outside_address
+    def outside_addresses(self) -> tuple[str, ...]:
+        """The addresses of this host for whoever is outside, IPv4 first."""
+        return self._networks.outside_addresses
 
     async def put(self, key: Key, service: PublishedService, names: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
         """This is how a Service is now; returns what of it could not be had. One with problems is tried again each time."""

@@ -17,13 +17,15 @@ from paddock.engine.networks.errors import NetworkUnusable
 REST_SECONDS = 600.0
 # Left to the network itself, the host and the broadcast address.
 _FIRST, _LAST_FREE = 2, 1
-Network = ipaddress.IPv4Network
+Network, Network6 = ipaddress.IPv4Network, ipaddress.IPv6Network
 # How large a network is that nobody wrote.
 _PREFIX = 18
 # The first ones lie far apart, for hosts whose own networks fill a whole range. None is in the default network of Services, 10.96.0.0/12.
 _SPREAD = ("10.112.64.0/18", "10.125.64.0/18", "10.244.64.0/18", "172.30.64.0/18", "192.168.128.0/18")
 _RANGES = ("10.112.0.0/12", "10.128.0.0/9", "172.16.0.0/12")
 CANDIDATES = tuple(dict.fromkeys((*_SPREAD, *(str(each) for wide in _RANGES for each in Network(wide).subnets(new_prefix=_PREFIX)))))
+# Every IPv4 network fits into the longest of these, and its numbers are those of IPv6, too.
+_PREFIXES6 = range(16, 105)
 # Behind user mode machines have no network; their numbers stand for loopback addresses.
 _NUMBERS = 1 << (32 - _PREFIX)
 
@@ -57,6 +59,8 @@ class AddressTable(Struct, frozen=True):
     # the numbers that may be given: these and those between; 0: all but the network's, the host's and the last
     lowest: int = 0
     highest: int = 0
+    # "" as long as machines have no IPv6
+    network6: str = ""
 
     def give(self, key: Key, now: float, mac: str = "") -> tuple["AddressTable", AddressEntry]:
         """The card's entry, made when there is none. A MAC that the user wrote is taken as it is."""
@@ -98,21 +102,32 @@ class AddressTable(Struct, frozen=True):
             fix="delete machines, or choose a larger pod network",
         )
 
-    def moved(self, network: str) -> "AddressTable":
-        """Return the book in another network. Whoever has a number that this one has not is given another."""
-        room = range(_FIRST, Network(network).num_addresses - _LAST_FREE)
+    def moved(self, network: str, network6: str = "") -> "AddressTable":
+        """Return the book in other networks. Whoever has a number that these have not is given another."""
+        if network == self.network:
+            return replace(self, network6=network6)
+        room = range(_FIRST, (Network(network).num_addresses if network else _NUMBERS) - _LAST_FREE)
         entries = {key: entry for key, entry in self.entries.items() if entry.index in room}
         resting = {index: at for index, at in self.resting.items() if index in room}
-        return replace(self, network=network, entries=entries, resting=resting)
+        return replace(self, network=network, network6=network6, entries=entries, resting=resting)
 
     def address(self, entry: AddressEntry) -> str:
-        """Its address in the pod network."""
-        return str(Network(self.network)[entry.index])
+        """Its address in the pod network; "" without IPv4."""
+        return str(Network(self.network)[entry.index]) if self.network else ""
+
+    def address6(self, entry: AddressEntry) -> str:
+        """Its IPv6 address in the pod network; "" without IPv6."""
+        return str(Network6(self.network6)[entry.index]) if self.network6 else ""
 
     @property
     def host(self) -> str:
-        """The host's address in the pod network: the gateway, and the name server."""
-        return str(Network(self.network)[1])
+        """The host's address in the pod network: the gateway, and the name server. "" without IPv4."""
+        return str(Network(self.network)[1]) if self.network else ""
+
+    @property
+    def host6(self) -> str:
+        """The host's IPv6 address in the pod network; "" without IPv6."""
+        return str(Network6(self.network6)[1]) if self.network6 else ""
 
 
 def free_mac(key: Key, taken: Collection[str]) -> str:
@@ -132,8 +147,9 @@ def loopback(index: int, *, high: bool = False) -> str:
 
 def choose_network(wanted: str, routes: Iterable[str], services: str) -> str:
     """The network for machines: the one wanted, or the first that the host does not use for anything else."""
-    used = [Network(each, strict=False) for each in routes]
-    used.append(Network(services))
+    used = [Network(each, strict=False) for each in routes if ":" not in each]
+    if services:
+        used.append(Network(services))
     for candidate in (wanted,) if wanted else CANDIDATES:
         network = Network(candidate)
         clash = next((each for each in used if each.prefixlen and each.overlaps(network)), None)
@@ -149,14 +165,52 @@ def choose_network(wanted: str, routes: Iterable[str], services: str) -> str:
     raise NetworkUnusable("cannot choose a pod network", why=why, fix="name a private one: --pod-network")
 
 
+def choose_network6(wanted: str, site: str, routes: Iterable[str], services: str) -> str:
+    """The IPv6 network for machines: the one wanted, or the one of this site, whose 40 bits are random."""
+    candidate = wanted or str(Network6(f"fd{site[:2]}:{site[2:6]}:{site[6:10]}::/64"))
+    network = Network6(candidate)
+    used = [Network6(each, strict=False) for each in (*routes, *services.split(",")) if ":" in each]
+    clash = next((each for each in used if each.prefixlen and each.overlaps(network)), None)
+    if clash is not None:
+        why = f"it overlaps {clash}, which the host, its Services or another server on it use"
+        raise NetworkUnusable(f"cannot use {candidate} as pod network", why=why, fix="choose another one: --pod-network")
+    return candidate
+
+
 def intruder(network: str, routes: Iterable[str]) -> str:
     """Return a route that leads a part of the network elsewhere; "" when there is none. A wider route does no harm."""
-    own = Network(network)
-    return next((each for each in routes if Network(each, strict=False).subnet_of(own)), "")
+    own = ipaddress.ip_network(network)
+    parts = ((each, ipaddress.ip_network(each, strict=False)) for each in routes)
+    return next((each for each, part in parts if part.version == own.version and part.subnet_of(own)), "")  # type: ignore[arg-type]  # the same
+
+
+def check_networks(text: str) -> tuple[str, str]:
+    """Return the IPv4 and the IPv6 network that a user wrote, one of them or both; raises `NetworkUnusable`."""
+    listed = [each.strip() for each in text.split(",")]
+    ours = [_check_network6(each) for each in listed if ":" in each]
+    theirs = [check_network(each) for each in listed if ":" not in each]
+    if len(ours) > 1 or len(theirs) > 1:
+        fix = "write it as 10.112.64.0/18,fd00:10:112::/64"
+        raise NetworkUnusable(f"cannot use {text!r} as pod network", why="it has two networks of one family", fix=fix)
+    return "".join(theirs), "".join(ours)
+
+
+def _check_network6(text: str) -> str:
+    fix = "write it as fd00:10:112::/64"
+    try:
+        network = Network6(text)
+    except ValueError as error:
+        raise NetworkUnusable(f"cannot use {text!r} as pod network", why=str(error), fix=fix) from error
+    if network.prefixlen not in _PREFIXES6:
+        why = f"its prefix is not {_PREFIXES6[0]} to {_PREFIXES6[-1]} bits long"
+        raise NetworkUnusable(f"cannot use {text} as pod network", why=why, fix=fix)
+    if network.is_link_local or network.is_multicast or network.is_loopback:
+        raise NetworkUnusable(f"cannot use {text} as pod network", why="its addresses are not for hosts", fix=fix)
+    return str(network)
 
 
 def check_network(text: str) -> str:
-    """A network that a user wrote; raises `NetworkUnusable`."""
+    """An IPv4 network that a user wrote; raises `NetworkUnusable`."""
     try:
         network = Network(text)
     except ValueError as error:

@@ -81,11 +81,11 @@ class AddressStore:
             if not self.is_damaged:
                 await self._set(self.book.release(owners, now))
 
-    async def move(self, network: str) -> None:
-        """The addresses lie in this network from now on."""
+    async def move(self, network: str, network6: str = "") -> None:
+        """The addresses lie in these networks from now on."""
         async with self._changing:
-            if network != self.book.network:
-                await self._set(self.book.moved(network))
+            if (network, network6) != (self.book.network, self.book.network6):
+                await self._set(self.book.moved(network, network6))
 
     def get(self, key: Key) -> AddressEntry | None:
         """The card's entry, when it has one."""
@@ -116,6 +116,7 @@ def _encoded(book: AddressTable) -> bytes:
     data = {
         "version": _VERSION,
         "network": book.network,
+        "network6": book.network6,
         "site": book.site,
         "cards": [
             {"owner": entry.owner, "name": entry.name, "mac": entry.mac, "index": entry.index}
@@ -133,7 +134,8 @@ def _decoded(path: Path, raw: bytes) -> AddressTable:
         data: dict[str, Any] = orjson.loads(raw)
         entries = [AddressEntry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
         resting = {int(index): float(at) for index, at in data["resting"].items()}
-        return AddressTable(data["network"], data["site"], {entry.key: entry for entry in entries}, resting)
+        known = {entry.key: entry for entry in entries}
+        return AddressTable(data["network"], data["site"], known, resting, network6=data.get("network6", ""))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
         raise _unreadable(path, f"{type(error).__name__}: {error}") from error
 

@@ -75,7 +75,8 @@ def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: 
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
     server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
-    told = card.resolver.over(ResolverConfig(bridge.dns, bridge.search), host_search)
+    own = ResolverConfig(tuple(each for each in bridge.dns if ":" not in each), bridge.search)
+    told = card.resolver.of(4).over(own, host_search)
     return DhcpLease(
         mac=mac,
         address=given.address,

@@ -221,10 +221,10 @@ def frame(payload: bytes, lease: DhcpLease, gateway_mac: str) -> bytes:
     source, target = socket.inet_aton(lease.server), b"\xff\xff\xff\xff"
     length = _UDP.size + len(payload)
     ip = _IP.pack(0x45, 0xC0, _IP.size + length, 0, 0x4000, 64, 17, 0, source, target)
-    ip = ip[:10] + struct.pack("!H", _checksum(ip)) + ip[12:]
+    ip = ip[:10] + struct.pack("!H", checksum(ip)) + ip[12:]
     pseudo = source + target + struct.pack("!BBH", 0, 17, length)
     head = _UDP.pack(SERVER_PORT, CLIENT_PORT, length, 0)
-    summed = _checksum(pseudo + head + payload) or 0xFFFF
+    summed = checksum(pseudo + head + payload) or 0xFFFF
     udp = _UDP.pack(SERVER_PORT, CLIENT_PORT, length, summed) + payload
     return _ETHERNET.pack(_mac(lease.mac), _mac(gateway_mac), 0x0800) + ip + udp
 
@@ -233,7 +233,8 @@ def _mac(text: str) -> bytes:
     return bytes.fromhex(text.replace(":", ""))
 
 
-def _checksum(data: bytes) -> int:
+def checksum(data: bytes) -> int:
+    """The checksum of the Internet protocols."""
     if len(data) % 2:
         data += b"\0"
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))

@@ -1,4 +1,4 @@
-"""DHCP at taps: a packet socket for each, whose filter in the kernel lets nothing else through."""
+"""DHCP, DHCPv6 and router advertisements at taps: a packet socket for each, whose filter in the kernel lets nothing else through."""
 
 import asyncio
 import contextlib
@@ -6,34 +6,46 @@ import ctypes
 import socket
 import struct
 
-from paddock.engine.networks import dhcp
+from paddock.engine.networks import dhcp, dhcp6
 from paddock.engine.networks.dhcp import DhcpLease
+from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.errors import NetworkBusy
 
 # With a protocol of its own it would hear nothing at a tap that is in a bridge.
 _EVERYTHING = 0x0003
 _ATTACH_FILTER = 26
-# Classic BPF: IPv4, UDP, not a later fragment, to port 67; else nothing. tcpdump -dd 'udp dst port 67' gives the same for IPv4.
+# Classic BPF: an IPv4 packet with UDP to port 67 that is no later fragment; an IPv6 packet with UDP to port 547 or a router solicitation;
+# else nothing. tcpdump -dd gives the same for each.
 _PROGRAM = (
     (0x28, 0, 0, 12),
-    (0x15, 0, 8, 0x0800),
+    (0x15, 0, 7, 0x0800),
     (0x30, 0, 0, 23),
-    (0x15, 0, 6, 17),
+    (0x15, 0, 14, 17),
     (0x28, 0, 0, 20),
-    (0x45, 4, 0, 0x1FFF),
+    (0x45, 12, 0, 0x1FFF),
     (0xB1, 0, 0, 14),
     (0x48, 0, 0, 16),
-    (0x15, 0, 1, dhcp.SERVER_PORT),
+    (0x15, 8, 9, dhcp.SERVER_PORT),
+    (0x15, 0, 8, 0x86DD),
+    (0x30, 0, 0, 20),
+    (0x15, 0, 2, 58),
+    (0x30, 0, 0, 54),
+    (0x15, 3, 4, dhcp6.SOLICITATION),
+    (0x15, 0, 3, 17),
+    (0x28, 0, 0, 56),
+    (0x15, 0, 1, dhcp6.SERVER_PORT),
     (0x06, 0, 0, 0x40000),
     (0x06, 0, 0, 0),
 )
 # A guest that asks more often is heard the next time.
 _AT_ONCE = 16
+# Far within the 18 hours that a router's advertisement lasts.
+_ADVERTISING_SECONDS = 600.0
 
 
 class _Port:
-    def __init__(self, device: str, lease: DhcpLease, mac: str) -> None:
-        self.lease = lease
+    def __init__(self, device: str, lease: DhcpLease | None, lease6: Dhcp6Lease | None, mac: str) -> None:
+        self.lease, self.lease6 = lease, lease6
         self.mac = mac
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, 0)
         try:
@@ -55,15 +67,29 @@ class _Port:
                 return
             if sender[2] == socket.PACKET_OUTGOING:
                 continue
-            said = dhcp.unframe(frame)
-            if said is None or said[0] != self.lease.mac:
-                continue
-            asked = dhcp.read(said[1])
-            answer = dhcp.answer(asked, self.lease) if asked is not None else None
+            answer = self._answer(frame)
             if answer is not None:
-                # A full queue of the guest's is as good as a lost packet.
-                with contextlib.suppress(OSError):
-                    self.socket.send(dhcp.frame(answer, self.lease, self.mac))
+                self._send(answer)
+
+    def _answer(self, frame: bytes) -> bytes | None:
+        if frame[12:14] == b"\x86\xdd":
+            return dhcp6.answer(frame, self.lease6) if self.lease6 is not None else None
+        said = dhcp.unframe(frame)
+        if self.lease is None or said is None or said[0] != self.lease.mac:
+            return None
+        asked = dhcp.read(said[1])
+        answer = dhcp.answer(asked, self.lease) if asked is not None else None
+        return dhcp.frame(answer, self.lease, self.mac) if answer is not None else None
+
+    def advertise(self) -> None:
+        """Tell the guest of its router, whether it asks or not."""
+        if self.lease6 is not None:
+            self._send(dhcp6.advertisement(self.lease6))
+
+    def _send(self, frame: bytes) -> None:
+        # A full queue of the guest's is as good as a lost packet.
+        with contextlib.suppress(OSError):
+            self.socket.send(frame)
 
 
 class DhcpServer:
@@ -71,16 +97,25 @@ class DhcpServer:
 
     def __init__(self) -> None:
         self._ports: dict[str, _Port] = {}
+        self._timer: asyncio.TimerHandle | None = None
 
-    def serve(self, device: str, lease: DhcpLease, mac: str) -> None:
+    def serve(self, device: str, lease: DhcpLease | None, mac: str, lease6: Dhcp6Lease | None = None) -> None:
         """Answer at a device. `mac` is the server's."""
         self.stop(device)
         try:
-            port = _Port(device, lease, mac)
+            port = _Port(device, lease, lease6, mac)
         except OSError as error:
             raise NetworkBusy(f"cannot answer DHCP at {device}", why=error.strerror or str(error)) from error
         self._ports[device] = port
         asyncio.get_running_loop().add_reader(port.socket, port.serve)
+        port.advertise()
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_ADVERTISING_SECONDS, self._advertise)
+
+    def _advertise(self) -> None:
+        for port in self._ports.values():
+            port.advertise()
+        self._timer = asyncio.get_running_loop().call_later(_ADVERTISING_SECONDS, self._advertise)
 
     def stop(self, device: str) -> None:
         """Answer there no more."""
@@ -91,5 +126,8 @@ class DhcpServer:
 
     def close(self) -> None:
         """Answer nowhere."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for device in [*self._ports]:
             self.stop(device)

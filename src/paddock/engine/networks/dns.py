@@ -160,14 +160,8 @@ class Zone(Struct, frozen=True):
         return (NO_NAME, []) if "." not in name and name else None
 
     def _is_ours(self, name: str) -> bool:
-        if not name.endswith(".in-addr.arpa"):
-            return False
-        labels = name.removesuffix(".in-addr.arpa").split(".")
-        try:
-            address = ipaddress.IPv4Address(".".join(reversed(labels)))
-        except ValueError:
-            return False
-        return any(address in ipaddress.ip_network(network) for network in self.networks if ":" not in network)
+        address = _pointed(name)
+        return address is not None and any(address in ipaddress.ip_network(network) for network in self.networks)
 
 
 def own_names(card: NicSpec, suffix: str) -> tuple[str, ...]:
@@ -191,6 +185,19 @@ def search(group: str, suffix: str) -> tuple[str, ...]:
 def pointer(address: str) -> str:
     """The name that leads from an address back to a name."""
     return ipaddress.ip_address(address).reverse_pointer
+
+
+def _pointed(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a name of `pointer` was made of."""
+    suffix = ".in-addr.arpa" if name.endswith(".in-addr.arpa") else ".ip6.arpa"
+    parts = name.removesuffix(suffix).split(".")[::-1]
+    try:
+        if suffix == ".in-addr.arpa":
+            return ipaddress.IPv4Address(".".join(parts))
+        digits = "".join(parts)
+        return ipaddress.IPv6Address(int(digits, 16)) if len(parts) == len(digits) == 32 else None
+    except ValueError:
+        return None
 
 
 def _parents(name: str) -> Iterable[str]:

@@ -46,7 +46,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 class DnsServer:
-    """A server at one address."""
+    """A server at the host's addresses."""
 
     def __init__(self, zone: Callable[[], Zone], nameservers: Nameservers, *, seconds: Callable[[], float]) -> None:
         self._zone = zone
@@ -56,17 +56,18 @@ class DnsServer:
         self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
         self._waiting: dict[asyncio.Task[None], str] = {}
         self._of_one: Counter[str] = Counter()
-        self._transport: asyncio.BaseTransport | None = None
-        self._server: asyncio.Server | None = None
+        self._transports: list[asyncio.BaseTransport] = []
+        self._servers: list[asyncio.Server] = []
         self._connections: set[asyncio.Task[None]] = set()
-        self._own = ""
+        self._own: tuple[str, ...] = ()
 
-    async def listen(self, address: str, port: int = _PORT) -> None:
-        """Answer at an address, UDP and TCP. A Paddock that is just ending may have it for a moment."""
-        self._own = address
+    async def listen(self, *addresses: str, port: int = _PORT) -> None:
+        """Answer at addresses, UDP and TCP. A Paddock that is just ending may have them for a moment."""
+        self._own = addresses
         for left in reversed(range(_ATTEMPTS)):
             try:
-                await self._listen(address, port)
+                for address in addresses:
+                    await self._listen(address, port)
                 return
             except OSError as error:
                 await self.close()
@@ -76,22 +77,23 @@ class DnsServer:
 
     async def _listen(self, address: str, port: int) -> None:
         loop = asyncio.get_running_loop()
-        self._transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(address, port))
-        port = self._transport.get_extra_info("sockname")[1]
-        self._server = await asyncio.start_server(self._connection, address, port)
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(address, port))
+        self._transports.append(transport)
+        port = transport.get_extra_info("sockname")[1]
+        self._servers.append(await asyncio.start_server(self._connection, address, port))
 
     @property
     def port(self) -> int:
         """The port that it listens on."""
-        assert self._transport is not None
-        return int(self._transport.get_extra_info("sockname")[1])
+        return int(self._transports[0].get_extra_info("sockname")[1])
 
     async def close(self) -> None:
         """Answer no more."""
-        if self._transport is not None:
-            self._transport.close()
-        if self._server is not None:
-            self._server.close()
+        for transport in self._transports:
+            transport.close()
+        for server in self._servers:
+            server.close()
+        self._transports, self._servers = [], []
         tasks = [*self._waiting, *self._connections]
         for task in tasks:
             task.cancel()
@@ -141,7 +143,7 @@ class DnsServer:
     async def _upstream(self, data: bytes, ask: Callable[[str, bytes], Awaitable[bytes]]) -> bytes | None:
         """The answer of the first resolver that has one."""
         for server in self._nameservers():
-            if server == self._own:
+            if server in self._own:
                 continue
             number = os.urandom(2)
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):

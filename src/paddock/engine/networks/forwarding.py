@@ -187,7 +187,19 @@ class UdpForward(asyncio.DatagramProtocol):
 
     async def listen(self, address: str, port: int) -> None:
         """Begin; raises OSError."""
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: self, local_addr=(address, port))
+        loop = asyncio.get_running_loop()
+        if ":" not in address:
+            await loop.create_datagram_endpoint(lambda: self, local_addr=(address, port))
+            return
+        listening = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+        try:
+            # The same port of IPv4 has a listener of its own.
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listening.bind((address, port))
+            await loop.create_datagram_endpoint(lambda: self, sock=listening)
+        except BaseException:
+            listening.close()
+            raise
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is there."""

@@ -9,7 +9,9 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-_ROUTES = Path("/proc/net/route")
+_ROUTES, _ROUTES6 = Path("/proc/net/route"), Path("/proc/net/ipv6_route")
+_ADDRESSES6 = Path("/proc/net/if_inet6")
+_NO_IPV6 = Path("/proc/sys/net/ipv6/conf/all/disable_ipv6")
 _RESOLVERS = Path("/etc/resolv.conf")
 _TUN = Path("/dev/net/tun")
 _CAP_NET_ADMIN = 12
@@ -25,13 +27,39 @@ def routes(text: str | None = None) -> Iterator[tuple[str, str]]:
             yield device, f"{ipaddress.IPv4Address(socket.ntohl(int(destination, 16)))}/{prefix}"
 
 
-def default_device(text: str | None = None) -> str:
-    """The device of the default route; "" without one."""
+def routes6(text: str | None = None) -> Iterator[tuple[str, str]]:
+    """IPv6 routes but default, link-local and multicast ones, and those that lead nowhere: (device, network)."""
+    for _, _, device, network in _routes6(text):
+        if network.prefixlen and not network.is_link_local and not network.is_multicast and device != "lo":
+            yield device, str(network)
+
+
+def _routes6(text: str | None) -> Iterator[tuple[int, int, str, ipaddress.IPv6Network]]:
+    for line in (text if text is not None else _text(_ROUTES6)).splitlines():
+        destination, prefix, _, _, _, metric, _, _, flags, device = line.split()
+        yield int(metric, 16), int(flags, 16), device, ipaddress.IPv6Network((bytes.fromhex(destination), int(prefix, 16)))
+
+
+def has_ipv6() -> bool:
+    """Return whether the host uses IPv6."""
+    return _text(_NO_IPV6).strip() == "0"
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def default_device(text: str | None = None, text6: str | None = None) -> str:
+    """The device of the default route, IPv4's before IPv6's; "" without one."""
     for line in (text if text is not None else _ROUTES.read_text()).splitlines()[1:]:
         fields = line.split()
         if fields[1] == "00000000" and fields[7] == "00000000":
             return fields[0]
-    return ""
+    led = (each for each in _routes6(text6 if text is None else text6 or "") if not each[3].prefixlen and each[2] != "lo")
+    return min(led, default=(0, 0, ""))[2]
 
 
 def nameservers(text: str | None = None) -> tuple[str, ...]:
@@ -73,6 +101,15 @@ def address_of(device: str) -> str:
         except OSError:
             return ""
     return socket.inet_ntoa(answer[20:24])
+
+
+def address6_of(device: str, text: str | None = None) -> str:
+    """The first IPv6 address of a device that is valid everywhere; "" without one."""
+    for line in (text if text is not None else _text(_ADDRESSES6)).splitlines():
+        address, _, _, scope, _, name = line.split()
+        if name == device and scope == "00":
+            return str(ipaddress.IPv6Address(bytes.fromhex(address)))
+    return ""
 
 
 def may_filter() -> bool:

@@ -3,6 +3,9 @@
 The bridge of the pod network says in its alias whose it is, so that objects of a directory that is gone can be found and removed.
 """
 
+import ipaddress
+import socket
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,26 +68,50 @@ def _is_of(mark: BridgeMark | None, directory: Path) -> bool:
 
 
 async def _remove(netlink: Netlink, names: HostNames, network: str) -> None:
-    """Remove what there is of these names."""
+    """Remove what there is of these names. The bridge's own address tells the IPv6 network."""
+    bridge = netlink.link(names.bridge)
+    networks6 = netlink.addresses6(bridge.number) if bridge is not None else []
     for device in [*netlink.links()]:
         if names.has(device):
             netlink.delete_link(device)
     if network:
         netlink.delete_route(network, kind=UNREACHABLE)
-    netlink.delete_rule(names.routes, RULE_PRIORITY)
-    for each in netlink.networks(names.routes):
-        netlink.delete_route(each, table=names.routes)
+    for each in networks6:
+        netlink.delete_route(str(ipaddress.IPv6Interface(each).network), kind=UNREACHABLE)
+    families = (socket.AF_INET, socket.AF_INET6) if taps.read_setting("ipv6/conf/all/disable_ipv6") else (socket.AF_INET,)
+    for family in families:
+        netlink.delete_rule(names.routes, RULE_PRIORITY, family)
+        for each in netlink.networks(names.routes, family):
+            netlink.delete_route(each, table=names.routes)
     if hostnetwork.nft() is not None:
         await nft.run(rules.removal(names.filters))
 
 
-def close_uplinks(netlink: Netlink, devices: tuple[str, ...]) -> None:
+def open_forwarding6(devices: Collection[str]) -> tuple[str, ...]:
+    """Have the host forward IPv6, which it does between all devices or none; returns those that it told to accept router advertisements on.
+
+    A router does not accept them unless it is told to, and forgets the routes that it has learned.
+    """
+    told = tuple(sorted(device for device in devices if taps.read_setting(f"ipv6/conf/{device}/accept_ra") == "1"))
+    for device in told:
+        taps.write_setting(f"ipv6/conf/{device}/accept_ra", "2")
+    taps.write_setting("ipv6/conf/all/forwarding", "1")
+    return told
+
+
+def close_uplinks(netlink: Netlink, devices: tuple[str, ...], *, forwards6: bool = False, advertised: tuple[str, ...] = ()) -> None:
     """Devices forwarded for the machines of this host alone; with the last pod network they do no longer."""
-    if taps.read_setting("ipv4/ip_forward") != "0" or any(hostnames.of_bridge(name) for name in netlink.links()):
+    if any(hostnames.of_bridge(name) for name in netlink.links()):
         return
-    for device in devices:
-        if taps.read_setting(f"ipv4/conf/{device}/forwarding"):
-            taps.write_setting(f"ipv4/conf/{device}/forwarding", "0")
+    if taps.read_setting("ipv4/ip_forward") == "0":
+        for device in devices:
+            if taps.read_setting(f"ipv4/conf/{device}/forwarding"):
+                taps.write_setting(f"ipv4/conf/{device}/forwarding", "0")
+    if forwards6:
+        taps.write_setting("ipv6/conf/all/forwarding", "0")
+        for device in advertised:
+            if taps.read_setting(f"ipv6/conf/{device}/accept_ra") == "2":
+                taps.write_setting(f"ipv6/conf/{device}/accept_ra", "1")
 
 
 async def collect() -> list[str]:

@@ -26,7 +26,12 @@ class ListenEndpoint(Struct, frozen=True):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.protocol} {self.address}:{self.port}"
+        return f"{self.protocol} {listed(self.address)}{self.port}"
+
+
+def listed(address: str) -> str:
+    """Return an address as it stands before a port."""
+    return f"[{address}]:" if ":" in address else f"{address}:"
 
 
 class ForwardTo(Struct, frozen=True):
@@ -38,8 +43,13 @@ class ForwardTo(Struct, frozen=True):
     affinity_seconds: int = 0
 
 
-def plan(services: Collection[PublishedService], everywhere: str) -> tuple[dict[ListenEndpoint, ForwardTo], dict[str, tuple[str, ...]]]:
-    """Return the endpoints to listen on, and the conflicts of Services that came second. `everywhere` is the address of node ports."""
+def plan(
+    services: Collection[PublishedService], everywhere: Mapping[int, str]
+) -> tuple[dict[ListenEndpoint, ForwardTo], dict[str, tuple[str, ...]]]:
+    """Return the endpoints to listen on, and the conflicts of Services that came second.
+
+    `everywhere`: the address of node ports, by family.
+    """
     wanted: dict[ListenEndpoint, ForwardTo] = {}
     problems: dict[str, list[str]] = {}
     for service in sorted(services, key=lambda each: each.name):
@@ -52,10 +62,11 @@ def plan(services: Collection[PublishedService], everywhere: str) -> tuple[dict[
     return wanted, {name: tuple(said) for name, said in problems.items()}
 
 
-def _places(service: PublishedService, everywhere: str) -> Iterable[tuple[ListenEndpoint, tuple[ForwardTarget, ...]]]:
+def _places(service: PublishedService, everywhere: Mapping[int, str]) -> Iterable[tuple[ListenEndpoint, tuple[ForwardTarget, ...]]]:
     for port in service.ports:
         if port.node_port:
-            yield ListenEndpoint(port.protocol, everywhere, port.node_port), port.targets
+            for family in service.families:
+                yield ListenEndpoint(port.protocol, everywhere[family], port.node_port), port.targets
         for address in service.outside:
             yield ListenEndpoint(port.protocol, address, port.port), port.targets
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from paddock.engine.networks.errors import NetworkBusy
 
 NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19
-NEWADDR, NEWROUTE, DELROUTE, GETROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 24, 25, 26, 28, 32, 33
+NEWADDR, GETADDR, NEWROUTE, DELROUTE, GETROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 22, 24, 25, 26, 28, 32, 33
 _REQUEST, _ACK, _DUMP, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
 _ERROR, _DONE = 2, 3
 _NETLINK_OPTIONS, _CAPPED_ACK, _EXTENDED_ACK, _SAID = 270, 10, 11, 1
@@ -23,7 +23,9 @@ _HEADER, _LINK = struct.Struct("=IHHII"), struct.Struct("=BxHiII")
 _NESTED = 0x8000
 UNICAST, UNREACHABLE = 1, 7
 MAIN = 254
-_PERMANENT = 0x80
+_PERMANENT, _PROXY = 0x80, 0x08
+# IFA_F_NODAD and IFA_F_NOPREFIXROUTE
+_NO_SEARCH, _NO_ROUTE = 0x02, 0x200
 _BRIDGE_FAMILY, _BRIDGE_SPEC, _VLAN_INFO = 7, 26, 2
 _VLAN_OF_PORT, _UNTAGGED, _FIRST_VLAN = 2, 4, 1
 
@@ -147,14 +149,23 @@ class Netlink:
         if number := index(name):
             self._ask(DELLINK, 0, _LINK.pack(0, 0, number, 0, 0), errno.ENODEV)
 
-    def add_address(self, number: int, address: str, prefix: int) -> None:
-        """Give a device an address."""
+    def add_address(self, number: int, address: str, prefix: int, *, with_route: bool = True) -> None:
+        """Give a device an address, and IPv6 the route to its network besides unless somebody else makes one."""
         body = struct.pack("=BBBBI", _family(address), prefix, 0, 0, number)
         body += attribute(2, _address(address)) + attribute(1, _address(address))
         if ":" in address:
             # No search for duplicates: it is ours alone, and would take a second.
-            body += attribute(8, struct.pack("=I", 0x02))
+            body += attribute(8, struct.pack("=I", _NO_SEARCH if with_route else _NO_SEARCH | _NO_ROUTE))
         self._ask(NEWADDR, _CREATE | _EXCLUSIVE, body, errno.EEXIST)
+
+    def addresses6(self, number: int) -> list[str]:
+        """The IPv6 addresses of a device, with their prefix lengths."""
+        found = []
+        for body in self._ask(GETADDR, _DUMP, struct.pack("=BBBBI", socket.AF_INET6, 0, 0, 0, 0)):
+            _, prefix, _, _, device = struct.unpack_from("=BBBBI", body)
+            if device == number:
+                found.append(f"{socket.inet_ntop(socket.AF_INET6, dict(attributes(body[8:]))[1])}/{prefix}")
+        return found
 
     def set_route(self, network: str, number: int, *, source: str = "", table: int = MAIN, kind: int = UNICAST) -> None:
         """Lead a network to a device, or nowhere with `UNREACHABLE`."""
@@ -171,13 +182,14 @@ class Netlink:
         address, _, prefix = network.partition("/")
         self._ask(DELROUTE, 0, self._route(address, int(prefix), table, kind), errno.ESRCH)
 
-    def networks(self, table: int) -> list[str]:
-        """The IPv4 networks that a table has routes for."""
+    def networks(self, table: int, family: socket.AddressFamily = socket.AF_INET) -> list[str]:
+        """The networks of a family that a table has routes for."""
         found = []
-        for body in self._ask(GETROUTE, _DUMP, struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 0, 0, 0, 0, 0)):
+        empty = bytes(4 if family == socket.AF_INET else 16)
+        for body in self._ask(GETROUTE, _DUMP, struct.pack("=BBBBBBBBI", family, 0, 0, 0, 0, 0, 0, 0, 0)):
             said = dict(attributes(body[12:]))
             if struct.unpack("=I", said[15])[0] == table:
-                found.append(f"{socket.inet_ntoa(said.get(1, bytes(4)))}/{body[1]}")
+                found.append(f"{socket.inet_ntop(family, said.get(1, empty))}/{body[1]}")
         return found
 
     @staticmethod
@@ -195,6 +207,11 @@ class Netlink:
         """The MAC behind an address, for ever."""
         body = struct.pack("=BxxxiHBB", _family(address), number, _PERMANENT, 0, 0)
         self._ask(NEWNEIGH, _CREATE | _REPLACE, body + attribute(1, _address(address)) + attribute(2, bytes.fromhex(mac.replace(":", ""))))
+
+    def answer_for(self, number: int, address: str) -> None:
+        """Answer neighbour discovery at a device for an IPv6 address."""
+        body = struct.pack("=BxxxiHBB", socket.AF_INET6, number, _PERMANENT, _PROXY, 0) + attribute(1, _address(address))
+        self._ask(NEWNEIGH, _CREATE | _REPLACE, body)
 
     def add_rule(self, table: int, priority: int, family: int = socket.AF_INET) -> None:
         """Look into a table after the others."""

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from paddock.engine.claims import HostReservations
 from paddock.engine.networks import hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
-from paddock.engine.networks.addresses import AddressTable, check_network, choose_network, intruder
+from paddock.engine.networks.addresses import AddressTable, check_networks, choose_network, choose_network6, intruder
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.dns import Zone
@@ -39,13 +40,14 @@ class NetworkSettings(Struct, frozen=True):
 
     # "auto" is routed where that is possible
     mode: Literal["auto", "routed", "user"] = "auto"
-    # "" chooses one that the host does not use, once
+    # one for each family, with a comma; "" chooses those that the host does not use, once
     pod_network: str = ""
     service_network: str = "10.96.0.0/12"
     # names end with it
     zone: str = "cluster.local"
-    # where node ports are listened at
+    # where node ports are listened at, and those of Services with IPv6
     node_port_address: str = "0.0.0.0"
+    node_port_address6: str = "::"
 
 
 class Networks:
@@ -63,7 +65,7 @@ class Networks:
         self._settings = settings
         self._claims = claims
         self._seconds = seconds
-        self._wanted = check_network(settings.pod_network) if settings.pod_network else ""
+        self._wanted, self._wanted6 = check_networks(settings.pod_network) if settings.pod_network else ("", "")
         why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
         if settings.mode == "routed" and why_user:
             raise NetworkUnusable("cannot route to machines", why=why_user, fix="run as root, or choose user mode")
@@ -108,9 +110,11 @@ class Networks:
         return self._routed.device((owner, name)) if self._routed is not None else ""
 
     @property
-    def outside_address(self) -> str:
-        """The address of this host for whoever is outside."""
-        return hostnetwork.address_of(hostnetwork.default_device()) or "127.0.0.1"
+    def outside_addresses(self) -> tuple[str, ...]:
+        """The addresses of this host for whoever is outside, IPv4 first."""
+        device = hostnetwork.default_device()
+        own, own6 = hostnetwork.address_of(device), hostnetwork.address6_of(device)
+        return tuple(each for each in (own, own6) if each) or ("127.0.0.1",)
 
     async def open(self) -> None:
         """Once, before the first card. What a former run left goes on as it was; a host that had no machines is not touched before one."""
@@ -127,9 +131,10 @@ class Networks:
             if self._routed is None or self._is_open:
                 return
             await self._place(self._routed)
-            self._routed.open(self._ledger.book, self.users)
+            book = self._book
+            self._routed.open(book, self.users)
             self._zone = None
-            await self._dns.listen(self._ledger.book.host)
+            await self._dns.listen(*(each for each in (book.host, book.host6) if each))
             self._is_open = True
             # The last setting holds until another comes.
             await self._routed.refresh()
@@ -140,15 +145,44 @@ class Networks:
     async def _place(self, routed: RoutedPodNetwork) -> None:
         """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
         self._ledger.check()
-        if self._ledger.book.network and routed.is_open():
+        book = self._ledger.book
+        if routed.is_open() and (book.network or not self._wants(4)) and (book.network6 or not self._wants(6)):
             return
         if self._claims is not None:
-            await self._ledger.move(self._claims.network(self._directory.parent, self._choose))
+            await self._ledger.move(*self._claims.networks(self._directory.parent, self._choose))
         else:
-            await self._ledger.move(self._choose(()))
+            await self._ledger.move(*self._choose(()))
 
-    def _choose(self, others: Collection[str]) -> str:
+    def _wants(self, version: int) -> bool:
+        """Return whether machines get addresses of a family. A host without IPv6 has none for them."""
+        named = self._wanted if version == 4 else self._wanted6
+        return bool(named or not self._settings.pod_network) and (version == 4 or hostnetwork.has_ipv6())
+
+    @property
+    def _book(self) -> AddressTable:
+        """The addresses, without the family that machines do not get for now."""
+        book = self._ledger.book
+        return book if self._wants(6) else replace(book, network6="")
+
+    def _choose(self, others: Collection[str]) -> tuple[str, str]:
+        return self._choose4([each for each in others if ":" not in each]), self._choose6([each for each in others if ":" in each])
+
+    def _choose6(self, others: Collection[str]) -> str:
         book, own = self._ledger.book, hostnames.every(self._directory)
+        if not self._wants(6):
+            return book.network6
+        routes = {network: device for device, network in hostnetwork.routes6() if not any(names.has(device) for names in own)}
+        clash = intruder(book.network6, [*routes, *others]) if book.network6 else ""
+        if book.network6 and not clash:
+            return book.network6
+        if book.network6 and book.entries:
+            raise _taken(book.network6, clash, routes.get(clash, ""))
+        return choose_network6(self._wanted6, book.site, [*routes, *others], self._settings.service_network)
+
+    def _choose4(self, others: Collection[str]) -> str:
+        book, own = self._ledger.book, hostnames.every(self._directory)
+        if not book.network and not self._wants(4):
+            return ""
         foreign = [(device, network) for device, network in hostnetwork.routes() if not any(names.has(device) for names in own)]
         # The route of the whole network leads nowhere and has no device.
         routes = {network: device for device, network in foreign if device != "*"}
@@ -158,7 +192,8 @@ class Networks:
         if book.network and book.entries:
             raise _taken(book.network, clash, routes.get(clash, ""))
         every = [network for _, network in hostnetwork.routes()]
-        return choose_network(self._wanted, [*every, *others], self._settings.service_network)
+        services = next((each for each in self._settings.service_network.split(",") if ":" not in each), "")
+        return choose_network(self._wanted, [*every, *others], services)
 
     async def _guard(self) -> None:
         """Keep the processes of user mode from link-local addresses, where they have users of their own that a packet filter can tell."""
@@ -286,7 +321,7 @@ class Networks:
     async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         """Listen for exactly these services. Returns what could not be had, by the name of the service; publish again to try again."""
         self._published = tuple(services)
-        wanted, problems = listeners.plan(services, self._settings.node_port_address)
+        wanted, problems = listeners.plan(services, {4: self._settings.node_port_address, 6: self._settings.node_port_address6})
         failed = await self._listeners.bring(wanted)
         told = {name: [*said] for name, said in problems.items()}
         for place, why in failed.items():
@@ -309,8 +344,9 @@ class Networks:
     def zone(self) -> Zone:
         """Everything that has a name."""
         if self._zone is None:
-            cards = [(card, [address for address in (self._plugs[key].address,) if address]) for key, card in self._cards.items()]
-            networks = [network for network in (self._ledger.book.network, self._settings.service_network) if network]
+            cards = [(card, self._plugs[key].addresses) for key, card in self._cards.items()]
+            book = self._book
+            networks = [network for network in (book.network, book.network6, *self._settings.service_network.split(",")) if network]
             self._zone = Zone.of(self._settings.zone, cards, self._names, *networks)
         return self._zone
 
@@ -320,13 +356,13 @@ class Networks:
             return
         concerned = any(target.owner == owner for service in self._published for port in service.ports for target in port.targets)
         if not owner or concerned:
-            await self._routed.serve(serviceforwards.services(self._published, self._listeners.places, self._address))
+            await self._routed.serve(serviceforwards.services(self._published, self._listeners.places, self._addresses))
 
-    def _address(self, target: ForwardTarget) -> str:
+    def _addresses(self, target: ForwardTarget) -> tuple[str, ...]:
         plug = self._plugs.get((target.owner, target.name))
         card = self._cards.get((target.owner, target.name))
         # Behind passt a machine has a loopback address, to which the kernel leads nobody.
-        return plug.address if plug is not None and card is not None and card.binding != "passt" else ""
+        return plug.addresses if plug is not None and card is not None and card.binding != "passt" else ()
 
     async def _reach_target(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         return await self._reach(target.owner, target.name, protocol, target.port)

@@ -18,6 +18,7 @@ from paddock.engine.networks.resolver import GuestResolver
 Protocol = Literal["tcp", "udp"]
 Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
 INNER_NETWORK = "10.0.2.0/24"
+INNER_NETWORK6 = "fd10:0:2::/120"
 # The lease of an address that Paddock gives to a guest: 999 days.
 LEASE_SECONDS = 999 * 86400
 
@@ -105,6 +106,8 @@ class NicSpec(Struct, frozen=True):
     mac: str = ""
     # what the guest sees behind masquerade: 10.0.2.0/24 where empty
     network: str = ""
+    # the same of IPv6: fd10:0:2::/120 where empty
+    network6: str = ""
     bridge: HostBridge | None = None
     # what may be reached from outside; empty: everything
     ports: tuple[Ports, ...] = ()
@@ -144,8 +147,10 @@ def check_card(card: NicSpec) -> None:
 def _wrong(card: NicSpec) -> Iterator[str]:
     if card.mac and not _is_mac(card.mac.lower()):
         yield f"{card.mac!r} is no MAC of a single card"
-    if card.network and not _is_network(card.network):
-        yield f"{card.network!r} is no network"
+    if card.network and not _is_network(card.network, 4):
+        yield f"{card.network!r} is no IPv4 network"
+    if card.network6 and not _is_network(card.network6, 6):
+        yield f"{card.network6!r} is no IPv6 network"
     if card.bridge is not None:
         if not _DEVICE.match(card.bridge.name) or card.bridge.name in (".", ".."):
             yield f"{card.bridge.name!r} is no name of a device"
@@ -159,7 +164,10 @@ def _wrong(card: NicSpec) -> Iterator[str]:
     for ports in card.ports:
         if not 1 <= ports.first <= ports.end <= 65535 or ports.protocol not in ("tcp", "udp"):
             yield f"{ports.first} to {ports.end} are no ports"
-    for text in (*card.dhcp.ntp, *card.resolver.given.servers):
+    for text in card.dhcp.ntp:
+        if not _is_address(text, 4):
+            yield f"{text!r} is no IPv4 address"
+    for text in card.resolver.given.servers:
         if not _is_address(text):
             yield f"{text!r} is no address"
 
@@ -168,26 +176,25 @@ def _is_mac(text: str) -> bool:
     return bool(_MAC.match(text)) and not int(text[:2], 16) & 1 and text != "00:00:00:00:00:00"
 
 
-def _is_address(text: str) -> bool:
+def _is_address(text: str, version: int = 0) -> bool:
     try:
-        return ipaddress.ip_address(text).version == 4
+        return version in (0, ipaddress.ip_address(text).version)
     except ValueError:
         return False
 
 
-def _is_network(text: str) -> bool:
+def _is_network(text: str, version: int) -> bool:
     try:
-        ipaddress.ip_network(text)
+        return ipaddress.ip_network(text, strict=version == 4).version == version
     except ValueError:
         return False
-    return True
 
 
 class AttachedNic(Struct, frozen=True):
     """A card that is ready for a machine."""
 
     mac: str
-    # what everybody else reaches it by
+    # what everybody else reaches it by; "" without IPv4
     address: str
     # what the guest believes, with its prefix length; "" when somebody else's DHCP server decides
     guest_address: str
@@ -195,10 +202,17 @@ class AttachedNic(Struct, frozen=True):
     mtu: int = 1500
     # what does not work, as sentences for the user; always the same for the same card
     limits: tuple[str, ...] = ()
+    # the same of IPv6; "" without IPv6
     address6: str = ""
+    guest_address6: str = ""
     gateway: str = ""
     dns: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What everybody else reaches it by, IPv4 first."""
+        return tuple(each for each in (self.address, self.address6) if each)
 
 
 class ForwardTarget(Struct, frozen=True):
@@ -233,6 +247,8 @@ class PublishedService(Struct, frozen=True):
     sources: tuple[str, ...] = ()
     # a client stays with its target for so long; 0: each connection is on its own
     affinity_seconds: int = 0
+    # of its node ports
+    families: tuple[int, ...] = (4,)
 
 
 class NicPeer(Struct, frozen=True):

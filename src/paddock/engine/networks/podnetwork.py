@@ -6,8 +6,8 @@ next Paddock begins with that, and nothing is open in between.
 
 import asyncio
 import hashlib
-import ipaddress
 import os
+import socket
 from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
 from pathlib import Path
@@ -18,15 +18,15 @@ from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks import bridges, dns, hostnetwork, hostobjects, nft, rules, taps
+from paddock.engine.networks import bridges, guestaddresses, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
 from paddock.engine.networks.addressstore import AddressStore
-from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcpserver import DhcpServer
+from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.guestaddresses import GuestAddress
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
-from paddock.engine.networks.resolver import ResolverConfig
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
@@ -88,8 +88,9 @@ class RoutedPodNetwork:
     def open(self, book: AddressTable, users: tuple[int, int] = (0, 0)) -> None:
         """The host's side: an address for itself, routes that let nothing of machines out by mistake. What a former run left is kept."""
         self._book = book
-        self._fresh = replace(self._fresh, pod_network=book.network, host=book.host, users=users)
-        if taps.read_setting("ipv4/conf/all/rp_filter") == "1":
+        fresh = replace(self._fresh, pod_network=book.network, host=book.host, users=users)
+        self._fresh = replace(fresh, pod_network6=book.network6, host6=book.host6)
+        if book.network and taps.read_setting("ipv4/conf/all/rp_filter") == "1":
             raise NetworkUnusable(
                 "cannot make the pod network",
                 why="the host checks sources strictly (net.ipv4.conf.all.rp_filter is 1), and machines could not ask for their gateway",
@@ -101,17 +102,33 @@ class RoutedPodNetwork:
                 why=f"its bridge would be {self.names.bridge}, which belongs to {other}",
                 fix="rename one of the two directories, or choose user mode",
             )
+        was_there = self.is_open()
         anchor = self._netlink.make_bridge(self.names.bridge)
         self._netlink.set_alias(anchor, hostobjects.alias(book.network, self._surroundings.directory))
         self._netlink.set_link(anchor)
-        taps.set_ipv6(self.names.bridge, on=False)
-        self._netlink.add_address(anchor, self._book.host, 32)
-        self._netlink.set_route(self._book.network, 0, kind=UNREACHABLE)
-        # A host without a default route has to know these networks, or it answers nobody who asks for them. It comes last.
-        self._netlink.set_route(self._surroundings.service_network, anchor, source=self._book.host, table=self.names.routes)
-        self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self.names.routes)
-        self._netlink.add_rule(self.names.routes, hostobjects.RULE_PRIORITY)
+        taps.set_ipv6(self.names.bridge, on=bool(book.network6))
+        if book.network:
+            self._anchor(anchor, book.network, book.host, self._service_network(4))
+            self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self.names.routes)
+        if book.network6:
+            self._anchor(anchor, book.network6, book.host6, self._service_network(6))
         self._table = self._read()
+        if not was_there:
+            # A host that was started anew forgot what it was told.
+            self._table = replace(self._table, opened6=(), advertised=())
+
+    def _anchor(self, anchor: int, network: str, host: str, services: str) -> None:
+        is_ipv6 = ":" in network
+        self._netlink.add_address(anchor, host, int(network.partition("/")[2]) if is_ipv6 else 32, with_route=False)
+        self._netlink.set_route(network, 0, kind=UNREACHABLE)
+        # A host without a default route has to know these networks, or it answers nobody who asks for them. It comes last.
+        if services:
+            self._netlink.set_route(services, anchor, source=host, table=self.names.routes)
+        self._netlink.add_rule(self.names.routes, hostobjects.RULE_PRIORITY, socket.AF_INET6 if is_ipv6 else socket.AF_INET)
+
+    def _service_network(self, version: int) -> str:
+        listed = (each.strip() for each in self._surroundings.service_network.split(","))
+        return next((each for each in listed if (":" in each) is (version == 6)), "")
 
     def _read(self) -> RuleTable:
         """Return the last table, without the cards whose device is gone: a rebooted host has none."""
@@ -125,6 +142,7 @@ class RoutedPodNetwork:
         made = tuple(bridge for bridge in table.made if bridge in known)
         fresh = self._fresh
         table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host, users=fresh.users)
+        table = replace(table, pod_network6=fresh.pod_network6, host6=fresh.host6)
         return replace(table, cards=cards, bridged=bridged, made=made)
 
     async def refresh(self) -> None:
@@ -148,7 +166,7 @@ class RoutedPodNetwork:
             for bridge in table.made:
                 self._netlink.delete_link(bridge)
             await hostobjects.remove(self._netlink, self._surroundings.directory, self._book.network)
-            hostobjects.close_uplinks(self._netlink, table.opened)
+            hostobjects.close_uplinks(self._netlink, table.opened, forwards6=bool(table.opened6), advertised=table.advertised)
             self._path.unlink(missing_ok=True)
             self.names = hostobjects.names_of(self._netlink, self._surroundings.directory)
             self._table = self._fresh = replace(self._fresh, name=self.names.filters)
@@ -219,11 +237,11 @@ class RoutedPodNetwork:
         await self._write()
 
     def place(self, entry: AddressEntry, port: int) -> tuple[str, int]:
-        """Return the address of a card's port."""
+        """Return the address of a card's port, IPv4's before IPv6's."""
         found = self._cards.get(entry.key)
-        if found is None or not found.plug.address:
+        if found is None or not found.plug.addresses:
             raise GuestUnreachable(f"cannot reach {entry.name}", why="its address is not known here")
-        return found.plug.address, port
+        return found.plug.addresses[0], port
 
     # -- a card on a tap of its own
 
@@ -231,43 +249,64 @@ class RoutedPodNetwork:
         if card.binding == "passt":
             raise NetworkUnusable(f"cannot route {card.name}", why="it is bound by passt")
         number = self._tap(card, device)
+        has_ipv6 = bool(self._book.network6) and not self._is_without_ipv6(device)
         taps.set_routed(device)
-        taps.set_ipv6(device, on=False)
-        address = self._book.address(entry)
+        taps.set_ipv6(device, on=has_ipv6)
         mtu = self._open_uplink()
+        if has_ipv6:
+            self._open_uplink6()
         self._netlink.set_link(number, mtu=mtu, mac=taps.GATEWAY_MAC)
-        self._netlink.set_route(f"{address}/32", number, source=self._book.host)
-        self._netlink.set_neighbour(number, address, entry.mac)
-        if card.binding == "masquerade":
-            inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
-            if inner.num_addresses < 4:
-                raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
-            self._netlink.set_route(str(inner), _LOOPBACK, table=self.names.routes)
-            rule = TapNic(device, card.owner, entry.mac, address, str(inner[2]), str(inner[1]), card.ports, card.traffic)
-            guest, gateway = f"{inner[2]}/{inner.prefixlen}", str(inner[1])
-        else:
-            rule = TapNic(device, card.owner, entry.mac, address, ports=card.ports, traffic=card.traffic)
-            guest, gateway = f"{address}/{ipaddress.IPv4Network(self._book.network).prefixlen}", self._book.host
-        network = ResolverConfig((gateway,), dns.search(card.group, self._surroundings.zone))
-        told = card.resolver.over(network, hostnetwork.search())
-        own = dns.own_names(card, self._surroundings.zone)
-        lease = DhcpLease(
-            mac=entry.mac,
-            address=guest,
-            server=gateway,
-            gateway=gateway,
-            dns=told.servers,
-            mtu=mtu,
-            hostname=card.hostname,
-            domain=own[0].partition(".")[2] if own else "",
-            search=told.search,
-            options=card.dhcp,
+        inside = guestaddresses.ipv4(card, self._book, entry) if self._book.network else guestaddresses.NONE
+        inside6 = guestaddresses.ipv6(card, self._book, entry) if has_ipv6 else guestaddresses.NONE
+        if inside.address:
+            self._lead(number, inside, self._book.host, entry.mac)
+            if inside.network:
+                self._netlink.set_route(inside.network, _LOOPBACK, table=self.names.routes)
+        if inside6.address:
+            self._netlink.add_address(number, ROUTER, 64)
+            self._netlink.answer_for(number, inside6.gateway)
+            self._lead(number, inside6, self._book.host6, entry.mac)
+        zone, search = self._surroundings.zone, hostnetwork.search()
+        lease = guestaddresses.lease(card, entry.mac, inside, mtu, zone, search) if inside.address else None
+        lease6 = guestaddresses.lease6(card, entry.mac, inside6, mtu, zone, search) if inside6.address else None
+        self._dhcp.serve(device, lease, taps.GATEWAY_MAC, lease6)
+        rule = TapNic(
+            device,
+            card.owner,
+            entry.mac,
+            inside.address,
+            inside.inner,
+            inside.inner_gateway,
+            card.ports,
+            card.traffic,
+            address6=inside6.address,
+            inner6=inside6.inner,
+            inner_gateway6=inside6.inner_gateway,
         )
-        self._dhcp.serve(device, lease, taps.GATEWAY_MAC)
         plug = AttachedNic(
-            entry.mac, address, guest, Tap(device, card.queues), mtu=mtu, gateway=gateway, dns=told.servers, search=told.search
+            entry.mac,
+            inside.address,
+            inside.guest,
+            Tap(device, card.queues),
+            mtu=mtu,
+            address6=inside6.address,
+            guest_address6=inside6.guest,
+            gateway=inside.gateway or inside6.gateway,
+            dns=(*(lease.dns if lease is not None else ()), *(lease6.dns if lease6 is not None else ())),
+            search=lease.search if lease is not None else lease6.search if lease6 is not None else (),
         )
         return _Plugged(card, entry, plug, rule, number)
+
+    def _lead(self, number: int, inside: GuestAddress, host: str, mac: str) -> None:
+        """Lead the address that others use to the card."""
+        self._netlink.set_route(f"{inside.address}/{128 if ':' in inside.address else 32}", number, source=host)
+        self._netlink.set_neighbour(number, inside.address, mac)
+
+    def _is_without_ipv6(self, device: str) -> bool:
+        """Return whether a guest runs that began when there was no IPv6: it stays as it is."""
+        known = next((card for card in self._table.cards if card.device == device), None)
+        link = self._netlink.link(device)
+        return known is not None and not known.address6 and link is not None and link.running
 
     def _tap(self, card: NicSpec, device: str) -> int:
         known = self._netlink.link(device)
@@ -287,6 +326,13 @@ class RoutedPodNetwork:
             self._change(replace(self._table, opened=(device,)))
         uplink = self._netlink.link(device) if device else None
         return min(_MTU, max(uplink.mtu, _SMALLEST_MTU)) if uplink is not None else _MTU
+
+    def _open_uplink6(self) -> None:
+        """The same for IPv6. A host that forwards already is left as it is."""
+        if taps.read_setting("ipv6/conf/all/forwarding") == "0":
+            devices = tuple(sorted(name for name in self._netlink.links() if not self.names.has(name)))
+            told = hostobjects.open_forwarding6(devices)
+            self._change(replace(self._table, opened6=devices, advertised=tuple(sorted({*self._table.advertised, *told}))))
 
     # -- a card in a bridge
 

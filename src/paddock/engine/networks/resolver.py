@@ -7,6 +7,7 @@ server of the network stays, because it asks the host's resolvers, which a guest
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 DnsPolicy = Literal["ClusterFirst", "Default", "None"]
 _MOST_SERVERS = 3
@@ -23,8 +24,13 @@ class GuestResolver(Struct, frozen=True):
     """The resolver that a machine asks for."""
 
     policy: DnsPolicy = "ClusterFirst"
-    # of dnsConfig, IPv4
+    # of dnsConfig
     given: ResolverConfig = ResolverConfig()
+
+    def of(self, version: int) -> "GuestResolver":
+        """Return the resolver with the name servers of one family, which are told by its own protocol."""
+        servers = tuple(each for each in self.given.servers if (":" in each) is (version == 6))
+        return replace(self, given=replace(self.given, servers=servers))
 
     def over(self, network: ResolverConfig, host_search: tuple[str, ...] = ()) -> ResolverConfig:
         """Return what the guest gets: the network's resolver, the host's search list or nothing, then what the machine names."""

@@ -9,10 +9,13 @@ Between the exchanges a card has its address in the pod network, so that everyth
 
 import hashlib
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from paddock.engine.networks import discovery
+from paddock.engine.networks.families import IP4, IP6, Family
 from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
 
@@ -28,6 +31,16 @@ class TapNic(Struct, frozen=True):
     inner_gateway: str = ""
     ports: tuple[Ports, ...] = ()
     traffic: TrafficLimit = NO_LIMIT
+    # the same of IPv6; "" without it
+    address6: str = ""
+    inner6: str = ""
+    inner_gateway6: str = ""
+
+    def of(self, family: Family) -> "TapNic":
+        """The card as one family sees it: its addresses of that family stand in the first places."""
+        if family is IP4:
+            return self
+        return replace(self, address=self.address6, inner=self.inner6, inner_gateway=self.inner_gateway6)
 
 
 class BridgedNic(Struct, frozen=True):
@@ -40,12 +53,13 @@ class BridgedNic(Struct, frozen=True):
     # the one address it may use; "" where that is not ours to say
     address: str = ""
     traffic: TrafficLimit = NO_LIMIT
+    address6: str = ""
 
 
 class ServiceForward(Struct, frozen=True):
     """One port of an address of a service, and the (address, port) pairs it leads to."""
 
-    # "" for every address of the host
+    # "" for every address of the host, "::" for every IPv6 address of it
     address: str
     protocol: Protocol
     port: int
@@ -72,26 +86,50 @@ class RuleTable(Struct, frozen=True):
     opened: tuple[str, ...] = ()
     # the first and the last user that QEMU and its helpers run as; (0, 0): nobody's in particular
     users: tuple[int, int] = (0, 0)
+    # the same of IPv6; "" without it
+    pod_network6: str = ""
+    host6: str = ""
+    # devices that were there when this host began to forward IPv6, for the machines' sake only
+    opened6: tuple[str, ...] = ()
+    # those of them that accept router advertisements as they did before
+    advertised: tuple[str, ...] = ()
+
+    @property
+    def families(self) -> tuple[Family, ...]:
+        """The families that machines have."""
+        return tuple(family for family in (IP4, IP6) if self.network(family))
+
+    def network(self, family: Family) -> str:
+        """The pod network of a family."""
+        return self.pod_network if family is IP4 else self.pod_network6
+
+    def own(self, family: Family) -> str:
+        """The host's address in it."""
+        return self.host if family is IP4 else self.host6
 
 
 # The host's neighbours alone, and in a cloud the service that hands out the host's credentials: Alibaba's and Oracle's are not link-local.
-_NOT_FOR_GUESTS = ("100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32")
+_NOT_FOR_GUESTS = {
+    IP4: ("100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32"),
+    # The second leads to 169.254.0.0/16 where a router translates; the others are Oracle's, Amazon's and Google's.
+    IP6: ("fe80::/10", "64:ff9b::a9fe:0/112", "fd00:c1::a9fe:a9fe/128", "fd00:ec2::254/128", "fd20:ce::254/128"),
+}
 
 
-def _denied(pod_network: str = "") -> str:
+def _denied(family: Family, pod_network: str = "") -> str:
     """Return the addresses that no guest reaches. An operator may have given one of them to the machines' own network."""
-    own = ipaddress.ip_network(pod_network or "255.255.255.255/32")
-    return f"{{ {', '.join(each for each in _NOT_FOR_GUESTS if not own.overlaps(ipaddress.ip_network(each)))} }}"
+    own = ipaddress.ip_network(pod_network or family.nowhere)
+    return f"{{ {', '.join(each for each in _NOT_FOR_GUESTS[family] if not own.overlaps(ipaddress.ip_network(each)))} }}"
 
 
 def text(table: RuleTable) -> str:
     """Return the input of `nft -f -`."""
-    owners = _addresses_by_owner(table.cards)
+    owners = {family: _addresses_by_owner(family, table.cards) for family in table.families}
     lines = [f"table inet {table.name}", f"delete table inet {table.name}", f"table inet {table.name} {{"]
     for part in (
         _sets(table),
         _traffic(table.cards, -320, 310),
-        _guard(),
+        _guard(table),
         _exchange(table),
         _policies(table, owners),
         _forward(table),
@@ -114,8 +152,8 @@ def guard_processes(name: str, users: tuple[int, int]) -> str:
 def _processes(users: tuple[int, int]) -> Iterator[str]:
     """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
-        rule = f"meta skuid {users[0]}-{users[1]} ip daddr {_denied()} counter reject"
-        yield from _chain("processes", (rule,), "filter hook output priority 0")
+        rules = [f"meta skuid {users[0]}-{users[1]} {family.word} daddr {_denied(family)} counter reject" for family in (IP4, IP6)]
+        yield from _chain("processes", rules, "filter hook output priority 0")
 
 
 def removal(name: str) -> str:
@@ -127,12 +165,12 @@ def _bridged(table: RuleTable) -> Iterator[str]:
     """In a bridge a card sends in its own name alone, and DHCP that we answer goes no further."""
     yield from (f"table bridge {table.name}", f"delete table bridge {table.name}", f"table bridge {table.name} {{")
     cards = table.bridged
-    addressed = [card for card in cards if card.address]
+    addressed = [card for card in cards if card.address or card.address6]
     yield from _set("set", "taps", "ifname", (f'"{card.device}"' for card in cards))
     yield from _set("set", "macs", "ifname . ether_addr", (f'"{card.device}" . {card.mac}' for card in cards))
     yield from _set("set", "addressed", "ifname", (f'"{card.device}"' for card in addressed))
-    yield from _set("set", "sources", "ifname . ipv4_addr", (f'"{card.device}" . {card.address}' for card in addressed))
-    rules = (
+    yield from _set("set", "sources", "ifname . ipv4_addr", (f'"{card.device}" . {card.address}' for card in addressed if card.address))
+    rules = [
         "iifname != @taps accept",
         "iifname . ether saddr != @macs counter drop",
         "ether type arp iifname . arp saddr ether != @macs counter drop",
@@ -141,8 +179,16 @@ def _bridged(table: RuleTable) -> Iterator[str]:
         "ether type arp arp saddr ip 0.0.0.0 accept",
         "ether type arp iifname . arp saddr ip != @sources counter drop",
         "ether type ip iifname . ip saddr != @sources counter drop",
-    )
+        discovery.NO_ROUTER,
+        "ether type ip6 udp sport 547 counter drop",
+    ]
     yield from _traffic(cards, -310, 0)
+    ours = [card for card in cards if card.address6]
+    if ours:
+        yield from _set("set", "addressed6", "ifname", (f'"{card.device}"' for card in ours))
+        yield from _set("set", "sources6", "ifname . ipv6_addr", (f'"{card.device}" . {card.address6}' for card in ours))
+        yield from discovery.neighbours((card.device, card.address6) for card in ours)
+        rules += discovery.bridged()
     yield from _chain("guard", rules, "filter hook prerouting priority -300")
     yield "}"
 
@@ -164,11 +210,16 @@ def _above(side: str, card: TapNic | BridgedNic, rate: int, burst: int) -> str:
     return f'{side} "{card.device}" limit rate over {rate} bytes/second burst {once} bytes counter drop'
 
 
-def _addresses_by_owner(cards: Iterable[TapNic]) -> dict[str, list[str]]:
+def _addresses_by_owner(family: Family, cards: Iterable[TapNic]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for card in cards:
+    for card in _of(family, cards):
         found.setdefault(card.owner, []).append(card.address)
     return found
+
+
+def _of(family: Family, cards: Iterable[TapNic]) -> list[TapNic]:
+    """The cards that have an address of a family, as it sees them."""
+    return [own for card in cards if (own := card.of(family)).address]
 
 
 def _set(kind: str, name: str, what: str, elements: Iterable[str], flags: str = "") -> Iterator[str]:
@@ -192,22 +243,33 @@ def _chain(name: str, rules: Iterable[str], hook: str = "") -> Iterator[str]:
 
 
 def _sets(table: RuleTable) -> Iterator[str]:
-    cards = table.cards
-    yield from _set("set", "taps", "ifname", (f'"{card.device}"' for card in cards))
-    yield from _set("set", "macs", "ifname . ether_addr", (f'"{card.device}" . {card.mac}' for card in cards))
+    yield from _set("set", "taps", "ifname", (f'"{card.device}"' for card in table.cards))
+    yield from _set("set", "macs", "ifname . ether_addr", (f'"{card.device}" . {card.mac}' for card in table.cards))
+    for family in table.families:
+        yield from _sets_of(family, table)
+
+
+def _sets_of(family: Family, table: RuleTable) -> Iterator[str]:
+    cards, kind, mark = _of(family, table.cards), family.kind, family.mark
     sources = (f'"{card.device}" . {card.mac} . {card.inner or card.address}' for card in cards)
-    yield from _set("set", "sources", "ifname . ether_addr . ipv4_addr", sources)
+    yield from _set("set", f"sources{mark}", f"ifname . ether_addr . {kind}", sources)
     inner = [card for card in cards if card.inner]
-    yield from _set("map", "outer_of", "ifname : ipv4_addr", (f'"{card.device}" : {card.address}' for card in inner))
-    yield from _set("map", "inner_of", "ifname : ipv4_addr", (f'"{card.device}" : {card.inner}' for card in inner))
-    yield from _set("map", "gateway_of", "ifname : ipv4_addr", (f'"{card.device}" : {card.inner_gateway}' for card in inner))
-    yield from _set("set", "own_gateway", "ifname . ipv4_addr", (f'"{card.device}" . {card.inner_gateway}' for card in inner))
-    yield from _set("set", "selves", "ipv4_addr . ipv4_addr", (f"{card.address} . {card.address}" for card in cards))
+    yield from _set("map", f"outer_of{mark}", f"ifname : {kind}", (f'"{card.device}" : {card.address}' for card in inner))
+    yield from _set("map", f"inner_of{mark}", f"ifname : {kind}", (f'"{card.device}" : {card.inner}' for card in inner))
+    yield from _set("map", f"gateway_of{mark}", f"ifname : {kind}", (f'"{card.device}" : {card.inner_gateway}' for card in inner))
+    yield from _set("set", f"own_gateway{mark}", f"ifname . {kind}", (f'"{card.device}" . {card.inner_gateway}' for card in inner))
+    yield from _set("set", f"selves{mark}", f"{kind} . {kind}", (f"{card.address} . {card.address}" for card in cards))
     limited = [card for card in cards if card.ports]
-    yield from _set("set", "limited", "ipv4_addr", (card.address for card in limited))
+    yield from _set("set", f"limited{mark}", kind, (card.address for card in limited))
     opened = (f"{card.address} . {each.protocol} . {_range(each)}" for card in limited for each in _merged(card.ports))
-    yield from _set("set", "opened", "ipv4_addr . inet_proto . inet_service", opened, "interval")
-    yield from _set("set", "service_addresses", "ipv4_addr", (service.address for service in table.services if service.address))
+    yield from _set("set", f"opened{mark}", f"{kind} . inet_proto . inet_service", opened, "interval")
+    yield from _set("set", f"service_addresses{mark}", kind, sorted(_service_addresses(family, table.services)))
+    if family is IP6:
+        yield from discovery.neighbours((card.device, card.inner or card.address) for card in cards)
+
+
+def _service_addresses(family: Family, services: Iterable[ServiceForward]) -> set[str]:
+    return {service.address for service in services if service.address not in ("", "::") and family.has(service.address)}
 
 
 def _range(ports: Ports) -> str:
@@ -228,119 +290,151 @@ def _merged(ports: Iterable[Ports]) -> Iterator[Ports]:
         yield last
 
 
-def _guard() -> Iterator[str]:
-    rules = (
-        "iifname != @taps accept",
-        "iifname . ether saddr != @macs counter drop",
-        "ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept",
-        "iifname . ether saddr . ip saddr @sources accept",
-        "counter drop",
-    )
-    yield from _chain("guard", rules, "filter hook prerouting priority -310")
+def _guard(table: RuleTable) -> Iterator[str]:
+    rules = ["iifname != @taps accept", "iifname . ether saddr != @macs counter drop"]
+    if IP4 in table.families:
+        rules += ["ip saddr 0.0.0.0 udp sport 68 udp dport 67 accept", "iifname . ether saddr . ip saddr @sources accept"]
+    if IP6 in table.families:
+        rules += discovery.routed()
+    yield from _chain("guard", (*rules, "counter drop"), "filter hook prerouting priority -310")
 
 
 def _exchange(table: RuleTable) -> Iterator[str]:
-    before = (
-        f"iifname . ip daddr @own_gateway ip daddr set {table.host}",
-        "ip saddr set iifname map @outer_of",
-    )
-    after = (
-        f"ip saddr {table.host} ip saddr set oifname map @gateway_of",
-        "ip daddr set oifname map @inner_of",
-    )
+    before: list[str] = []
+    after: list[str] = []
+    for family in table.families:
+        word, mark, host = family.word, family.mark, table.own(family)
+        # On the link itself IPv6 has addresses that are nobody's beyond it.
+        source, target = ("ip6 saddr != { ::, fe80::/10 } ", "ip6 daddr != { fe80::/10, ff00::/8 } ") if family is IP6 else ("", "")
+        before.append(f"iifname . {word} daddr @own_gateway{mark} {word} daddr set {host}")
+        before.append(f"{source}{word} saddr set iifname map @outer_of{mark}")
+        after.append(f"{word} saddr {host} {word} saddr set oifname map @gateway_of{mark}")
+        after.append(f"{target}{word} daddr set oifname map @inner_of{mark}")
     yield from _chain("exchange_in", before, "filter hook prerouting priority -305")
     yield from _chain("exchange_out", after, "filter hook postrouting priority 300")
 
 
 def _forward(table: RuleTable) -> Iterator[str]:
-    devices = ", ".join(f'"{device}"' for device in sorted(table.opened))
+    families = table.families
     sources = ["@taps", *(f'"{bridge}"' for bridge in sorted({card.bridge for card in table.bridged}))]
+    denying = [family for family in (IP4, IP6) if family in families or family is IP4 or _has6(table)]
+    services = [rule for family in families for rule in _without_target(family)]
     rules = [
-        *(f"iifname {each} ip daddr {_denied(table.pod_network)} counter reject" for each in sources),
+        *(
+            f"iifname {each} {family.word} daddr {_denied(family, table.network(family))} counter reject"
+            for family in denying
+            for each in sources
+        ),
         "ct state established,related accept",
-        "iifname @taps ip saddr vmap @egress_of",
-        "oifname @taps ip daddr vmap @ingress_of",
+        *(f"iifname @taps {family.word} saddr vmap @egress_of{family.mark}" for family in families),
+        *(f"oifname @taps {family.word} daddr vmap @ingress_of{family.mark}" for family in families),
         "oifname @taps jump limits",
-        # What is left for a service's own address has no target.
-        "ip daddr @service_addresses meta l4proto tcp reject with tcp reset",
-        "ip daddr @service_addresses reject",
+        *services,
         # Behind masquerade a guest does not recognize what an ICMP error tells about its packets: a smaller MTU has to be met ahead.
         "iifname @taps tcp flags syn / syn,rst tcp option maxseg size set rt mtu",
         "oifname @taps tcp flags syn / syn,rst tcp option maxseg size set rt mtu",
         # From elsewhere only what a service leads here.
         "iifname != @taps oifname @taps ct status dnat accept",
         "iifname != @taps oifname @taps drop",
+        *_no_router(table),
     ]
-    if devices:
-        # This host is nobody else's router because of us.
-        rules.append(f"iifname {{ {devices} }} drop")
     yield from _chain("forward", rules, "filter hook forward priority 0")
-    limits = (
-        "ip daddr @limited meta l4proto tcp ip daddr . meta l4proto . th dport != @opened reject with tcp reset",
-        "ip daddr @limited meta l4proto udp ip daddr . meta l4proto . th dport != @opened reject",
-    )
+    limits = [
+        f"{family.word} daddr @limited{family.mark} meta l4proto {protocol} "
+        f"{family.word} daddr . meta l4proto . th dport != @opened{family.mark} {reject}"
+        for family in families
+        for protocol, reject in (("tcp", "reject with tcp reset"), ("udp", "reject"))
+    ]
     yield from _chain("limits", limits)
-    yield from _chain(
-        "outgoing",
-        (
-            "ct state established,related accept",
-            "oifname @taps jump limits",
-            "ip daddr @service_addresses meta l4proto tcp reject with tcp reset",
-            "ip daddr @service_addresses reject",
-        ),
-        "filter hook output priority 0",
-    )
+    outgoing = ("ct state established,related accept", "oifname @taps jump limits", *services)
+    yield from _chain("outgoing", outgoing, "filter hook output priority 0")
+
+
+def _has6(table: RuleTable) -> bool:
+    return any(":" in network for _, network in table.masqueraded) or any(card.address6 for card in table.bridged)
+
+
+def _without_target(family: Family) -> tuple[str, str]:
+    """What is left for a service's own address has no target."""
+    own = f"{family.word} daddr @service_addresses{family.mark}"
+    return f"{own} meta l4proto tcp reject with tcp reset", f"{own} reject"
+
+
+def _no_router(table: RuleTable) -> Iterator[str]:
+    """This host is nobody else's router because of us."""
+    if table.opened:
+        devices = ", ".join(f'"{device}"' for device in sorted(table.opened))
+        yield f"meta nfproto ipv4 iifname {{ {devices} }} drop"
+    if table.opened6:
+        devices = ", ".join(f'"{device}"' for device in sorted(table.opened6))
+        yield f"meta nfproto ipv6 iifname {{ {devices} }} oifname {{ {devices} }} drop"
 
 
 def _input(table: RuleTable) -> Iterator[str]:
-    rules = (
-        "ct state established,related accept",
-        "udp sport 68 udp dport 67 accept",
-        f"ip daddr {table.host} meta l4proto {{ tcp, udp }} th dport 53 accept",
-        f"ip daddr {table.host} icmp type echo-request accept",
-        "counter drop",
-    )
-    yield from _chain("from_machines", rules)
+    rules = ["ct state established,related accept"]
+    if IP4 in table.families:
+        rules += [
+            "udp sport 68 udp dport 67 accept",
+            f"ip daddr {table.host} meta l4proto {{ tcp, udp }} th dport 53 accept",
+            f"ip daddr {table.host} icmp type echo-request accept",
+        ]
+    if IP6 in table.families:
+        rules += discovery.to_host(table.host6)
+    yield from _chain("from_machines", (*rules, "counter drop"))
     # A bridge that somebody else has made may have link-local addresses of its own.
-    bridges = [f'iifname "{bridge}" ip daddr {_denied(table.pod_network)} counter drop' for bridge in table.made]
+    bridges = [f'iifname "{bridge}" ip daddr {_denied(IP4, table.pod_network)} counter drop' for bridge in table.made]
     yield from _chain("incoming", ("iifname @taps jump from_machines", *bridges), "filter hook input priority 0")
 
 
 def _services(table: RuleTable) -> Iterator[str]:
+    """A chain for each port, then what leads there: a service's own addresses, and those of the host."""
+    inside: list[str] = []
+    outside: list[str] = []
+    for family in table.families:
+        mark = family.mark
+        lead = f"{family.word} daddr . meta l4proto . th dport vmap @services{mark}"
+        local = f"fib daddr type local {family.word} daddr != {family.loopback}"
+        inside += [f"iifname @taps {lead}", f"{local} meta l4proto . th dport vmap @node_ports{mark}"]
+        outside.append(lead)
+        yield from _service_maps(family, [service for service in table.services if family.has(service.address) and service.targets])
+    yield from _chain("services_in", inside, "nat hook prerouting priority -100")
+    yield from _chain("services_out", outside, "nat hook output priority -100")
+
+
+def _service_maps(family: Family, services: Collection[ServiceForward]) -> Iterator[str]:
     inside: list[str] = []
     everywhere: list[str] = []
-    for service in sorted(table.services, key=lambda each: (each.address, each.protocol, each.port)):
-        if not service.targets:
-            continue
+    for service in sorted(services, key=lambda each: (each.address, each.protocol, each.port)):
         place = f"{service.protocol} . {service.port}"
         name = f"service_{_short(service.address, place)}"
-        if service.address:
+        if service.address not in ("", "::"):
             inside.append(f"{service.address} . {place} : goto {name}")
         else:
             everywhere.append(f"{place} : goto {name}")
-        chosen = "jhash ip saddr" if service.sticky else "numgen inc"
+        chosen = f"jhash {family.word} saddr" if service.sticky else "numgen inc"
         listed = ", ".join(f"{number} : {address} . {port}" for number, (address, port) in enumerate(service.targets))
-        rule = f"meta l4proto {service.protocol} dnat ip addr . port to {chosen} mod {len(service.targets)} map {{ {listed} }}"
-        yield from _chain(name, (rule,))
-    yield from _set("map", "services", "ipv4_addr . inet_proto . inet_service : verdict", inside)
-    yield from _set("map", "node_ports", "inet_proto . inet_service : verdict", everywhere)
-    lead = "ip daddr . meta l4proto . th dport vmap @services"
-    to_host = "fib daddr type local ip daddr != 127.0.0.0/8 meta l4proto . th dport vmap @node_ports"
-    yield from _chain("services_in", (f"iifname @taps {lead}", to_host), "nat hook prerouting priority -100")
-    yield from _chain("services_out", (lead,), "nat hook output priority -100")
+        leading = f"dnat {family.word} addr . port to {chosen} mod {len(service.targets)} map {{ {listed} }}"
+        yield from _chain(name, (f"meta l4proto {service.protocol} {leading}",))
+    yield from _set("map", f"services{family.mark}", f"{family.kind} . inet_proto . inet_service : verdict", inside)
+    yield from _set("map", f"node_ports{family.mark}", "inet_proto . inet_service : verdict", everywhere)
 
 
 def _nat(table: RuleTable) -> Iterator[str]:
-    rules = [
-        f"ip saddr . ip daddr @selves snat ip to {table.host}",
-        f"ip saddr {table.pod_network} ip daddr != {table.pod_network} oifname != @taps masquerade",
-    ]
-    networks = sorted({network for _, network in table.masqueraded})
-    rules += [f"ip saddr {network} ip daddr != {network} masquerade" for network in networks]
+    rules: list[str] = []
+    for family in table.families:
+        word, network = family.word, table.network(family)
+        rules.append(f"{word} saddr . {word} daddr @selves{family.mark} snat {word} to {table.own(family)}")
+        rules.append(f"{word} saddr {network} {word} daddr != {network} oifname != @taps masquerade")
+    for network in sorted({network for _, network in table.masqueraded}):
+        word = (IP6 if ":" in network else IP4).word
+        rules.append(f"{word} saddr {network} {word} daddr != {network} masquerade")
     yield from _chain("leaving", rules, "nat hook postrouting priority 100")
 
 
-def _policies(table: RuleTable, owners: dict[str, list[str]]) -> Iterator[str]:
+_Owners = dict[Family, dict[str, list[str]]]
+
+
+def _policies(table: RuleTable, owners: _Owners) -> Iterator[str]:
     """A chain for each distinct set of policies and direction; a card whose direction nobody speaks of goes through none."""
     for direction in ("ingress", "egress"):
         bearing: dict[str, list[NicPolicy]] = {}
@@ -348,20 +442,22 @@ def _policies(table: RuleTable, owners: dict[str, list[str]]) -> Iterator[str]:
             if getattr(policy, direction) is not None:
                 for owner in sorted(set(policy.owners)):
                     bearing.setdefault(owner, []).append(policy)
-        led: list[str] = []
+        led: dict[Family, list[str]] = {family: [] for family in owners}
         written: set[str] = set()
         for owner, policies in sorted(bearing.items()):
             name = f"{direction}_{_short(*(policy.name for policy in policies))}"
-            led += [f"{address} : jump {name}" for address in owners.get(owner, ())]
+            for family, known in owners.items():
+                led[family] += [f"{address} : jump {name}" for address in known.get(owner, ())]
             if name not in written:
                 written.add(name)
                 allowed = [allow for policy in policies for allow in getattr(policy, direction)]
                 rules = [rule for allow in allowed for rule in _allow(allow, direction, owners)]
                 yield from _chain(name, [*dict.fromkeys(rules), "counter drop"])
-        yield from _set("map", f"{direction}_of", "ipv4_addr : verdict", led)
+        for family, listed in led.items():
+            yield from _set("map", f"{direction}_of{family.mark}", f"{family.kind} : verdict", listed)
 
 
-def _allow(allow: PolicyAllowance, direction: str, owners: dict[str, list[str]]) -> Iterator[str]:
+def _allow(allow: PolicyAllowance, direction: str, owners: _Owners) -> Iterator[str]:
     ports = [""] if allow.ports is None else [_matching(each) for each in _merged(allow.ports)]
     peers = [""] if allow.peers is None else [match for peer in allow.peers for match in _peer(peer, direction, owners)]
     for peer in peers:
@@ -373,18 +469,19 @@ def _matching(ports: Ports) -> str:
     return f"{ports.protocol} dport {_range(ports)} "
 
 
-def _peer(peer: NicPeer, direction: str, owners: dict[str, list[str]]) -> Iterator[str]:
-    side = "ip saddr" if direction == "ingress" else "ip daddr"
-    if peer.block:
-        if ":" not in peer.block:
-            # A set refuses networks that overlap.
-            gaps = ipaddress.collapse_addresses(ipaddress.IPv4Network(each) for each in peer.without if ":" not in each)
-            without = ", ".join(map(str, gaps))
-            yield f"{side} {peer.block} " + (f"{side} != {{ {without} }} " if without else "")
-        return
-    addresses = sorted({address for owner in peer.owners for address in owners.get(owner, ())})
-    if addresses:
-        yield f"{side} {{ {', '.join(addresses)} }} "
+def _peer(peer: NicPeer, direction: str, owners: _Owners) -> Iterator[str]:
+    for family, known in owners.items():
+        side = f"{family.word} {'saddr' if direction == 'ingress' else 'daddr'}"
+        if peer.block:
+            if family.has(peer.block):
+                # A set refuses networks that overlap.
+                gaps = ipaddress.collapse_addresses(family.network(each) for each in peer.without if family.has(each))  # type: ignore[type-var]  # of one
+                without = ", ".join(map(str, gaps))
+                yield f"{side} {peer.block} " + (f"{side} != {{ {without} }} " if without else "")
+            continue
+        addresses = sorted({address for owner in peer.owners for address in known.get(owner, ())})
+        if addresses:
+            yield f"{side} {{ {', '.join(addresses)} }} "
 
 
 def _short(*parts: str) -> str:

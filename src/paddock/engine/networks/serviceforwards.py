@@ -6,20 +6,21 @@ listener of this process.
 
 from collections.abc import Callable, Collection, Iterator
 
+from paddock.engine.networks.families import IP4, IP6, Family
 from paddock.engine.networks.listeners import ListenEndpoint
 from paddock.engine.networks.nics import ForwardTarget, PublishedPort, PublishedService
 from paddock.engine.networks.rules import ServiceForward
 
-# The address of a target; "" where the kernel cannot lead there
-Address = Callable[[ForwardTarget], str]
+# The addresses of a target; none where the kernel cannot lead there
+Addresses = Callable[[ForwardTarget], tuple[str, ...]]
 
 
-def services(published: Collection[PublishedService], listened: Collection[ListenEndpoint], address: Address) -> list[ServiceForward]:
+def services(published: Collection[PublishedService], listened: Collection[ListenEndpoint], addresses: Addresses) -> list[ServiceForward]:
     """Every port of every address. A port of the host that is somebody else's is not taken from them."""
     found: list[ServiceForward] = []
     for service in sorted(published, key=lambda each: each.name):
         for port in service.ports:
-            found += _of_port(service, port, listened, address)
+            found += _of_port(service, port, listened, addresses)
     # An address belongs to the first that has it.
     first: dict[tuple[str, str, int], ServiceForward] = {}
     for each in found:
@@ -28,18 +29,29 @@ def services(published: Collection[PublishedService], listened: Collection[Liste
 
 
 def _of_port(
-    service: PublishedService, port: PublishedPort, listened: Collection[ListenEndpoint], address: Address
+    service: PublishedService, port: PublishedPort, listened: Collection[ListenEndpoint], addresses: Addresses
 ) -> Iterator[ServiceForward]:
-    targets = tuple((known, target.port) for target in port.targets if (known := address(target)))
     sticky = service.affinity_seconds > 0
+    targets = {
+        family: tuple((known, target.port) for target in port.targets for known in addresses(target) if family.has(known))
+        for family in (IP4, IP6)
+    }
     for own in service.addresses:
-        if ":" not in own:
-            yield ServiceForward(own, port.protocol, port.port, targets, sticky)
+        yield ServiceForward(own, port.protocol, port.port, targets[_family(own)], sticky)
     if service.sources:
         # The listener asks who it is.
         return
     for own in service.outside:
-        if targets and ListenEndpoint(port.protocol, own, port.port) in listened:
-            yield ServiceForward(own, port.protocol, port.port, targets, sticky)
-    if port.node_port and targets and any((place.protocol, place.port) == (port.protocol, port.node_port) for place in listened):
-        yield ServiceForward("", port.protocol, port.node_port, targets, sticky)
+        if targets[_family(own)] and ListenEndpoint(port.protocol, own, port.port) in listened:
+            yield ServiceForward(own, port.protocol, port.port, targets[_family(own)], sticky)
+    for family, everywhere in ((IP4, ""), (IP6, "::")):
+        if port.node_port and targets[family] and _is_listened(port, listened, family):
+            yield ServiceForward(everywhere, port.protocol, port.node_port, targets[family], sticky)
+
+
+def _family(address: str) -> Family:
+    return IP6 if IP6.has(address) else IP4
+
+
+def _is_listened(port: PublishedPort, listened: Collection[ListenEndpoint], family: Family) -> bool:
+    return any((place.protocol, place.port) == (port.protocol, port.node_port) and family.has(place.address) for place in listened)

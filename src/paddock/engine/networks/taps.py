@@ -59,12 +59,15 @@ def set_routed(name: str) -> None:
 
 
 def set_ipv6(name: str, *, on: bool) -> None:
-    """Switch IPv6 at a device on or off."""
+    """Switch IPv6 at a device on or off. Its addresses are those that it is given."""
     with contextlib.suppress(FileNotFoundError):
+        if on:
+            write_setting(f"ipv6/conf/{name}/addr_gen_mode", "1")
         write_setting(f"ipv6/conf/{name}/disable_ipv6", "0" if on else "1")
         if on:
             for key, value in (("accept_ra", "0"), ("forwarding", "1"), ("proxy_ndp", "1"), ("accept_dad", "0")):
                 write_setting(f"ipv6/conf/{name}/{key}", value)
+            write_setting(f"ipv6/neigh/{name}/proxy_delay", "0")
 
 
 def read_setting(path: str) -> str:

@@ -12,6 +12,7 @@ from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks.nics import (
     INNER_NETWORK,
+    INNER_NETWORK6,
     NO_LIMIT,
     AttachedNic,
     Binding,
@@ -97,6 +98,7 @@ def _card(
         binding=binding,
         mac=(card.macAddress or "").lower().replace("-", ":"),
         network=addresses.without_zeros((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
+        network6=((pod.vmIPv6NetworkCIDR if pod is not None else None) or INNER_NETWORK6) if inside else "",
         bridge=bridge,
         traffic=bridge.traffic if bridge is not None else NO_LIMIT,
         ports=tuple(_ports(card)) if inside else (),
@@ -116,7 +118,7 @@ def _resolver(spec: VirtualMachineInstanceSpec) -> GuestResolver:
     policy = _POLICIES.get(spec.dnsPolicy or "", "ClusterFirst")
     if config is None:
         return GuestResolver(policy)
-    servers = tuple(addresses.without_zeros(each) for each in config.nameservers or () if ":" not in each)
+    servers = tuple(each if ":" in each else addresses.without_zeros(each) for each in config.nameservers or ())
     return GuestResolver(policy, ResolverConfig(servers, tuple(config.searches or ())))
 
 
@@ -159,7 +161,7 @@ def _dhcp(card: Interface) -> DhcpOptions:
 
 def status_of(card: Interface, plug: AttachedNic, *, linked: bool, queues: int) -> InterfaceStatus:
     """A card in the status: the address is the one that others use."""
-    addresses = [each for each in (plug.address, plug.address6) if each]
+    addresses = [*plug.addresses]
     return InterfaceStatus(
         name=card.name,
         mac=plug.mac,

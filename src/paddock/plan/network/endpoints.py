@@ -26,7 +26,8 @@ class MachineBackend(msgspec.Struct, frozen=True):
 
     owner: str
     card: str
-    address: str
+    # what others reach it by, IPv4 first
+    addresses: tuple[str, ...]
     name: str
     uid: str
     node: str
@@ -35,6 +36,20 @@ class MachineBackend(msgspec.Struct, frozen=True):
     going: bool
     # (name of the port at the card, protocol) -> its number
     named: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
+
+    def address(self, family: str) -> str:
+        """Its address of a family; "" without one."""
+        return next((each for each in self.addresses if family_of(each) == family), "")
+
+
+def family_of(address: str) -> str:
+    """The family of an address, in the API's words."""
+    return "IPv6" if ":" in address else "IPv4"
+
+
+def families(spec: ServiceSpec) -> tuple[str, ...]:
+    """The families of a Service, the first one first."""
+    return tuple(spec.ipFamilies or (family_of(spec.clusterIP or ""),))
 
 
 def labels_of(instance: VirtualMachineInstance) -> dict[str, str]:
@@ -66,7 +81,7 @@ def backend_of(instance: VirtualMachineInstance) -> MachineBackend | None:
     return MachineBackend(
         owner=owner_of(instance),
         card=card.name,
-        address=seen.ipAddress,
+        addresses=tuple(dict.fromkeys((seen.ipAddress, *(seen.ipAddresses or ())))),
         name=instance.metadata.name,
         uid=instance.metadata.uid or "",
         node=status.nodeName or "",
@@ -94,7 +109,7 @@ def published(service: Service, backends: Collection[MachineBackend], outside: C
     usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.going)]
     ports = tuple(_published(port, usable, kind) for port in spec.ports or () if (port.protocol or "TCP") in ("TCP", "UDP"))
     own = tuple(dict.fromkeys(each for each in (spec.clusterIP or "", *(spec.clusterIPs or ())) if each and each != "None"))
-    balanced = tuple(outside) if is_balanced(spec) else ()
+    balanced = tuple(each for each in outside if family_of(each) in families(spec)) if is_balanced(spec) else ()
     return PublishedService(
         name=f"{service.metadata.namespace}/{service.metadata.name}",
         ports=ports,
@@ -102,6 +117,7 @@ def published(service: Service, backends: Collection[MachineBackend], outside: C
         outside=tuple(dict.fromkeys((*balanced, *(spec.externalIPs or ())))),
         sources=tuple(spec.loadBalancerSourceRanges or ()) if kind == "LoadBalancer" else (),
         affinity_seconds=_affinity(spec),
+        families=tuple(6 if family == "IPv6" else 4 for family in families(spec)),
     )
 
 
@@ -151,10 +167,14 @@ def _grouped(spec: ServiceSpec, backends: Iterable[MachineBackend]) -> dict[Reso
 def slices(service: Service, backends: Collection[MachineBackend]) -> Iterator[Data]:
     """EndpointSlices: one for each family and set of ports; an empty one where there is no machine."""
     spec = service.spec or ServiceSpec()
+    for family in families(spec):
+        yield from _slices(service, spec, family, [each for each in backends if each.address(family)])
+
+
+def _slices(service: Service, spec: ServiceSpec, family: str, backends: Collection[MachineBackend]) -> Iterator[Data]:
     meta = service.metadata
     nobody: dict[Resolved, list[MachineBackend]] = {(): []}
     for resolved, group in (_grouped(spec, backends) or nobody).items():
-        family = "IPv6" if ":" in (group[0].address if group else spec.clusterIP or "") else "IPv4"
         mark = hashlib.sha256(repr((family, resolved)).encode()).hexdigest()[:5]
         yield {
             "apiVersion": "discovery.k8s.io/v1",
@@ -168,15 +188,15 @@ def slices(service: Service, backends: Collection[MachineBackend]) -> Iterator[D
                 },
             },
             "addressType": family,
-            "endpoints": [_endpoint(each, meta.namespace or "", spec) for each in group],
+            "endpoints": [_endpoint(each, family, meta.namespace or "", spec) for each in group],
             "ports": [{"name": name, "protocol": protocol, "port": number} for name, protocol, number in resolved],
         }
 
 
-def _endpoint(backend: MachineBackend, namespace: str, spec: ServiceSpec) -> Data:
+def _endpoint(backend: MachineBackend, family: str, namespace: str, spec: ServiceSpec) -> Data:
     ready = backend.ready or bool(spec.publishNotReadyAddresses)
     found: Data = {
-        "addresses": [backend.address],
+        "addresses": [backend.address(family)],
         "conditions": {"ready": ready, "serving": backend.ready, "terminating": backend.going},
         "targetRef": _reference(backend, namespace),
     }
@@ -198,16 +218,18 @@ def _reference(backend: MachineBackend, namespace: str) -> Data:
 
 
 def endpoints(service: Service, backends: Collection[MachineBackend]) -> Data:
-    """The Endpoints object, which has the Service's name."""
+    """The Endpoints object, which has the Service's name, and addresses of its first family."""
     spec = service.spec or ServiceSpec()
     subsets = []
+    family = families(spec)[0]
+    backends = [each for each in backends if each.address(family)]
     for resolved, group in _grouped(spec, backends).items():
         ready = [each for each in group if each.ready or (spec.publishNotReadyAddresses and not each.going)]
         rest = [each for each in group if each not in ready]
         subset: Data = {}
         for key, listed in (("addresses", ready), ("notReadyAddresses", rest)):
             if listed:
-                subset[key] = [_address(each, service.metadata.namespace or "") for each in listed]
+                subset[key] = [_address(each, family, service.metadata.namespace or "") for each in listed]
         ports = [{"name": name, "protocol": protocol, "port": number} for name, protocol, number in resolved]
         # A name is needed only where there are several.
         subset["ports"] = [{key: value for key, value in port.items() if value != ""} for port in ports]
@@ -216,8 +238,8 @@ def endpoints(service: Service, backends: Collection[MachineBackend]) -> Data:
     return {"apiVersion": "v1", "kind": "Endpoints", "metadata": {"namespace": meta.namespace, "name": meta.name}, "subsets": subsets}
 
 
-def _address(backend: MachineBackend, namespace: str) -> Data:
-    found: Data = {"ip": backend.address, "targetRef": _reference(backend, namespace)}
+def _address(backend: MachineBackend, family: str, namespace: str) -> Data:
+    found: Data = {"ip": backend.address(family), "targetRef": _reference(backend, namespace)}
     if backend.node:
         found["nodeName"] = backend.node
     if backend.hostname:
@@ -232,11 +254,12 @@ def names(service: Service, backends: Collection[MachineBackend], domain: str) -
     if spec.type == "ExternalName":
         return {}
     if spec.clusterIP != "None":
-        address = spec.clusterIP or ""
-        return {own: (address,)} if address else {}
+        addresses = tuple(dict.fromkeys(each for each in (spec.clusterIP or "", *(spec.clusterIPs or ())) if each))
+        return {own: addresses} if addresses else {}
     usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.going)]
-    found = {own: tuple(each.address for each in usable)}
+    of = {each.name: tuple(address for family in families(spec) if (address := each.address(family))) for each in usable}
+    found = {own: tuple(address for each in usable for address in of[each.name])}
     for each in usable:
         if each.hostname:
-            found[f"{each.hostname}.{own}"] = (each.address,)
+            found[f"{each.hostname}.{own}"] = of[each.name]
     return found

@@ -118,8 +118,5 @@ def _refuse_the_rest(place: TranslationContext) -> None:
     dns = place.spec.dnsConfig
     if dns is not None and dns.options:
         place.limits.add(Code.RESOLVER_OPTIONS, "spec", "dnsConfig", "options")
-    for index, server in enumerate(dns.nameservers or () if dns is not None else ()):
-        if ":" in server:
-            place.limits.add(Code.IPV6_MISSING, "spec", "dnsConfig", "nameservers", index)
     for index, _ in enumerate(place.spec.utilityVolumes or ()):
         place.limits.add(Code.UTILITY_IGNORED, "spec", "utilityVolumes", index)

@@ -17,7 +17,6 @@ _VGA = "kubevirt.io/vga-display-efi-x86"
 
 def cards(place: TranslationContext) -> tuple[Nic, ...]:
     """The network cards; what the guest gets of the host itself is among the passed-through devices."""
-    _note_ipv6(place)
     found = []
     for index, interface in enumerate(place.domain.devices.interfaces or ()):
         if interface.state == "absent":
@@ -29,13 +28,6 @@ def cards(place: TranslationContext) -> tuple[Nic, ...]:
         if card is not None:
             found.append(card)
     return tuple(found)
-
-
-def _note_ipv6(place: TranslationContext) -> None:
-    """Note each network that asks for addresses of IPv6."""
-    for index, network in enumerate(place.instance.spec.networks or ()):
-        if network.pod is not None and network.pod.vmIPv6NetworkCIDR:
-            place.limits.add(Code.IPV6_MISSING, "spec", "networks", index, "pod", "vmIPv6NetworkCIDR")
 
 
 def _card(place: TranslationContext, index: int, interface: Interface) -> Nic | None:

@@ -63,7 +63,6 @@ class Code(Enum):
     TIMER_UNCHANGED = (Weight.NOTE, "this setting of the timer has no effect here")
     TRACKING_MISSING = (Weight.NOTE, "changed blocks are not kept track of")
     QUEUES_MISSING = (Weight.NOTE, "this network card has one queue: its backend takes no more")
-    IPV6_MISSING = (Weight.NOTE, "guests have no IPv6: this has no effect")
     RESOLVER_OPTIONS = (Weight.NOTE, "DHCP has no word for options of the resolver: the guest does not get them, as on a cluster")
     METRICS_MISSING = (Weight.NOTE, "metrics of the host are not handed to guests")
     DISPLAY_MISSING = (Weight.NOTE, "the display of a passed-through GPU is not shown")

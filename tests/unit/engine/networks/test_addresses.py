@@ -95,6 +95,42 @@ def test_a_malformed_network_is_refused(text: str) -> None:
         check_network(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "networks"),
+    [
+        ("10.0.0.0/8", ("10.0.0.0/8", "")),
+        ("fd00:1::/64", ("", "fd00:1::/64")),
+        ("10.0.0.0/8,fd00:1::/64", ("10.0.0.0/8", "fd00:1::/64")),
+        ("fd00:1::/104, 10.0.0.0/8", ("10.0.0.0/8", "fd00:1::/104")),
+    ],
+)
+def test_one_network_for_each_family(text: str, networks: tuple[str, str]) -> None:
+    assert addresses.check_networks(text) == networks
+
+
+@pytest.mark.parametrize("text", ["", "10.0.0.0/8,10.0.0.0/9", "fd00::/64,fd01::/64", "fd00::1/64", "fd00::/112", "fe80::/64", "ff02::/64"])
+def test_other_networks_are_refused(text: str) -> None:
+    with pytest.raises(NetworkUnusable, match="as pod network"):
+        addresses.check_networks(text)
+
+
+def test_the_number_of_a_card_is_the_same_in_both_families() -> None:
+    book, entry = AddressTable("10.0.0.0/24", network6="fd00:1::/64").give(("vm", "a"), 0.0)
+    assert ipaddress.IPv4Address(book.address(entry)) == ipaddress.IPv4Network("10.0.0.0/24")[entry.index]
+    assert ipaddress.IPv6Address(book.address6(entry)) == ipaddress.IPv6Network("fd00:1::/64")[entry.index]
+    assert (book.host, book.host6) == ("10.0.0.1", "fd00:1::1")
+    assert book.moved("10.0.0.0/24").address6(entry) == "" and book.moved("10.0.0.0/24").entries == book.entries
+    alone = book.moved("", "fd00:1::/64")
+    assert (alone.address(entry), alone.host) == ("", "") and alone.address6(entry) == book.address6(entry)
+
+
+def test_the_ipv6_network_is_that_of_the_site() -> None:
+    assert addresses.choose_network6("", "0123456789", (), "10.96.0.0/12,fd00:10:96::/112") == "fd01:2345:6789::/64"
+    assert addresses.choose_network6("fd00:1::/64", "0123456789", ("fd00:2::/64", "10.0.0.0/8"), "") == "fd00:1::/64"
+    with pytest.raises(NetworkUnusable, match="overlaps fd01:2345:6789:0:8000::/65"):
+        addresses.choose_network6("", "0123456789", ("fd01:2345:6789:0:8000::/65",), "")
+
+
 def test_loopback_addresses_of_all_numbers_are_loopback_addresses() -> None:
     places = {loopback(index, high=high) for index in (2, 255, 16383) for high in (False, True)}
     assert len(places) == 6 and all(ipaddress.IPv4Address(place).is_loopback for place in places)
@@ -102,7 +138,7 @@ def test_loopback_addresses_of_all_numbers_are_loopback_addresses() -> None:
 
 def test_the_book_is_the_same_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "networks" / "addresses.json"
-    ledger = AddressStore.open(path, lambda: AddressTable(NETWORK, "00000000ab"))
+    ledger = AddressStore.open(path, lambda: AddressTable(NETWORK, "00000000ab", network6="fd00:1::/64"))
     entry = asyncio.run(ledger.give(("vm", "a"), 5.0))
     asyncio.run(ledger.give(("gone", "a"), 5.0))
     asyncio.run(ledger.release({"gone"}, 6.0))

@@ -102,9 +102,9 @@ def test_a_frame_is_what_it_says() -> None:
     said = answer(request(DISCOVER))
     assert said is not None
     frame = dhcp.frame(said, LEASE, "02:00:00:00:00:00")
-    assert frame[:6] == bytes.fromhex("021122334455") and dhcp._checksum(frame[14:34]) == 0
+    assert frame[:6] == bytes.fromhex("021122334455") and dhcp.checksum(frame[14:34]) == 0
     pseudo = frame[26:34] + struct.pack("!BBH", 0, 17, len(frame) - 34)
-    assert dhcp._checksum(pseudo + frame[34:]) in (0, 0xFFFF)
+    assert dhcp.checksum(pseudo + frame[34:]) in (0, 0xFFFF)
     turned = bytearray(frame)
     turned[36:38] = struct.pack("!H", 67)
     assert dhcp.unframe(bytes(turned)) == ("02:00:00:00:00:00", said)

@@ -181,7 +181,7 @@ def test_a_guess_is_no_answer(number: bytes, name: str) -> None:
 def test_tcp_and_udp_at_one_port() -> None:
     async def script() -> None:
         server = DnsServer(lambda: ZONE, lambda: (), seconds=lambda: 0.0)
-        await server.listen("127.0.0.1", 0)
+        await server.listen("127.0.0.1", port=0)
         reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
         for name, code in (("db.shop.vm.cluster.local", OK), ("www.example.com", dns.FAILURE)):
             writer.write(struct.pack("!H", len(query(name))) + query(name))

@@ -18,7 +18,7 @@ ONE, TWO = ForwardTarget("one", "default", 80), ForwardTarget("two", "default", 
 def test_a_place_belongs_to_the_first_who_has_it() -> None:
     ports = (PublishedPort("tcp", 80, (ONE,), 30080), PublishedPort("udp", 80, (ONE,)))
     services = [PublishedService("ns/b", ports, outside=("192.0.2.1",)), PublishedService("ns/a", ports[:1], outside=("192.0.2.1",))]
-    wanted, problems = listeners.plan(services, "0.0.0.0")
+    wanted, problems = listeners.plan(services, {4: "0.0.0.0", 6: "::"})
     assert {str(place): lead.service for place, lead in wanted.items()} == {
         "tcp 0.0.0.0:30080": "ns/a",
         "tcp 192.0.2.1:80": "ns/a",

@@ -61,7 +61,34 @@ LIMITED = replace(
 )
 
 
-@pytest.mark.parametrize(("name", "table"), [("empty", EMPTY), ("full", FULL), ("limited", LIMITED)])
+DUAL = replace(
+    FULL,
+    pod_network6="fd00:1::/64",
+    host6="fd00:1::1",
+    cards=(
+        replace(FULL.cards[0], address6="fd00:1::5", inner6="fd10:0:2::2", inner_gateway6="fd10:0:2::1"),
+        replace(FULL.cards[1], address6="fd00:1::6"),
+        TapNic("pk0a0a00000005", "old", "02:00:00:00:00:05", "10.112.64.7"),
+    ),
+    services=(
+        *FULL.services,
+        ServiceForward("fd00:10:96::5", "tcp", 80, (("fd00:1::5", 8080), ("fd00:1::6", 8081))),
+        ServiceForward("::", "tcp", 30080, (("fd00:1::5", 8080),)),
+    ),
+    policies=(*FULL.policies, NicPolicy("ns/d", ("web",), (PolicyAllowance((NicPeer("fd00::/8", ("fd01::/16",)),)),))),
+    opened6=("eth0", "eth1"),
+    users=(2000000000, 2000000099),
+)
+SIX = replace(
+    DUAL,
+    pod_network="",
+    host="",
+    cards=tuple(replace(card, address="", inner="", inner_gateway="") for card in DUAL.cards[:2]),
+    services=DUAL.services[-2:],
+)
+
+
+@pytest.mark.parametrize(("name", "table"), [("empty", EMPTY), ("full", FULL), ("limited", LIMITED), ("dual", DUAL), ("six", SIX)])
 def test_the_text(golden: Golden, name: str, table: RuleTable) -> None:
     golden(f"rules_{name}.nft", rules.text(table))
 
@@ -104,12 +131,13 @@ def test_the_kernel_leads_where_somebody_listens_and_to_whom_has_an_address() ->
         ListenEndpoint("udp", "0.0.0.0", 30082),
         ListenEndpoint("tcp", "192.0.2.1", 80),
     )
-    found = serviceforwards.services(services, listened, lambda target: "10.112.64.5" if target.owner == "web" else "")
+    found = serviceforwards.services(services, listened, lambda target: ("10.112.64.5",) if target.owner == "web" else ())
     assert [(each.address, each.port) for each in found] == [
         ("10.97.0.5", 80),
+        ("fd00::1", 80),
         ("192.0.2.1", 80),
         ("", 30080),
         ("10.97.0.6", 81),
         ("10.97.0.5", 82),
     ]
-    assert all(each.targets == (("10.112.64.5", 80),) for each in found)
+    assert all(each.targets == (() if ":" in each.address else (("10.112.64.5", 80),)) for each in found)

@@ -1,0 +1,85 @@
+"""The addresses of a card on a tap of its own: what everybody else uses, what the guest believes, and what it is told. Pure."""
+
+import ipaddress
+
+from msgspec import Struct
+
+from paddock.engine.networks import dns
+from paddock.engine.networks.addresses import AddressEntry, AddressTable
+from paddock.engine.networks.dhcp import DhcpLease
+from paddock.engine.networks.dhcp6 import Dhcp6Lease
+from paddock.engine.networks.discovery import ROUTER
+from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.nics import INNER_NETWORK, INNER_NETWORK6, NicSpec
+from paddock.engine.networks.resolver import ResolverConfig
+from paddock.engine.networks.taps import GATEWAY_MAC
+
+
+class GuestAddress(Struct, frozen=True):
+    """A card's addresses in one family."""
+
+    # what everybody else uses
+    address: str
+    # what the guest has, with its prefix length, and where it sends everything
+    guest: str
+    gateway: str
+    # the same behind masquerade, and the network of both; "" where the guest has its true address
+    inner: str = ""
+    inner_gateway: str = ""
+    network: str = ""
+
+
+NONE = GuestAddress("", "", "")
+
+
+def ipv4(card: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
+    """The IPv4 addresses of a card. Raises `NetworkUnusable`."""
+    address = book.address(entry)
+    if card.binding != "masquerade":
+        return GuestAddress(address, f"{address}/{ipaddress.IPv4Network(book.network).prefixlen}", book.host)
+    inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+    if inner.num_addresses < 4:
+        raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
+    return _masqueraded(address, inner)
+
+
+def ipv6(card: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
+    """The IPv6 addresses of a card. Raises `NetworkUnusable`."""
+    address = book.address6(entry)
+    if card.binding != "masquerade":
+        # The guest is alone on its link: everybody else is behind the router.
+        return GuestAddress(address, f"{address}/128", book.host6)
+    inner = ipaddress.IPv6Network(card.network6 or INNER_NETWORK6, strict=False)
+    if inner.num_addresses < 4:
+        raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmIPv6NetworkCIDR")
+    return _masqueraded(address, inner)
+
+
+def _masqueraded(address: str, inner: ipaddress.IPv4Network | ipaddress.IPv6Network) -> GuestAddress:
+    own, gateway = str(inner[2]), str(inner[1])
+    return GuestAddress(address, f"{own}/{inner.prefixlen}", gateway, own, gateway, str(inner))
+
+
+def lease(card: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> DhcpLease:
+    """Return the guest's DHCP lease."""
+    told = card.resolver.of(4).over(ResolverConfig((inside.gateway,), dns.search(card.group, zone)), host_search)
+    own = dns.own_names(card, zone)
+    return DhcpLease(
+        mac=mac,
+        address=inside.guest,
+        server=inside.gateway,
+        gateway=inside.gateway,
+        dns=told.servers,
+        mtu=mtu,
+        hostname=card.hostname,
+        domain=own[0].partition(".")[2] if own else "",
+        search=told.search,
+        options=card.dhcp,
+    )
+
+
+def lease6(card: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> Dhcp6Lease:
+    """Return what the guest is told about IPv6."""
+    told = card.resolver.of(6).over(ResolverConfig((inside.gateway,), dns.search(card.group, zone)), host_search)
+    own = inside.guest.partition("/")[0]
+    return Dhcp6Lease(mac, own, ROUTER, GATEWAY_MAC, dns=told.servers, search=told.search, mtu=mtu)
