@@ -1,6 +1,6 @@
 """The frame of a reconciler: what every pass over an object begins with, and what is remembered between passes.
 
-gone ──▶ forget        going ──▶ finalize        else ──▶ finalizer on it? ──yes──▶ work
+missing ──▶ forget     going ──▶ finalize        else ──▶ finalizer on it? ──yes──▶ work
                                                                 └──no──▶ put it on; the watch brings the object here again
 """
 
@@ -36,8 +36,7 @@ class KindReconciler(ABC):
         """Bring one object a step on."""
         seen = self._informer.cache.get(key)
         if seen is None:
-            await self.forget(key)
-            return DONE
+            return await self.missing(key)
         if seen.meta.going:
             return await self.finalize(seen)
         if self._finalizer is not None and self.needs_finalizer(seen):
@@ -58,6 +57,11 @@ class KindReconciler(ABC):
     def needs_finalizer(self, seen: CachedObject) -> bool:
         """Return whether anything has to be cleared away before this object goes."""
         return True
+
+    async def missing(self, key: Key) -> Outcome:
+        """Answer for a key without an object: forget it. A kind with an object that is always there makes that one here."""
+        await self.forget(key)
+        return DONE
 
     async def forget(self, key: Key) -> None:  # noqa: B027 - most remember nothing
         """Drop what is remembered of an object that is gone; by default that is nothing."""

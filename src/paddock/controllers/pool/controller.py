@@ -311,24 +311,28 @@ class PoolReconciler(KindReconciler):
         return found
 
 
-class PoolFinalizer:
+class PoolFinalizer(KindReconciler):
     """Lets machines go that carry a pool's finalizer: those that are deleted, and those that belong to no pool any more."""
 
     def __init__(self, client: Client, caches: PoolCaches) -> None:
+        super().__init__(caches.machines)
         self._client = client
         self._caches = caches
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Take the finalizer off a machine that needs it no longer, after its disks were released where they stay."""
-        seen = self._caches.machines.cache.get(key)
-        if seen is None or machines.FINALIZER not in (seen.meta.finalizers or ()):
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Take the finalizer off a machine that belongs to no pool any more."""
+        return DONE if _in_pool(seen) else await self._take_off(seen)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Take the finalizer off a machine that is being deleted, after its disks were released where they stay."""
+        if machines.FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
-        if seen.meta.going:
-            machine = seen.read(targets.MACHINES)
-            if preservation.is_marked(machine.metadata.annotations) or await self._keeps(seen):
-                await self._caches.release_disks(self._client, machine)
-        elif _in_pool(seen):
-            return DONE
+        machine = seen.read(targets.MACHINES)
+        if preservation.is_marked(machine.metadata.annotations) or await self._keeps(seen):
+            await self._caches.release_disks(self._client, machine)
+        return await self._take_off(seen)
+
+    async def _take_off(self, seen: CachedObject) -> Outcome:
         await finalizers.take_off(self._client, targets.MACHINES, seen.meta, machines.FINALIZER)
         return DONE
 

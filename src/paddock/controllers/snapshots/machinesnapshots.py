@@ -34,6 +34,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import InvolvedObject, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -53,12 +54,13 @@ class SnapshotCaches(msgspec.Struct, frozen=True):
     volume_snapshots: Informer
 
 
-class MachineSnapshotReconciler:
+class MachineSnapshotReconciler(KindReconciler):
     """Reconciles VirtualMachineSnapshots."""
 
     def __init__(
         self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, teller: EventRecorder
     ) -> None:
+        super().__init__(caches.snapshots, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._caches = caches
         self._engine = engine
@@ -69,20 +71,17 @@ class MachineSnapshotReconciler:
         self._statuses = StatusWriter(client, SNAPSHOTS, caches.snapshots.expectations)
         self._content_statuses = StatusWriter(client, CONTENTS)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Take one snapshot, or take it away."""
-        seen = self._caches.snapshots.cache.get(key)
-        if seen is None:
-            return DONE
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether a snapshot is still to be taken."""
+        return not _is_settled(seen.read(SNAPSHOTS).status)
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Take one snapshot, or check the data of one that was taken."""
         snapshot = seen.read(SNAPSHOTS)
-        if seen.meta.going:
-            return await self._remove(seen, snapshot)
-        if snapshot.status is not None and snapshot.status.phase in (plan.SUCCEEDED, plan.FAILED):
+        if snapshot.status is not None and _is_settled(snapshot.status):
             await self._unlock(snapshot)
             is_damaged = snapshot.status.phase == plan.SUCCEEDED and await self._check_data(seen, snapshot, snapshot.status)
             return again(_DAMAGED_SECONDS) if is_damaged else DONE
-        if await finalizers.put_on(self._client, SNAPSHOTS, seen.meta, _FINALIZER):
-            return DONE
         try:
             why = await self._take(seen, snapshot)
         except Conflict:
@@ -312,10 +311,11 @@ class MachineSnapshotReconciler:
 
     # --- going ------------------------------------------------------------------------------------------------------------
 
-    async def _remove(self, seen: CachedObject, snapshot: VirtualMachineSnapshot) -> Outcome:
-        """Its content goes with it, unless it is to be kept."""
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete the content with its snapshot, unless it is to be kept."""
         if _FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
+        snapshot = seen.read(SNAPSHOTS)
         await self._unlock(snapshot)
         if snapshot.spec.deletionPolicy != "Retain":
             await self._discard(snapshot)
@@ -337,3 +337,7 @@ class MachineSnapshotReconciler:
             await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
         except NotFound:
             return
+
+
+def _is_settled(status: SnapshotStatus | None) -> bool:
+    return status is not None and status.phase in (plan.SUCCEEDED, plan.FAILED)

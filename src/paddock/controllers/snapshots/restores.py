@@ -37,6 +37,7 @@ from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import InvolvedObject, owned, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -55,10 +56,11 @@ class RestoreCaches(msgspec.Struct, frozen=True):
     claims: Informer
 
 
-class RestoreReconciler:
+class RestoreReconciler(KindReconciler):
     """Reconciles VirtualMachineRestores."""
 
     def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, teller: EventRecorder) -> None:
+        super().__init__(caches.restores, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._caches = caches
         self._volumes = volumes
@@ -67,21 +69,23 @@ class RestoreReconciler:
         self._machine_lock = MachineLock(client, caches.machines, "restoreInProgress")
         self._statuses = StatusWriter(client, RESTORES, caches.restores.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Bring one restore forward."""
-        seen = self._caches.restores.cache.get(key)
-        if seen is None:
-            return DONE
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether a restore is under way."""
+        return not _is_settled(seen.read(RESTORES))
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Clear away what a restore half way has made, and let go of its machine."""
         restore = seen.read(RESTORES)
-        if seen.meta.going:
-            await self._clear_away(restore)
+        await self._clear_away(restore)
+        await self._unlock(restore)
+        await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Bring one restore forward."""
+        restore = seen.read(RESTORES)
+        if _is_settled(restore):
             await self._unlock(restore)
-            await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
-            return DONE
-        if restore.status is not None and (restore.status.complete or holds(restore.status.conditions, "Failure")):
-            await self._unlock(restore)
-            return DONE
-        if await finalizers.put_on(self._client, RESTORES, seen.meta, _FINALIZER):
             return DONE
         target = self._target(restore)
         if target is not None and not seen.meta.ownerReferences:
@@ -473,3 +477,7 @@ def _is_nobodys(claim: PersistentVolumeClaim, target: VirtualMachine | None) -> 
         each.kind == MACHINES.kind and each.uid != stays and adoption.is_unconfirmed(claim.metadata.labels, each.uid)
         for each in claim.metadata.ownerReferences or ()
     )
+
+
+def _is_settled(restore: VirtualMachineRestore) -> bool:
+    return restore.status is not None and bool(restore.status.complete or holds(restore.status.conditions, "Failure"))

@@ -8,7 +8,7 @@ from paddock.client.target import Key
 from paddock.controllers.storage import targets
 from paddock.controllers.storage.claims import ClaimReconciler, claims_of_machine
 from paddock.controllers.storage.classes import StorageClassReconciler
-from paddock.controllers.storage.configuration import CDI_NAME, CONFIG, CdiConfigReconciler
+from paddock.controllers.storage.configuration import CDI_NAME, CONFIG, CdiConfigReconciler, CdiReconciler
 from paddock.controllers.storage.datasources import DataSourceReconciler
 from paddock.controllers.storage.datavolumes import DataVolumeReconciler
 from paddock.controllers.storage.importcrons import DataImportCronReconciler
@@ -78,12 +78,12 @@ def storage_controllers(
     of_data_volumes = controller("datavolumes", world.data_volumes, data_volumes.reconcile)
     of_volumes = controller("persistentvolumes", world.volumes, released.reconcile)
     classes = StorageClassReconciler(client, world)
-    configuration = CdiConfigReconciler(client, world, lambda: (settings.upload_url(), settings.upload_authority), machinery)
+    configuration = CdiConfigReconciler(client, world, lambda: (settings.upload_url(), settings.upload_authority))
     of_classes = controller("storageclasses", world.classes, classes.reconcile)
     of_classes.watch(world.profiles, own_key)
-    of_config = controller("cdiconfig", world.configs, configuration.reconcile_config)
+    of_config = controller("cdiconfig", world.configs, configuration.reconcile)
     of_config.watch(world.classes, lambda _: (CONFIG,))
-    of_cdi = controller("cdi", world.cdis, configuration.reconcile_cdi)
+    of_cdi = controller("cdi", world.cdis, CdiReconciler(client, world.cdis, machinery).reconcile)
     sources = DataSourceReconciler(client, world, machinery)
     crons = DataImportCronReconciler(client, world, images, importing, teller, machinery)
     of_sources = controller("datasources", world.data_sources, sources.reconcile)

@@ -34,6 +34,7 @@ from paddock.plan.storage import binding, claimsizes, contents, lostvolumes, tra
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -45,12 +46,13 @@ _GROWTH_SECONDS = 2.0
 _LOST_SECONDS = 30.0
 
 
-class ClaimReconciler:
+class ClaimReconciler(KindReconciler):
     """Reconciles claims."""
 
     def __init__(
         self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers, filling: TransferWork, teller: EventRecorder
     ) -> None:
+        super().__init__(world.claims)
         self._client = client
         self._world = world
         self._volumes = volumes
@@ -61,14 +63,14 @@ class ClaimReconciler:
         self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
         self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Give up filling a claim that goes."""
+        self._transfers.forget(seen.meta.uid)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bind a claim, fill its volume, let it grow."""
-        seen, claim = self._world.claims.cache.get(key), self._world.claim(key)
-        if seen is None or claim is None:
-            return DONE
-        if seen.meta.going:
-            self._transfers.forget(seen.meta.uid)
-            return DONE
+        key, claim = seen.key, seen.read(CLAIMS)
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
             return DONE

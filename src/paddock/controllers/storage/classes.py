@@ -12,7 +12,9 @@ from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHINES, StorageClass
 from paddock.dialects.kubevirt.storageprofile import StorageProfileSpec, StorageProfileStatus
 from paddock.plan.storage.datavolumeclaims import PROPERTIES
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.statuses import StatusWriter
 
 _SNAPSHOT_CLASSES = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
@@ -20,25 +22,27 @@ _LABELS = {"app": "containerized-data-importer", "app.kubernetes.io/component": 
 _ALWAYS = Key("", CLASS_NAME)
 
 
-class StorageClassReconciler:
+class StorageClassReconciler(KindReconciler):
     """Reconciles StorageClasses."""
 
     def __init__(self, client: Client, world: StorageView) -> None:
+        super().__init__(world.classes)
         self._client = client
         self._world = world
         self._statuses = StatusWriter(client, PROFILES, world.profiles.expectations)
         self._has_snapshot_class = False
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Make what is missing of a class."""
-        found = self._world.read(self._world.classes, CLASSES, key)
-        if found is None:
-            if key == _ALWAYS:
-                await self._make()
-            return DONE
-        if key == _ALWAYS and not self._has_snapshot_class:
+    async def missing(self, key: Key) -> Outcome:
+        """Make the class of this host."""
+        if key == _ALWAYS:
+            await self._make()
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Make the profile of a class, and the snapshot class of this host's."""
+        if seen.key == _ALWAYS and not self._has_snapshot_class:
             await self._make_snapshot_class()
-        await self._profile(found, key)
+        await self._profile(seen.read(CLASSES), seen.key)
         return DONE
 
     async def _make(self) -> None:

@@ -28,6 +28,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject, Meta, by_label
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.deleting import delete_seen
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
@@ -37,7 +38,7 @@ _AGAIN_SECONDS = 300.0
 _LONGEST_WAIT = 86400.0
 
 
-class DataImportCronReconciler:
+class DataImportCronReconciler(KindReconciler):
     """Reconciles DataImportCrons."""
 
     def __init__(
@@ -49,6 +50,7 @@ class DataImportCronReconciler:
         teller: EventRecorder,
         machinery: Machinery,
     ) -> None:
+        super().__init__(world.import_crons, ObjectFinalizer(client, FINALIZER))
         self._client = client
         self._world = world
         self._images = images
@@ -62,17 +64,14 @@ class DataImportCronReconciler:
         world.data_volumes.cache.index("cron", by_label(LABEL))
         world.data_sources.cache.index("cron", by_label(LABEL))
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Keep the imports, or delete them too, as the policy says."""
+        await self._end(seen.read(IMPORT_CRONS), seen.meta)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Look if it is time, import what is new, keep what is to be kept."""
-        seen = self._world.import_crons.cache.get(key)
-        if seen is None:
-            return DONE
-        if seen.meta.going:
-            await self._end(seen.read(IMPORT_CRONS), seen.meta)
-            return DONE
-        if (written := await finalizers.put_on(self._client, IMPORT_CRONS, seen.meta, FINALIZER)) is not None:
-            self._expectations.wrote(written)
-        found = seen.read(IMPORT_CRONS)
+        key, found = seen.key, seen.read(IMPORT_CRONS)
         desired, executed, wait = await self._look(found, seen.meta)
         imports = CronImports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
         await self._import(found, imports, seen.meta)
@@ -212,7 +211,6 @@ class DataImportCronReconciler:
             await self._statuses.write(latest, status)
 
     async def _end(self, found: DataImportCron, meta: Meta) -> None:
-        """Keep the imports, or delete them too, as the policy says."""
         self._troubles.pop(meta.uid, None)
         if found.spec.retentionPolicy == "None":
             source = self._world.data_sources.cache.get(Key(meta.namespace or "", found.spec.managedDataSource))

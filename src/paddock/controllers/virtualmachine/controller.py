@@ -40,6 +40,7 @@ from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again, owners
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
@@ -74,10 +75,11 @@ class _Look(msgspec.Struct):
         self.trouble, self.error = FailureNote(refused.reason, str(refused.error)), refused.error
 
 
-class VirtualMachineReconciler:
+class VirtualMachineReconciler(KindReconciler):
     """The controller of VirtualMachines."""
 
     def __init__(self, client: Client, caches: VirtualMachineCaches, machinery: Machinery, teller: EventRecorder) -> None:
+        super().__init__(caches.machines, ObjectFinalizer(client, VM_FINALIZER))
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
@@ -90,17 +92,16 @@ class VirtualMachineReconciler:
         # The copies of each machine that say their version.
         self._copies: dict[Key, dict[str, str]] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop what is kept for a machine that is gone."""
+        self._resting.end(key)
+        self._copies.pop(key, None)
+        self._refused.pop(key, None)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one machine a step on."""
-        sight = self._caches.look(key)
-        if sight is None:
-            self._resting.end(key)
-            self._copies.pop(key, None)
-            self._refused.pop(key, None)
-            return DONE
-        if sight.meta.going:
-            return await self._end(sight)
-        if await finalizers.put_on(self._client, targets.MACHINES, sight.meta, VM_FINALIZER) or await self._carry_requests(sight):
+        sight = self._caches.observe(seen)
+        if await self._carry_requests(sight):
             # The watch brings us here again.
             return DONE
         return await self._go_on(sight)
@@ -111,8 +112,9 @@ class VirtualMachineReconciler:
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _end(self, sight: ObservedVirtualMachine) -> Outcome:
-        """Without its machine an instance ends, unless it was to be left alone; the disks follow their owner."""
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Stop the instance of a machine that goes, unless it was to be left alone; the disks follow their owner."""
+        sight = self._caches.observe(seen)
         if sight.instance is not None and sight.is_ours and not finalizers.leaves_dependents(sight.meta):
             look = _Look(sight, LifecycleDecision(RunStep.KEEP))
             if sight.instance.metadata.deletionTimestamp is None:

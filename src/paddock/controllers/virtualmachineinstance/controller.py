@@ -55,6 +55,7 @@ from paddock.plan.instance.suspension import is_wished
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
@@ -93,12 +94,12 @@ class ReconcilerParts(msgspec.Struct, frozen=True):
     bounds: NamespaceBounds
 
 
-class InstanceReconciler:
+class InstanceReconciler(KindReconciler):
     """Reconciles VirtualMachineInstances."""
 
     def __init__(self, client: Client, informer: Informer, machines: Machines, clock: Clock, parts: ReconcilerParts) -> None:
+        super().__init__(informer)
         self._client = client
-        self._informer = informer
         self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
         self._resting = StatusDelays()
         self._machines = machines
@@ -112,17 +113,21 @@ class InstanceReconciler:
         self._suspensions = parts.suspensions
         self._bounds = parts.bounds
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop what is kept for an instance that is gone."""
+        self._preparer.forget(key)
+        self._bounds.forget(key)
+        self._resting.end(key)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Stop the guest, and report its end like each other state."""
+        return await self.work(seen)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one instance and its machine together."""
-        seen = self._informer.cache.get(key)
-        if seen is None:
-            self._preparer.forget(key)
-            self._bounds.forget(key)
-            self._resting.end(key)
-            return DONE
         machine = self._machines.get(seen.meta.uid) or await self._machines.recover(seen.meta.uid)
         comes = machine is not None and machine.observed.phase in COMING and not seen.meta.going
-        if comes and self._resting.rests(key) and (left := self._resting.left(key, PASSING_SECONDS)):
+        if comes and self._resting.rests(seen.key) and (left := self._resting.left(seen.key, PASSING_SECONDS)):
             # It needs nothing, and there is nothing to say yet.
             return again(left)
         instance = seen.read(INSTANCES)
@@ -372,12 +377,12 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 
-    async def reconcile(key: Key) -> Outcome:
+    async def counted(key: Key) -> Outcome:
         reconciles.inc(*key)
         return await reconciler.reconcile(key)
 
     settings = ControllerSettings(workers=_WORKERS)
-    controller = Controller("virtualmachineinstances", instances, reconcile, machinery=machinery, teller=recorder, settings=settings)
+    controller = Controller("virtualmachineinstances", instances, counted, machinery=machinery, teller=recorder, settings=settings)
     for informer, keys in (*objects.watched, *scheduler.watched, *bounds.watched):
         controller.watch(informer, keys)
     requests.listen(controller.offer)
