@@ -15,7 +15,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound, Unreachable
+from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots import revisions
@@ -37,7 +37,7 @@ from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
-from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
+from paddock.runtime.kindreconciler import ObjectFinalizer, ReportingReconciler
 from paddock.runtime.reference import InvolvedObject, owned, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -56,7 +56,15 @@ class RestoreCaches(msgspec.Struct, frozen=True):
     claims: Informer
 
 
-class RestoreReconciler(KindReconciler):
+class RestorePass(msgspec.Struct):
+    """A restore that is under way, and what it waits for."""
+
+    seen: CachedObject
+    restore: VirtualMachineRestore
+    waits: plan.RestoreWait | None = None
+
+
+class RestoreReconciler(ReportingReconciler[RestorePass]):
     """Reconciles VirtualMachineRestores."""
 
     def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, teller: EventRecorder) -> None:
@@ -81,8 +89,8 @@ class RestoreReconciler(KindReconciler):
         await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
         return DONE
 
-    async def work(self, seen: CachedObject) -> Outcome:
-        """Bring one restore forward."""
+    async def begin(self, seen: CachedObject) -> RestorePass | Outcome:
+        """Return a restore that is under way, and belongs to its target if that is there."""
         restore = seen.read(RESTORES)
         if _is_settled(restore):
             await self._unlock(restore)
@@ -91,21 +99,21 @@ class RestoreReconciler(KindReconciler):
         if target is not None and not seen.meta.ownerReferences:
             await self._belong(seen, target.key, target.meta.uid)
             return DONE
+        return RestorePass(seen, restore)
+
+    async def act(self, restore_pass: RestorePass) -> Outcome:
+        """Bring one restore forward; one that is refused has failed, and is settled."""
         try:
-            waits = await self._restore(seen, restore)
-        except plan.RestoreRefused as error:
-            await self._fail(seen, restore, error)
-            return DONE
-        except (Conflict, Unreachable):
-            # The one is gone at the next look; with the other, the status cannot be written either.
-            raise
-        except PaddockError as error:
-            await self._wait(seen, restore, plan.RestoreWait(str(error), plan.RESTORE_ERROR))
-            raise
-        if waits is None:
-            return DONE
-        await self._wait(seen, restore, waits)
-        return again(_WAIT_SECONDS)
+            restore_pass.waits = await self._restore(restore_pass.seen, restore_pass.restore)
+        except plan.RestoreRefused as refused:
+            await self._fail(restore_pass.seen, restore_pass.restore, refused)
+        return again(_WAIT_SECONDS) if restore_pass.waits is not None else DONE
+
+    async def report(self, restore_pass: RestorePass, error: PaddockError | None) -> None:
+        """Write what a restore waits for. One that has ended has said so."""
+        waits = restore_pass.waits if error is None else plan.RestoreWait(str(error), plan.RESTORE_ERROR)
+        if waits is not None:
+            await self._wait(restore_pass.seen, restore_pass.restore, waits)
 
     async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> plan.RestoreWait | None:
         """Go as far as possible; what is waited for, or None when it is done."""
