@@ -344,7 +344,8 @@ class MachineCleanup:
         rest = due - self._clock.seconds()
         if rest <= 0 and look.seen.meta.uid not in self._told:
             self._told.add(look.seen.meta.uid)
-            note = f"the deletion takes longer than it should; there is still {self._left(look).named()}. Nothing is removed by force"
+            left = self._left(look).named()
+            note = f"the deletion takes longer than it should; there is still {left}. Nothing is removed by force"
             self._recorder.tell(look.about, "Warning", "DeletionStalled", note)
         return max(rest, 0.0)
 

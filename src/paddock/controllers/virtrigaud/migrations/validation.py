@@ -95,7 +95,8 @@ async def _check_consent(look: MigrationPass, namespace: str) -> None:
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     allowed = {each.strip() for each in str(annotations.get(marks.ALLOWED_SOURCES, "")).split(",")}
     if look.namespace not in allowed and "*" not in allowed:
-        text = f"Namespace {namespace} takes no machines from {look.namespace}; its owner can add the annotation {marks.ALLOWED_SOURCES}"
+        way_out = f"its owner can add the annotation {marks.ALLOWED_SOURCES}"
+        text = f"Namespace {namespace} takes no machines from {look.namespace}; {way_out}"
         raise MigrationHeld(reasons.CONSUMER_NOT_ALLOWED, text)
 
 
