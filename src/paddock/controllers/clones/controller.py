@@ -36,7 +36,7 @@ CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], Vi
 RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
 
 
-class ClonePass(msgspec.Struct):
+class VirtualMachineClonePass(msgspec.Struct):
     """A clone, and how far it has come."""
 
     seen: CachedObject
@@ -45,7 +45,7 @@ class ClonePass(msgspec.Struct):
     why: str = ""
 
 
-class CloneReconciler(ReportingReconciler[ClonePass]):
+class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
     """Reconciles VirtualMachineClones."""
 
     def __init__(self, client: Client, informers: Informers, clock: Clock, teller: EventRecorder) -> None:
@@ -59,7 +59,7 @@ class CloneReconciler(ReportingReconciler[ClonePass]):
         self._clock = clock
         self._teller = teller
 
-    async def begin(self, seen: CachedObject) -> ClonePass | Outcome:
+    async def begin(self, seen: CachedObject) -> VirtualMachineClonePass | Outcome:
         """Return a clone that is under way; clear away what one that has ended has made."""
         clone = seen.read(CLONES)
         if clone.status is not None and clone.status.phase in plan.FINAL:
@@ -67,14 +67,14 @@ class CloneReconciler(ReportingReconciler[ClonePass]):
             if clone.status.phase == plan.SUCCEEDED and await self._is_gone(Key(seen.key.namespace, plan.target_name(clone))):
                 await self._delete(CLONES.path(seen.key.namespace, seen.key.name))
             return DONE
-        return ClonePass(seen, clone)
+        return VirtualMachineClonePass(seen, clone)
 
-    async def act(self, clone_pass: ClonePass) -> Outcome:
+    async def act(self, clone_pass: VirtualMachineClonePass) -> Outcome:
         """Bring one clone forward."""
         clone_pass.phase, clone_pass.why = await self._forward(clone_pass.clone)
         return DONE
 
-    async def report(self, clone_pass: ClonePass, error: PaddockError | None) -> None:
+    async def report(self, clone_pass: VirtualMachineClonePass, error: PaddockError | None) -> None:
         """Write the phase; an error leaves it where it is."""
         phase, why = clone_pass.phase, clone_pass.why
         if error is not None:
