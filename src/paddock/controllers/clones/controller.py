@@ -48,7 +48,7 @@ class VirtualMachineClonePass(msgspec.Struct):
 class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
     """Reconciles VirtualMachineClones."""
 
-    def __init__(self, client: Client, informers: Informers, clock: Clock, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, informers: Informers, clock: Clock, recorder: EventRecorder) -> None:
         self._client = client
         self.clones = informers.of(CLONES)
         super().__init__(self.clones)
@@ -57,7 +57,7 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         self.restores = informers.of(RESTORES)
         self._statuses = StatusWriter(client, CLONES, self.clones.expectations)
         self._clock = clock
-        self._teller = teller
+        self._recorder = recorder
 
     async def begin(self, seen: CachedObject) -> VirtualMachineClonePass | Outcome:
         """Return a clone that is under way; clear away what one that has ended has made."""
@@ -147,17 +147,17 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
 
     def _tell(self, seen: CachedObject, phase: str, why: str) -> None:
         if phase == plan.SUCCEEDED:
-            self._teller.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
+            self._recorder.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
         elif phase == plan.FAILED:
-            self._teller.tell(reference(CLONES, seen.meta), "Warning", "CloneFailed", why)
+            self._recorder.tell(reference(CLONES, seen.meta), "Warning", "CloneFailed", why)
         elif why:
-            self._teller.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
+            self._recorder.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
 
 
 def wire(program: ControllerManager) -> None:
     """Add the controller to a program."""
     clones = CloneReconciler(program.client, program.informers, program.machinery.clock, program.recorder)
-    controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, recorder=program.recorder)
     for informer in (clones.snapshots, clones.restores):
         controller.watch(informer, owners(CLONES.group, CLONES.kind))
     for informer in (clones.machines, clones.snapshots):

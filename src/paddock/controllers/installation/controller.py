@@ -72,10 +72,10 @@ class KubeVirtReconciler(KindReconciler):
         await self._statuses.change(seen, self._status(found))
         return DONE
 
-    def _status(self, found: KubeVirt) -> Data:
+    def _status(self, kube_virt: KubeVirt) -> Data:
         """Return the missing parts of the status; empty when it is complete."""
-        generation = found.metadata.generation or 1
-        has = found.status
+        generation = kube_virt.metadata.generation or 1
+        has = kube_virt.status
         if has is not None and has.phase == "Deployed" and has.observedGeneration == generation:
             return {}
         now = ages.timestamp(self._clock.seconds())
@@ -132,7 +132,7 @@ def wire(program: ControllerManager, architecture: str = "amd64") -> Controller:
     """The controller, wired to a program; it begins by itself."""
     informer = program.informers.of(INSTALLATIONS)
     made = KubeVirtReconciler(program.client, informer, program.machinery, architecture)
-    controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.offer(KEY)
     program.add(controller)
     return controller

@@ -65,6 +65,6 @@ def wire(program: ControllerManager, why: Callable[[], str]) -> Controller:
     """The controller, wired to a program. Offer it the keys to reconcile when `why` changes."""
     informer = program.informers.of(INSTANCES)
     outage = OutageReconciler(program.client, informer, program.machinery, why)
-    controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, recorder=program.recorder)
     program.add(controller)
     return controller

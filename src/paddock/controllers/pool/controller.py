@@ -87,13 +87,13 @@ class PoolPass(msgspec.Struct):
 class PoolReconciler(ReportingReconciler[PoolPass]):
     """The controller of pools."""
 
-    def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(caches.pools)
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._teller = teller
+        self._recorder = recorder
         self._revisions = RevisionKeeper(client, caches.revisions)
         self._statuses = StatusWriter(client, targets.POOLS, caches.pools.expectations)
         self._machine_statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
@@ -273,7 +273,7 @@ class PoolReconciler(ReportingReconciler[PoolPass]):
         self._caches.instances.expectations.deleted(seen)
 
     def _tell(self, pool_pass: PoolPass, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(targets.POOLS, pool_pass.seen.meta), kind, reason, note)
+        self._recorder.tell(reference(targets.POOLS, pool_pass.seen.meta), kind, reason, note)
 
     # --- reporting --------------------------------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ def wire(program: ControllerManager) -> Controller:
     """The controllers, wired to a program; the one of the pools is returned."""
     caches = PoolCaches(program.informers)
     pools = PoolReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(caches.machines, owners(targets.POOLS.group, targets.POOLS.kind))
     controller.watch(caches.revisions, owners(targets.POOLS.group, targets.POOLS.kind))
     for informer in (caches.disks, caches.nodes):
@@ -381,5 +381,5 @@ def wire(program: ControllerManager) -> Controller:
     controller.watch(caches.instances, of_instance)
     program.add(controller)
     leaving = PoolFinalizer(program.client, caches)
-    program.add(Controller("pool-machines", caches.machines, leaving.reconcile, machinery=program.machinery, teller=program.recorder))
+    program.add(Controller("pool-machines", caches.machines, leaving.reconcile, machinery=program.machinery, recorder=program.recorder))
     return controller

@@ -48,14 +48,14 @@ class ReplicaSetPass(msgspec.Struct, frozen=True):
 class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
     """The controller of replica sets."""
 
-    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(sets)
         self._client = client
         self._sets = sets
         self._instances = instances
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._teller = teller
+        self._recorder = recorder
         self._expectations = instances.expectations
         self._statuses = StatusWriter(client, SETS, sets.expectations)
 
@@ -71,16 +71,16 @@ class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
             return DONE
         return again(_NEXT_ROUND_SECONDS)
 
-    async def _stays(self, each: CachedObject, wanted: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
+    async def _stays(self, each: CachedObject, replica_set: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
         """Return whether an instance still belongs to the set; release one that no longer matches the selector."""
-        if each.meta.going or selectors.matches(wanted.spec.selector, each.meta.labels or {}):
+        if each.meta.going or selectors.matches(replica_set.spec.selector, each.meta.labels or {}):
             return True
         rest = [owner for owner in orjson.loads(each.raw)["metadata"].get("ownerReferences") or () if owner.get("uid") != seen.meta.uid]
         metadata = {"ownerReferences": rest or None, "resourceVersion": each.meta.resourceVersion}
         await self._client.patch(INSTANCE_DATA, each.key, merge_patch({"metadata": metadata}))
         return False
 
-    async def _balance(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
+    async def _balance(self, seen: CachedObject, replica_set: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
         """Make what is missing and delete what is too much, as far as one round goes; returns how many remain for the next."""
         alive = [each for each in mine if not each.meta.going and not self._expectations.is_leaving(each.meta.uid)]
         for number, each in enumerate(alive):
@@ -90,20 +90,20 @@ class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
             if life_of(each.read(INSTANCES)).final:
                 await self._delete(seen, each)
         alive = [each for each in alive if not self._expectations.is_leaving(each.meta.uid)]
-        difference = wanted.spec.replicas - len(alive) - len(self._expectations.created_for(seen.meta.uid))
+        difference = replica_set.spec.replicas - len(alive) - len(self._expectations.created_for(seen.meta.uid))
         for _ in range(min(difference, BURST)):
-            await self._make(seen, wanted)
+            await self._make(seen, replica_set)
         if difference < 0:
             for each in sorted(alive, key=_is_ready)[: min(-difference, BURST)]:
                 await self._delete(seen, each)
         return max(0, abs(difference) - BURST)
 
-    async def _make(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet) -> None:
+    async def _make(self, seen: CachedObject, replica_set: VirtualMachineInstanceReplicaSet) -> None:
         template = orjson.loads(seen.raw)["spec"]["template"]
         around = template.get("metadata") or {}
         suffix = "".join(self._chance.choice(_ALPHABET) for _ in range(5))
         metadata = {
-            "name": f"{wanted.metadata.name}{suffix}",
+            "name": f"{replica_set.metadata.name}{suffix}",
             "namespace": seen.key.namespace,
             "labels": around.get("labels") or {},
             "annotations": around.get("annotations") or {},
@@ -132,7 +132,7 @@ class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
         self._tell(seen, "Normal", "SuccessfulDelete", f"Deleted virtual machine instance {each.meta.uid}")
 
     def _tell(self, seen: CachedObject, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(SETS, seen.meta), kind, reason, note)
+        self._recorder.tell(reference(SETS, seen.meta), kind, reason, note)
 
     async def report(self, set_pass: ReplicaSetPass, error: PaddockError | None) -> None:
         """Write how many instances there are, and what stands in the way."""
@@ -175,7 +175,7 @@ def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     sets, instances = program.informers.of(SETS), program.informers.of(INSTANCES)
     made = ReplicaSetReconciler(program.client, sets, instances, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(instances, owners(SETS.group, SETS.kind))
     program.add(controller)
     return controller

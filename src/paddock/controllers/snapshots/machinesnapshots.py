@@ -58,7 +58,7 @@ class MachineSnapshotReconciler(KindReconciler):
     """Reconciles VirtualMachineSnapshots."""
 
     def __init__(
-        self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, teller: EventRecorder
+        self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, recorder: EventRecorder
     ) -> None:
         super().__init__(caches.snapshots, ObjectFinalizer(client, _FINALIZER))
         self._client = client
@@ -66,7 +66,7 @@ class MachineSnapshotReconciler(KindReconciler):
         self._engine = engine
         self._volumes = volumes
         self._clock = clock
-        self._teller = teller
+        self._recorder = recorder
         self._machine_lock = MachineLock(client, caches.machines, "snapshotInProgress")
         self._statuses = StatusWriter(client, SNAPSHOTS, caches.snapshots.expectations)
         self._content_statuses = StatusWriter(client, CONTENTS)
@@ -143,7 +143,7 @@ class MachineSnapshotReconciler(KindReconciler):
         now = ages.timestamp(self._clock.seconds())
         said = plan.indications(online=taken.online, paused=taken.paused, agent=taken.agent, quiesced=taken.quiesced)
         if taken.problem:
-            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
+            self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
         for volume in volumes.claims:
             await self._touch(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume))
         content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
@@ -154,7 +154,7 @@ class MachineSnapshotReconciler(KindReconciler):
         before = snapshot.status or SnapshotStatus()
         named = plan.under_way(before, now, plan.source_uid(kept), content.key.name)
         await self._statuses.write(seen, msgspec.structs.replace(plan.ready(named, now, said, volumes), creationTime=made))
-        self._teller.tell(
+        self._recorder.tell(
             reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotCreate", "Successfully created the snapshot"
         )
         await self._unlock(snapshot)
@@ -184,7 +184,7 @@ class MachineSnapshotReconciler(KindReconciler):
         }
         if await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data):
             said = f"Successfully created VirtualMachineSnapshotContent {plan.content_name(snapshot)}"
-            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotContentCreate", said)
+            self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotContentCreate", said)
         return await self._client.get(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
 
     async def _volume_snapshot(self, content: VirtualMachineSnapshotContent, machine: VirtualMachine, name: str, claim: str) -> None:
@@ -245,7 +245,7 @@ class MachineSnapshotReconciler(KindReconciler):
         await self._statuses.write(seen, plan.lost(status, now, why) if why else plan.found(status, now))
         if why:
             about = reference(SNAPSHOTS, seen.meta)
-            self._teller.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
+            self._recorder.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
         return bool(damage)
 
     async def _list_volumes(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, keys: Sequence[Key]) -> None:

@@ -67,13 +67,13 @@ class RestorePass(msgspec.Struct):
 class RestoreReconciler(ReportingReconciler[RestorePass]):
     """Reconciles VirtualMachineRestores."""
 
-    def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, recorder: EventRecorder) -> None:
         super().__init__(caches.restores, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._caches = caches
         self._volumes = volumes
         self._clock = clock
-        self._teller = teller
+        self._recorder = recorder
         self._machine_lock = MachineLock(client, caches.machines, "restoreInProgress")
         self._statuses = StatusWriter(client, RESTORES, caches.restores.expectations)
 
@@ -170,9 +170,9 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
             why = f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
             raise plan.RestoreRefused(f"snapshot {name} cannot be restored", why=why, fix="restore another snapshot") from error
 
-    async def _check_data(self, restore: VirtualMachineRestore, found: Iterable[plan.RestoredVolume]) -> None:
+    async def _check_data(self, restore: VirtualMachineRestore, restored_volumes: Iterable[plan.RestoredVolume]) -> None:
         """Refuse to go on without the data of a volume that is still to be filled: what it replaces may be the last copy."""
-        for volume in found:
+        for volume in restored_volumes:
             if self._filled(restore, volume.claim):
                 continue
             key = Key(restore.metadata.namespace or "", volume.snapshot)
@@ -236,12 +236,16 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         return None
 
     async def _clear(
-        self, restore: VirtualMachineRestore, namespace: str, found: list[plan.RestoredVolume], backups: Mapping[str, VolumeBackup]
+        self,
+        restore: VirtualMachineRestore,
+        namespace: str,
+        restored_volumes: list[plan.RestoredVolume],
+        backups: Mapping[str, VolumeBackup],
     ) -> None:
         """Restored in place, the former claim goes first; a DataVolume that had it stays, and waits for the next."""
         if restore.spec.volumeRestorePolicy != "InPlace":
             return
-        for volume in found:
+        for volume in restored_volumes:
             claim = self._caches.claims.cache.get(Key(namespace, volume.claim))
             # One that the volume was not on before belongs to somebody else, whatever name was chosen.
             if claim is None or self._is_ours(restore, claim) or not plan.is_former(volume, backups[volume.name]):
@@ -304,10 +308,10 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         self,
         restore: VirtualMachineRestore,
         content: VirtualMachineSnapshotContent,
-        found: list[plan.RestoredVolume],
+        restored_volumes: list[plan.RestoredVolume],
         before: CachedObject | None,
     ) -> None:
-        data = plan.machine(restore, content, found, fresh=before is None)
+        data = plan.machine(restore, content, restored_volumes, fresh=before is None)
         path = MACHINES.path(restore.metadata.namespace or "")
         if before is None:
             # One that is made anew does not start on its own, as its model may be running beside it.
@@ -346,12 +350,12 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         restore: VirtualMachineRestore,
         content: VirtualMachineSnapshotContent,
         machine: VirtualMachine,
-        found: Iterable[plan.RestoredVolume],
+        restored_volumes: Iterable[plan.RestoredVolume],
     ) -> bool:
         """Give each claim to its DataVolume, if it is to have one, or to the machine; False when the machine is gone, or going."""
         target = Key(restore.metadata.namespace or "", machine.metadata.name)
         others: list[str] = []
-        for volume in found:
+        for volume in restored_volumes:
             owner = await self._data_volume(restore, content, machine, volume)
             if owner is None:
                 others.append(volume.claim)
@@ -416,7 +420,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _finish(self, seen: CachedObject, restore: VirtualMachineRestore, found: list[plan.RestoredVolume]) -> None:
+    async def _finish(self, seen: CachedObject, restore: VirtualMachineRestore, restored_volumes: list[plan.RestoredVolume]) -> None:
         now = ages.timestamp(self._clock.seconds())
         before = restore.status or RestoreStatus()
         done = (
@@ -434,12 +438,12 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
                     volumeSnapshotName=each.snapshot,
                     dataVolumeName=each.claim if each.is_template else None,
                 )
-                for each in found
+                for each in restored_volumes
             ],
             conditions=settled(before.conditions, done, now),
         )
         await self._statuses.write(seen, status)
-        self._teller.tell(
+        self._recorder.tell(
             reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
         )
         await self._unlock(restore)
@@ -447,11 +451,11 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
     async def _wait(self, seen: CachedObject, restore: VirtualMachineRestore, waits: plan.RestoreWait) -> None:
         written = await self._statuses.write(seen, plan.waiting(restore, waits, ages.timestamp(self._clock.seconds())))
         if waits.warning and written is not None:
-            self._teller.tell(reference(RESTORES, seen.meta), "Warning", waits.warning, waits.text)
+            self._recorder.tell(reference(RESTORES, seen.meta), "Warning", waits.warning, waits.text)
 
     async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, refused: plan.RestoreRefused) -> None:
         await self._statuses.write(seen, plan.failed(restore, refused, ages.timestamp(self._clock.seconds())))
-        self._teller.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
+        self._recorder.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
         await self._unlock(restore)
 
 

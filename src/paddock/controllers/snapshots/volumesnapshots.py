@@ -39,13 +39,19 @@ class VolumeSnapshotReconciler(KindReconciler):
     """Reconciles VolumeSnapshots."""
 
     def __init__(
-        self, client: Client, snapshots: Informer, claims: Informer, engine: tuple[Snapshots, Volumes], clock: Clock, teller: EventRecorder
+        self,
+        client: Client,
+        snapshots: Informer,
+        claims: Informer,
+        engine: tuple[Snapshots, Volumes],
+        clock: Clock,
+        recorder: EventRecorder,
     ) -> None:
         super().__init__(snapshots, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._claims = claims
         self._engine, self._volumes = engine
-        self._teller = teller
+        self._recorder = recorder
         self._clock = clock
         self._statuses = StatusWriter(client, VOLUME_SNAPSHOTS, snapshots.expectations)
         self._content_statuses = StatusWriter(client, VOLUME_CONTENTS)
@@ -126,7 +132,7 @@ class VolumeSnapshotReconciler(KindReconciler):
             error = {"time": ages.timestamp(self._clock.seconds()), "message": why}
             await self._statuses.change(seen, {"readyToUse": False, "error": error})
             if reason:
-                self._teller.tell(reference(VOLUME_SNAPSHOTS, seen.meta), "Warning", reason, why)
+                self._recorder.tell(reference(VOLUME_SNAPSHOTS, seen.meta), "Warning", reason, why)
 
 
 def _is_ready(snapshot: VolumeSnapshot) -> bool:

@@ -25,11 +25,11 @@ _ALWAYS = Key("", CLASS_NAME)
 class StorageClassReconciler(KindReconciler):
     """Reconciles StorageClasses."""
 
-    def __init__(self, client: Client, world: StorageView) -> None:
-        super().__init__(world.classes)
+    def __init__(self, client: Client, view: StorageView) -> None:
+        super().__init__(view.classes)
         self._client = client
-        self._world = world
-        self._statuses = StatusWriter(client, PROFILES, world.profiles.expectations)
+        self._view = view
+        self._statuses = StatusWriter(client, PROFILES, view.profiles.expectations)
         self._has_snapshot_class = False
 
     async def missing(self, key: Key) -> Outcome:
@@ -47,7 +47,7 @@ class StorageClassReconciler(KindReconciler):
 
     async def _make(self) -> None:
         """The class of this host; the default unless another is."""
-        others = [seen.read(CLASSES).metadata.annotations or {} for seen in self._world.classes.cache]
+        others = [seen.read(CLASSES).metadata.annotations or {} for seen in self._view.classes.cache]
         marks = [mark for mark in (IS_DEFAULT, IS_DEFAULT_FOR_MACHINES) if not any(each.get(mark) == "true" for each in others)]
         body: Data = {
             "metadata": {"name": CLASS_NAME, "annotations": dict.fromkeys(marks, "true")},
@@ -76,10 +76,10 @@ class StorageClassReconciler(KindReconciler):
         except AlreadyExists:
             return
 
-    async def _profile(self, found: StorageClass, key: Key) -> None:
+    async def _profile(self, storage_class: StorageClass, key: Key) -> None:
         """Write the profile of the claims of a class. An administrator's choices take precedence."""
-        seen = self._world.profiles.cache.get(key)
-        status = profile_status(found, seen.read(PROFILES).spec if seen is not None else StorageProfileSpec())
+        seen = self._view.profiles.cache.get(key)
+        status = profile_status(storage_class, seen.read(PROFILES).spec if seen is not None else StorageProfileSpec())
         if seen is None:
             body: Data = {"metadata": {"name": key.name, "labels": _LABELS}, "spec": {}, "status": msgspec.to_builtins(status)}
             await self._create(PROFILES, PROFILES.read(msgspec.json.encode(body)))
@@ -87,12 +87,12 @@ class StorageClassReconciler(KindReconciler):
             await self._statuses.write(seen, status)
 
 
-def profile_status(found: StorageClass, decided: StorageProfileSpec) -> StorageProfileStatus:
+def profile_status(storage_class: StorageClass, decided: StorageProfileSpec) -> StorageProfileStatus:
     """Return the status for a class. For a foreign class it knows no properties."""
-    is_ours = found.provisioner == PROVISIONER
+    is_ours = storage_class.provisioner == PROVISIONER
     return StorageProfileStatus(
-        storageClass=found.metadata.name,
-        provisioner=found.provisioner,
+        storageClass=storage_class.metadata.name,
+        provisioner=storage_class.provisioner,
         cloneStrategy=decided.cloneStrategy or ("copy" if is_ours else None),
         claimPropertySets=decided.claimPropertySets or (list(PROPERTIES) if is_ours else None),
         dataImportCronSourceFormat=decided.dataImportCronSourceFormat or ("pvc" if is_ours else None),

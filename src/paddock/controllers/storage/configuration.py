@@ -27,17 +27,17 @@ CONFIG, CDI_NAME = Key("", "config"), Key("", "cdi")
 class CdiConfigReconciler(KindReconciler):
     """Reconciles CDIConfig. `address` tells where clients upload to, and the certificates to trust there."""
 
-    def __init__(self, client: Client, world: StorageView, address: Callable[[], tuple[str, str]]) -> None:
-        super().__init__(world.configs)
+    def __init__(self, client: Client, view: StorageView, address: Callable[[], tuple[str, str]]) -> None:
+        super().__init__(view.configs)
         self._client = client
-        self._world = world
+        self._view = view
         self._address = address
-        self._statuses = StatusWriter(client, CONFIGS, world.configs.expectations)
+        self._statuses = StatusWriter(client, CONFIGS, view.configs.expectations)
 
     async def missing(self, key: Key) -> Outcome:
         """Make the settings for all, as the CDI has them."""
         if key == CONFIG:
-            cdi = self._world.read(self._world.cdis, CDIS, CDI_NAME)
+            cdi = self._view.read(self._view.cdis, CDIS, CDI_NAME)
             spec = msgspec.to_builtins(cdi.spec.config) if cdi is not None and cdi.spec.config is not None else {}
             await _create(self._client, CONFIGS, {"metadata": {"name": key.name}, "spec": spec})
         return DONE
@@ -45,7 +45,7 @@ class CdiConfigReconciler(KindReconciler):
     async def work(self, seen: CachedObject) -> Outcome:
         """Write the settings that hold."""
         if seen.key == CONFIG:
-            classes = [each.meta.name for each in self._world.classes.cache if each.read(CLASSES).provisioner]
+            classes = [each.meta.name for each in self._view.classes.cache if each.read(CLASSES).provisioner]
             await self._statuses.write(seen, config_status(seen.read(CONFIGS), self._address(), classes))
         return DONE
 

@@ -21,13 +21,13 @@ from paddock.runtime.statuses import StatusWriter
 class PersistentVolumeReconciler(KindReconciler):
     """Reconciles the volumes that claims have or had."""
 
-    def __init__(self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers) -> None:
-        super().__init__(world.volumes)
+    def __init__(self, client: Client, view: StorageView, volumes: VolumeStorePort, running: Transfers) -> None:
+        super().__init__(view.volumes)
         self._client = client
-        self._world = world
+        self._view = view
         self._volumes = volumes
         self._transfers = running
-        self._statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
+        self._statuses = StatusWriter(client, VOLUMES, view.volumes.expectations)
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Delete a volume without its claim, or release it."""
@@ -57,7 +57,7 @@ class PersistentVolumeReconciler(KindReconciler):
         return uid
 
     async def _claim_is_there(self, key: Key, uid: str) -> bool:
-        if self._world.claim_by_uid(uid) is not None:
+        if self._view.claim_by_uid(uid) is not None:
             return True
         # The caches of claims and volumes are not of the same moment, and what is deleted now never comes back.
         found = await self._client.find(CLAIMS, key)

@@ -197,8 +197,8 @@ class VirtrigaudSetReconciler(ReportingReconciler[SetReconcilePass]):
     def _tell(self, seen: CachedObject, reason: str, note: str, *, warning: bool = False) -> None:
         self._parts.recorder.tell(reference(targets.SETS, seen.meta), "Warning" if warning else "Normal", reason, note)
 
-    def _tell_pause(self, seen: CachedObject, vmset: VMSet, wanted: VMSetStatus) -> None:
+    def _tell_pause(self, seen: CachedObject, vmset: VMSet, status: VMSetStatus) -> None:
         before = vmset.status.updateStatus if vmset.status is not None else None
-        after = wanted.updateStatus
+        after = status.updateStatus
         if after is not None and after.phase == "Paused" and (before is None or before.phase != "Paused"):
             self._tell(seen, report.PAUSED, after.message or "", warning=True)
