@@ -64,7 +64,7 @@ class Operator:
         self.maps = self.program.informers.of(MAPS)
         secrets = self.program.informers.of(SECRETS)
         self.set = DesiredSet(self.client, [secrets], manager="operator")
-        controller = Controller("maps", self.maps, self.reconcile, machinery=machinery, teller=self.program.recorder)
+        controller = Controller("maps", self.maps, self.reconcile, machinery=machinery, recorder=self.program.recorder)
         controller.watch(secrets, owners("", "ConfigMap"))
         self.program.add(controller)
         self.task = asyncio.create_task(self.program.run())

@@ -52,7 +52,7 @@ class RequestGuard(Protocol):
     def identify(self, request: HttpRequest) -> User:
         """The user behind a request; raises a `Failure` of 401 or 403."""
 
-    def check(self, request: HttpRequest, place: RequestRoute, user: User) -> None:
+    def check(self, request: HttpRequest, route: RequestRoute, user: User) -> None:
         """Raises a `Failure` of 403 when the user may not do it."""
 
 
@@ -67,7 +67,7 @@ class RequestRecord(Protocol):
 class Journal(Protocol):
     """The audit log."""
 
-    def begin(self, request: HttpRequest, place: RequestRoute) -> RequestRecord:
+    def begin(self, request: HttpRequest, route: RequestRoute) -> RequestRecord:
         """Note a request."""
 
     def identified(self, entry: Any, user: User) -> None:
@@ -112,16 +112,16 @@ class Api:
         self.metrics.end(request, place, answer, begun)
         return answer
 
-    async def _answered(self, request: HttpRequest, place: RequestRoute) -> Answer:
-        entry = self._journal.begin(request, place)
+    async def _answered(self, request: HttpRequest, route: RequestRoute) -> Answer:
+        entry = self._journal.begin(request, route)
         task = asyncio.current_task()
         assert task is not None
         timer: asyncio.TimerHandle | None = None
         extra: list[tuple[str, str]] = [("audit-id", entry.audit_id)]
         panic = False
         try:
-            timer = self._deadlines.begin(task, request, place)
-            answer = await self._admitted(request, place, entry, extra)
+            timer = self._deadlines.begin(task, request, route)
+            answer = await self._admitted(request, route, entry, extra)
         except Failure as said:
             answer = _status(said)
         except HttpRefusal as refused:
@@ -148,7 +148,7 @@ class Api:
         """Note a request that the edge has refused, before anybody asked whose it is."""
         self._journal.end(self._journal.begin(request, route(request)), answer)
 
-    async def _admitted(self, request: HttpRequest, place: RequestRoute, entry: RequestRecord, extra: list[tuple[str, str]]) -> Answer:
+    async def _admitted(self, request: HttpRequest, route: RequestRoute, entry: RequestRecord, extra: list[tuple[str, str]]) -> Answer:
         """Authenticate a request, receive a large body, wait for a turn, authorize and answer. Headers of it are added to `extra`."""
         try:
             user = self._guard.identify(request)
@@ -158,26 +158,26 @@ class Api:
         self._journal.identified(entry, user)
         if request.arriving is not None:
             # Nothing large is kept of somebody who may not do it, and nobody has a seat while it arrives.
-            self._check(request, place, user, entry)
+            self._check(request, route, user, entry)
             await request.receive(user.name)
-        flow = self.flows.flow(user, place)
+        flow = self.flows.flow(user, route)
         extra.extend(flow.headers)
         if not self.flows.enter(flow):
             await self.flows.wait(flow, newcomer=request.is_first)
-        began = perf_counter() if place.verb in _READS else 0.0
+        began = perf_counter() if route.verb in _READS else 0.0
         warnings: list[str] = []
         try:
-            self._check(request, place, user, entry)
-            return await self._serve(request, place, (user, entry), warnings)
+            self._check(request, route, user, entry)
+            return await self._serve(request, route, (user, entry), warnings)
         finally:
             self.flows.leave(flow, perf_counter() - began if began else 0.0)
             if warnings:
                 extra.extend(_warning_headers(warnings))
 
-    def _check(self, request: HttpRequest, place: RequestRoute, user: User, entry: RequestRecord) -> None:
+    def _check(self, request: HttpRequest, route: RequestRoute, user: User, entry: RequestRecord) -> None:
         """Raise a `Failure` if the user lacks the right. The audit log tells it from the refusals of quotas and policies, also 403."""
         try:
-            self._guard.check(request, place, user)
+            self._guard.check(request, route, user)
         except Failure:
             entry.notes[DECISION] = "forbid"
             raise
@@ -188,50 +188,50 @@ class Api:
         except PendingIdentity:
             raise failure.unauthorized() from None
 
-    async def _serve(self, request: HttpRequest, place: RequestRoute, who: tuple[User, RequestRecord], warnings: list[str]) -> Answer:
+    async def _serve(self, request: HttpRequest, route: RequestRoute, who: tuple[User, RequestRecord], warnings: list[str]) -> Answer:
         user, entry = who
-        if not place.is_resource:
+        if not route.is_resource:
             return await self._serve_path(request, user)
-        why_not = self.unready.get(place.group)
+        why_not = self.unready.get(route.group)
         if why_not is not None and (reason := why_not()):
             raise failure.unavailable(reason)
-        resource = self._parts.registry.find(place.group, place.version, place.plural)
+        resource = self._parts.registry.find(route.group, route.version, route.plural)
         if resource is None:
             raise failure.no_such_path()
-        call = RequestContext(request, place, resource, user)
+        call = RequestContext(request, route, resource, user)
         if resource.deprecation:
             call.warnings.append(resource.deprecation)
         try:
-            return await self._verb_of(resource, place)(self._parts, call)
+            return await self._verb_of(resource, route)(self._parts, call)
         finally:
             warnings.extend(call.warnings)
             entry.made, entry.notes = call.made, call.notes
 
-    def _verb_of(self, resource: ServedResource, place: RequestRoute) -> Verb:
-        own = self._own_handler(place)
+    def _verb_of(self, resource: ServedResource, route: RequestRoute) -> Verb:
+        own = self._own_handler(route)
         if own is not None:
             return lambda _, call: own(call)
-        if place.subresource:
-            found = _SCALE_VERBS if place.subresource == "scale" and resource.scale else {}
-            if resource.status and place.subresource in resource.strategy.states():
+        if route.subresource:
+            found = _SCALE_VERBS if route.subresource == "scale" and resource.scale else {}
+            if resource.status and route.subresource in resource.strategy.states():
                 found = _STATUS_VERBS
-            if not found and any(each.name == place.subresource for each in resource.subresources):
+            if not found and any(each.name == route.subresource for each in resource.subresources):
                 raise failure.method_not_allowed()
             if not found:
                 raise failure.no_such_path()
         else:
             found = _VERBS
-        if place.verb not in found or (not place.subresource and place.verb not in resource.verbs):
+        if route.verb not in found or (not route.subresource and route.verb not in resource.verbs):
             raise failure.method_not_allowed()
-        _check_place(resource, place)
-        return found[place.verb]
+        _check_place(resource, route)
+        return found[route.verb]
 
-    def _own_handler(self, place: RequestRoute) -> Subhandler | None:
+    def _own_handler(self, route: RequestRoute) -> Subhandler | None:
         """Return the subresource's own handler, if there is one."""
-        own = self.subresources.get((place.group, place.plural, place.subresource, place.verb))
-        if own is None and "/" in place.subresource:
-            above = place.subresource.partition("/")[0]
-            own = self.subresources.get((place.group, place.plural, f"{above}/*", place.verb))
+        own = self.subresources.get((route.group, route.plural, route.subresource, route.verb))
+        if own is None and "/" in route.subresource:
+            above = route.subresource.partition("/")[0]
+            own = self.subresources.get((route.group, route.plural, f"{above}/*", route.verb))
         return own
 
     async def _serve_path(self, request: HttpRequest, user: User) -> Answer:
@@ -252,15 +252,15 @@ class Api:
         )
 
 
-def _check_place(resource: ServedResource, place: RequestRoute) -> None:
+def _check_place(resource: ServedResource, route: RequestRoute) -> None:
     """A verb on the wrong kind of path is not served."""
-    if place.verb in _NAMED and not place.name:
+    if route.verb in _NAMED and not route.name:
         raise failure.method_not_allowed()
-    if place.verb == "create" and place.name and not place.subresource:
+    if route.verb == "create" and route.name and not route.subresource:
         raise failure.method_not_allowed()
-    if resource.namespaced and not place.namespace and place.verb not in ("list", "watch"):
-        raise failure.method_not_allowed() if resource.strategic and not place.name else failure.no_such_path()
-    if not resource.namespaced and place.namespace and place.plural != "namespaces":
+    if resource.namespaced and not route.namespace and route.verb not in ("list", "watch"):
+        raise failure.method_not_allowed() if resource.strategic and not route.name else failure.no_such_path()
+    if not resource.namespaced and route.namespace and route.plural != "namespaces":
         raise failure.no_such_path()
 
 

@@ -50,10 +50,10 @@ def _raw(data: bytes) -> Iterator[tuple[int, bytes | int]]:
     return ((number, value) for number, kind, value in protobuf.fields(data) if kind != protobuf.FIXED32)
 
 
-def _message(data: bytes, found: MessageType) -> Data:
+def _message(data: bytes, message_type: MessageType) -> Data:
     made: Data = {}
     for number, raw in _raw(data):
-        field = found.wire.get(number)
+        field = message_type.wire.get(number)
         if field is None:
             continue
         if field.mapped:

@@ -57,33 +57,33 @@ class RequestMetrics:
         self._open: dict[tuple[str, ...], int] = {}
         self._busy = {"mutating": 0, "readOnly": 0}
 
-    def begin(self, place: RequestRoute) -> float:
+    def begin(self, route: RequestRoute) -> float:
         """Note a request; returns the time."""
-        self._busy["readOnly" if place.verb in _READS else "mutating"] += 1
+        self._busy["readOnly" if route.verb in _READS else "mutating"] += 1
         return self._clock()
 
-    def left(self, place: RequestRoute) -> None:
+    def left(self, route: RequestRoute) -> None:
         """Note that a request has its answer, or that its client did not wait for it."""
-        self._busy["readOnly" if place.verb in _READS else "mutating"] -= 1
+        self._busy["readOnly" if route.verb in _READS else "mutating"] -= 1
 
-    def end(self, request: HttpRequest, place: RequestRoute, answer: Answer, begun: float) -> None:
+    def end(self, request: HttpRequest, route: RequestRoute, answer: Answer, begun: float) -> None:
         """Count a request with its answer. A stream counts when it ends."""
         if isinstance(answer, HttpResponse):
-            self._count(request, place, place.verb, answer.status, begun)
+            self._count(request, route, route.verb, answer.status, begun)
         elif isinstance(answer, StreamResponse):
-            answer.run = self._until_end(answer.run, (request, place, place.verb, answer.status, begun))
+            answer.run = self._until_end(answer.run, (request, route, route.verb, answer.status, begun))
         elif isinstance(answer, Upgrade):
-            answer.run = self._until_end(answer.run, (request, place, "connect", 101, begun))
+            answer.run = self._until_end(answer.run, (request, route, "connect", 101, begun))
 
-    def _count(self, request: HttpRequest, place: RequestRoute, verb: str, code: int, begun: float) -> None:
+    def _count(self, request: HttpRequest, route: RequestRoute, verb: str, code: int, begun: float) -> None:
         if verb == "patch" and request.headers.get("content-type", "").startswith(_APPLY):
             verb = "apply"
         dry = "dryRun" in request.query_text
-        where = place.plural if place.is_resource else place.path
-        key = (verb, place.group, place.version, where, place.subresource, bool(place.namespace), bool(place.name), dry, code)
+        where = route.plural if route.is_resource else route.path
+        key = (verb, route.group, route.version, where, route.subresource, bool(route.namespace), bool(route.name), dry, code)
         series = self._series.get(key)
         if series is None:
-            series = self._made(key, place)
+            series = self._made(key, route)
         took = self._clock() - begun
         series.counts[bisect_left(BOUNDS, took)] += 1
         series.seconds += took
@@ -105,30 +105,30 @@ class RequestMetrics:
 
         return counted
 
-    def _made(self, key: _Key, place: RequestRoute) -> _Series:
+    def _made(self, key: _Key, route: RequestRoute) -> _Series:
         """Return the series of a key that is new. A client cannot make series: what it can make up is left out of the key."""
-        labels = self._labels(place, key[0], dry=key[7])
+        labels = self._labels(route, key[0], dry=key[7])
         verb, dry, code = labels[0], key[7], key[8]
         if not labels[4] and not labels[5]:
             key = (verb, "", "", "", "", False, False, dry, code)
-        elif verb == _OTHER or "/" in place.subresource:
+        elif verb == _OTHER or "/" in route.subresource:
             key = (verb, key[1], key[2], key[3], labels[5], key[5], key[6], dry, code)
         found = self._series.get(key)
         if found is None:
             found = self._series[key] = _Series(labels)
         return found
 
-    def _labels(self, place: RequestRoute, verb: str, *, dry: bool) -> tuple[str, ...]:
+    def _labels(self, route: RequestRoute, verb: str, *, dry: bool) -> tuple[str, ...]:
         shown = (_METHODS.get(verb, verb) if verb in _VERBS or verb in ("apply", "connect") else _OTHER).upper()
-        resource = self._registry.find(place.group, place.version, place.plural) if place.is_resource else None
-        below = place.subresource.partition("/")[0]
+        resource = self._registry.find(route.group, route.version, route.plural) if route.is_resource else None
+        below = route.subresource.partition("/")[0]
         known = resource is not None and (not below or any(each.name.partition("/")[0] == below for each in resource.subresources))
         head = (shown, "All" if dry else "")
         if not known:
-            path = place.path if not place.is_resource and place.path in _PATHS else ""
+            path = route.path if not route.is_resource and route.path in _PATHS else ""
             return (*head, "", "", "", path, "", "apiserver")
-        scope = "resource" if place.name or verb == "create" else "namespace" if place.namespace else "cluster"
-        return (*head, place.group, place.version, place.plural, below, scope, "apiserver")
+        scope = "resource" if route.name or verb == "create" else "namespace" if route.namespace else "cluster"
+        return (*head, route.group, route.version, route.plural, below, scope, "apiserver")
 
     def lines(self) -> Iterator[str]:
         """Everything, as Prometheus reads it."""

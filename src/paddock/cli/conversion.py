@@ -136,9 +136,11 @@ def _from_hub(
                 _lose(source.data, source.admission.value, source, target, outcome, generated=True)
 
 
-def _made_again(front: tuple[Resource, ...], world: ObjectSet, target: str, rendering: Rendering) -> Iterator[tuple[Name, dict[str, Any]]]:
+def _made_again(
+    front: tuple[Resource, ...], object_set: ObjectSet, target: str, rendering: Rendering
+) -> Iterator[tuple[Name, dict[str, Any]]]:
     """Yield what a result becomes when it is rendered in turn."""
-    seen = ObjectSet([*world.everything(), *front])
+    seen = ObjectSet([*object_set.everything(), *front])
     for resource in front:
         group, _ = admission.split_api_version(resource.apiVersion)
         if catalog.taken_by(group, resource.kind) == target:

@@ -49,8 +49,8 @@ def _named(word: str) -> list[Kind]:
     return [kind for kind in catalog.every() if wanted in (kind.plural, kind.singular, *kind.short_names)]
 
 
-def _only(word: str, rest: str, found: list[Kind], dialect: str | None) -> Kind:
-    if not found:
+def _only(word: str, rest: str, kinds: list[Kind], dialect: str | None) -> Kind:
+    if not kinds:
         known = sorted(
             {name for _, name in catalog.known()} if dialect is None else {kind.kind for kind in catalog.every() if kind.dialect == dialect}
         )
@@ -59,13 +59,13 @@ def _only(word: str, rest: str, found: list[Kind], dialect: str | None) -> Kind:
         fix = f'did you mean "{meant}"?' if meant else f"known kinds: {', '.join(known)}"
         raise KindNotFound(f'no kind{where} is called "{word}"', fix=fix)
     # kubectl, too, takes such a name for KubeVirt's kind.
-    if len(of_hub := [kind for kind in found if kind.dialect == "kubevirt"]) == 1:
+    if len(of_hub := [kind for kind in kinds if kind.dialect == "kubevirt"]) == 1:
         return of_hub[0]
-    if len(found) > 1:
+    if len(kinds) > 1:
         suffix = f".{rest}" if rest else ""
-        choices = "".join(f"\n  {kind.plural}.{kind.group}{suffix}  ({kind.dialect}: {kind.text})" for kind in found)
-        raise KindNotFound(f"{len(found)} kinds are called {word}", fix=f"say which one:{choices}")
-    return found[0]
+        choices = "".join(f"\n  {kind.plural}.{kind.group}{suffix}  ({kind.dialect}: {kind.text})" for kind in kinds)
+        raise KindNotFound(f"{len(kinds)} kinds are called {word}", fix=f"say which one:{choices}")
+    return kinds[0]
 
 
 def descend(asked: KindPath) -> tuple[shape.Shape, shape.Property | None]:
@@ -87,25 +87,25 @@ def descend(asked: KindPath) -> tuple[shape.Shape, shape.Property | None]:
     return place, prop
 
 
-def _inner(place: shape.Shape) -> shape.Shape:
+def _inner(field_shape: shape.Shape) -> shape.Shape:
     """Return the shape of the items of a list, at any depth."""
-    while isinstance(place, shape.ListShape):
-        place = place.item
-    return place
+    while isinstance(field_shape, shape.ListShape):
+        field_shape = field_shape.item
+    return field_shape
 
 
-def members(place: shape.Shape) -> dict[str, shape.Property]:
+def members(field_shape: shape.Shape) -> dict[str, shape.Property]:
     """The fields below a place."""
-    inner = _inner(place)
+    inner = _inner(field_shape)
     while isinstance(inner, shape.MapShape):
         inner = _inner(inner.value)
     return inner.properties if isinstance(inner, shape.ObjectShape) else {}
 
 
-def _no_field(asked: KindPath, depth: int, place: shape.ObjectShape) -> KindNotFound:
+def _no_field(asked: KindPath, depth: int, field_shape: shape.ObjectShape) -> KindNotFound:
     step = asked.path[depth]
     above = ".".join((asked.kind.kind, *asked.path[:depth]))
-    stranger = place.cls.STRANGERS.get(step)
-    meant = nearest(step, place.properties)
-    fix = stranger or (f'did you mean "{meant}"?' if meant else f"it has {', '.join(place.properties)}")
+    stranger = field_shape.cls.STRANGERS.get(step)
+    meant = nearest(step, field_shape.properties)
+    fix = stranger or (f'did you mean "{meant}"?' if meant else f"it has {', '.join(field_shape.properties)}")
     return KindNotFound(f'{above} has no field "{step}"', fix=fix)

@@ -94,11 +94,11 @@ def main(more: Commands | None = None, groups: Groups | None = None) -> int:
         return UNUSABLE
 
 
-def run(given: Sequence[str], console: Console, more: Commands | None = None, groups: Groups | None = None) -> int:
+def run(argv: Sequence[str], console: Console, more: Commands | None = None, groups: Groups | None = None) -> int:
     """Run one command; an error becomes one line."""
     known = every(more)
     try:
-        code = _dispatch(list(given), console, known, groups or {"commands": list(known)})
+        code = _dispatch(list(argv), console, known, groups or {"commands": list(known)})
     except PaddockError as error:
         console.say(f"paddock: {error}")
         code = UNUSABLE
@@ -136,8 +136,8 @@ def _of_system(error: OSError) -> str:
     return f"{what}: {error.strerror or error}; {fix}"
 
 
-def _dispatch(given: list[str], console: Console, known: Commands, groups: Groups) -> int:
-    command, rest = (given[0], given[1:]) if given else ("", [])
+def _dispatch(argv: list[str], console: Console, known: Commands, groups: Groups) -> int:
+    command, rest = (argv[0], argv[1:]) if argv else ("", [])
     if command in known:
         return _call(known[command][0], rest, console)
     if command in ("-h", "--help", "help", ""):
@@ -154,12 +154,12 @@ def _dispatch(given: list[str], console: Console, known: Commands, groups: Group
     return _unknown(command, rest, console, known)
 
 
-def _call(module: str, given: list[str], console: Console) -> int:
+def _call(module: str, argv: list[str], console: Console) -> int:
     # The parser is needed as soon as there is a command, and not before.
     from paddock.cli.arguments import HelpRequested  # noqa: PLC0415
 
     try:
-        code: int = import_module(module).run(given, console)
+        code: int = import_module(module).run(argv, console)
     except HelpRequested as text:
         console.out(str(text))
         code = GOOD

@@ -139,15 +139,15 @@ def located(subject: InputObject, findings: Sequence[Finding]) -> list[LocatedFi
     return sorted(found, key=lambda each: each.position)
 
 
-def place_of(document: Document, found: Finding) -> Position:
+def place_of(document: Document, finding: Finding) -> Position:
     """Return the position of a finding: the value, or the key of a surplus field."""
-    return document.position(found.place, of_key=found.rule.endswith("/unknown-field"))
+    return document.position(finding.place, of_key=finding.rule.endswith("/unknown-field"))
 
 
-def _as_written(document: Document, found: Finding) -> Finding:
+def _as_written(document: Document, finding: Finding) -> Finding:
     """A hint to quote a word shows the word as it stands there: 1.10 and 0777 are other numbers by the time they are checked."""
-    if found.rule != TYPE:
-        return found
-    before, hint, _ = found.message.partition('; quote it: "')
-    word = document.written(found.path) if hint else None
-    return msgspec.structs.replace(found, message=f'{before}{hint}{word}"') if word else found
+    if finding.rule != TYPE:
+        return finding
+    before, hint, _ = finding.message.partition('; quote it: "')
+    word = document.written(finding.path) if hint else None
+    return msgspec.structs.replace(finding, message=f'{before}{hint}{word}"') if word else finding

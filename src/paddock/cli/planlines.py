@@ -62,13 +62,13 @@ def _steps(change: ObjectChange) -> Iterator[PlanLine]:
             yield PlanLine(side.document.source, *position, REFUSED, side.title, finding.field, f"{finding.message} ({finding.rule})")
 
 
-def _meets(found: Finding, difference: FieldDifference) -> bool:
+def _meets(finding: Finding, difference: FieldDifference) -> bool:
     """Return True if a finding concerns a difference: at its path, above or below it."""
-    shorter = min(len(found.path), len(difference.path))
-    if difference.how is ValueChange.REMOVED and any(isinstance(part, int) for part in found.path):
+    shorter = min(len(finding.path), len(difference.path))
+    if difference.how is ValueChange.REMOVED and any(isinstance(part, int) for part in finding.path):
         # The one counts the entries of the new form, the other those of the old.
         return False
-    return found.path[:shorter] == difference.path[:shorter]
+    return finding.path[:shorter] == difference.path[:shorter]
 
 
 def _step(pair: ObjectPair, difference: FieldDifference, against: Sequence[Finding], verdict: ChangeVerdict) -> PlanLine:

@@ -10,30 +10,36 @@ from paddock.meta.manifests import write
 from paddock.schema.finding import Severity
 
 
-def line(found: LocatedFinding) -> str:
+def line(located_finding: LocatedFinding) -> str:
     """`file:line:column: severity: Kind/name: field.path: message (rule id)`."""
-    place = f"{found.source}:{found.position.line}:{found.position.column}"
-    field, message = found.finding.field, found.finding.message
+    place = f"{located_finding.source}:{located_finding.position.line}:{located_finding.position.column}"
+    field, message = located_finding.finding.field, located_finding.finding.message
     # The path stands in the line already.
     message = message.replace(f'unknown field "{field}"', "unknown field")
-    parts = [place, str(found.finding.severity), found.title, *([field] if field else []), f"{message} ({found.finding.rule})"]
+    parts = [
+        place,
+        str(located_finding.finding.severity),
+        located_finding.title,
+        *([field] if field else []),
+        f"{message} ({located_finding.finding.rule})",
+    ]
     return one_line(": ".join(parts))
 
 
-def as_data(found: LocatedFinding) -> dict[str, Any]:
+def as_data(located_finding: LocatedFinding) -> dict[str, Any]:
     """A finding for programs."""
-    kind, _, name = found.title.partition("/")
+    kind, _, name = located_finding.title.partition("/")
     return {
-        "file": found.source,
-        "line": found.position.line,
-        "column": found.position.column,
-        "severity": str(found.finding.severity),
+        "file": located_finding.source,
+        "line": located_finding.position.line,
+        "column": located_finding.position.column,
+        "severity": str(located_finding.finding.severity),
         "kind": kind,
         "name": name,
-        "field": found.finding.field,
-        "message": found.finding.message,
-        "rule": found.finding.rule,
-        "cause": str(found.finding.cause),
+        "field": located_finding.finding.field,
+        "message": located_finding.finding.message,
+        "rule": located_finding.finding.rule,
+        "cause": str(located_finding.finding.cause),
     }
 
 

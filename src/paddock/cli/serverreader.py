@@ -82,10 +82,10 @@ class ServerReader:
 
     # --- asking -----------------------------------------------------------------------------------------------------------
 
-    async def _ask(self, wanted: Iterable[Ask]) -> None:
+    async def _ask(self, asks: Iterable[Ask]) -> None:
         if self._versions is None:
             self._versions = await self._served()
-        await asyncio.gather(*(self._one(each) for each in sorted(wanted, key=str)))
+        await asyncio.gather(*(self._one(each) for each in sorted(asks, key=str)))
 
     async def _served(self) -> Mapping[str, tuple[str, ...]]:
         """The groups that the server has."""

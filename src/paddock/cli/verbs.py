@@ -30,11 +30,11 @@ class VerbsParser(Parser):
         return self.format_help()
 
 
-def run(options: VerbsParser, verbs: Mapping[str, tuple[str, str]], given: Sequence[str], console: Console) -> int:
+def run(options: VerbsParser, verbs: Mapping[str, tuple[str, str]], argv: Sequence[str], console: Console) -> int:
     """Run one of the verbs. `verbs` maps each of them to its module and its summary."""
-    if not given or given[0] in ("-h", "--help", "help"):
+    if not argv or argv[0] in ("-h", "--help", "help"):
         raise HelpRequested(options.format_help())
-    verb, rest = given[0], given[1:]
+    verb, rest = argv[0], argv[1:]
     if verb not in verbs:
         verb = _ALIASES.get(verb, verb)
     if verb not in verbs:

@@ -155,8 +155,8 @@ def object_change(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet], setting
     return msgspec.structs.replace(found, before=objects[0], after=objects[1], losses=(*after.losses, *before.losses))
 
 
-def _translated(side: ComparedObject, world: ObjectSet, dialect: str) -> Translated[tuple[Resource, ...]]:
-    return catalog.to_kubevirt(dialect)(side.admission.value, world, Rendering())
+def _translated(side: ComparedObject, object_set: ObjectSet, dialect: str) -> Translated[tuple[Resource, ...]]:
+    return catalog.to_kubevirt(dialect)(side.admission.value, object_set, Rendering())
 
 
 def _failure(error: PaddockError) -> RenderFailure | None:

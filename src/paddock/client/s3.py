@@ -66,10 +66,10 @@ class S3Place(msgspec.Struct, frozen=True, kw_only=True):
 class S3Object:
     """One object."""
 
-    def __init__(self, place: S3Place, keys: S3Keys, clock: Clock, *, part: int = PART) -> None:
-        self._url = place.url
+    def __init__(self, s3_place: S3Place, keys: S3Keys, clock: Clock, *, part: int = PART) -> None:
+        self._url = s3_place.url
         parts = urlsplit(self._url)
-        self._keys = msgspec.structs.replace(keys, region=keys.region or place.region)
+        self._keys = msgspec.structs.replace(keys, region=keys.region or s3_place.region)
         self._clock = clock
         self._part = part
         self._http = Https(Access(server=f"{parts.scheme}://{parts.netloc}", credentials=StaticCredential()))

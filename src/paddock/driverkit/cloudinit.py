@@ -45,26 +45,28 @@ def is_ignition(document: bytes) -> bool:
     return document.lstrip().startswith(b"{") and _IGNITION in document
 
 
-def wanted(given: GuestDocuments) -> bool:
+def wanted(guest_documents: GuestDocuments) -> bool:
     """Return whether a guest has to be given anything."""
-    return bool(given.user_data or given.meta_data or given.public_keys or network_config(given.networks))
+    return bool(
+        guest_documents.user_data or guest_documents.meta_data or guest_documents.public_keys or network_config(guest_documents.networks)
+    )
 
 
-def files(given: GuestDocuments) -> Mapping[str, bytes]:
+def files(guest_documents: GuestDocuments) -> Mapping[str, bytes]:
     """Return the documents by the names that NoCloud gives them: meta-data, user-data, network-config."""
-    network = network_config(given.networks)
-    seed = nocloud.seed(_identity(given), Texts(given.user_data or _NOTHING, network.encode()))
+    network = network_config(guest_documents.networks)
+    seed = nocloud.seed(_identity(guest_documents), Texts(guest_documents.user_data or _NOTHING, network.encode()))
     found = dict(seed.files)
-    if given.meta_data:
-        found["meta-data"] = _merged(found["meta-data"], given.meta_data)
+    if guest_documents.meta_data:
+        found["meta-data"] = _merged(found["meta-data"], guest_documents.meta_data)
     return found
 
 
-def image(given: GuestDocuments) -> bytes:
+def image(guest_documents: GuestDocuments) -> bytes:
     """Return the disk that a guest reads: ISO 9660, the same bytes for the same documents."""
-    if is_ignition(given.user_data):
-        return configdrive.seed(_identity(given), Texts(given.user_data)).image()
-    return Seed(nocloud.LABEL, files(given)).image()
+    if is_ignition(guest_documents.user_data):
+        return configdrive.seed(_identity(guest_documents), Texts(guest_documents.user_data)).image()
+    return Seed(nocloud.LABEL, files(guest_documents)).image()
 
 
 def network_config(networks: tuple[NetworkPayload, ...]) -> str:
@@ -79,35 +81,35 @@ def network_config(networks: tuple[NetworkPayload, ...]) -> str:
     return text
 
 
-def speaks(card: NetworkPayload) -> bool:
+def speaks(network: NetworkPayload) -> bool:
     """Return whether a guest needs more about a card than that DHCP serves it."""
-    return bool(card.static_ip or card.dns or card.routes or card.search_domains or card.ip_policy == NO_ADDRESS)
+    return bool(network.static_ip or network.dns or network.routes or network.search_domains or network.ip_policy == NO_ADDRESS)
 
 
-def _ethernet(card: NetworkPayload) -> dict[str, Any]:
-    entry: dict[str, Any] = {"match": {"macaddress": card.mac_address.lower().replace("-", ":")}}
-    if card.ip_policy == NO_ADDRESS and not card.static_ip:
+def _ethernet(network: NetworkPayload) -> dict[str, Any]:
+    entry: dict[str, Any] = {"match": {"macaddress": network.mac_address.lower().replace("-", ":")}}
+    if network.ip_policy == NO_ADDRESS and not network.static_ip:
         return {**entry, "dhcp4": False, "dhcp6": False}
-    if card.static_ip:
-        entry |= _addresses(card)
+    if network.static_ip:
+        entry |= _addresses(network)
     else:
         entry["dhcp4"] = True
-    if card.routes:
-        entry["routes"] = [*entry.get("routes", ()), *map(_route, card.routes)]
-    servers = [each.strip() for each in card.dns.split(",") if each.strip()]
-    names = {"addresses": servers, "search": list(card.search_domains or ())}
+    if network.routes:
+        entry["routes"] = [*entry.get("routes", ()), *map(_route, network.routes)]
+    servers = [each.strip() for each in network.dns.split(",") if each.strip()]
+    names = {"addresses": servers, "search": list(network.search_domains or ())}
     if found := {key: value for key, value in names.items() if value}:
         entry["nameservers"] = found
     return entry
 
 
-def _addresses(card: NetworkPayload) -> dict[str, Any]:
+def _addresses(network: NetworkPayload) -> dict[str, Any]:
     try:
-        address = ipaddress.ip_address(card.static_ip)
-        gateway = ipaddress.ip_address(card.gateway) if card.gateway else None
+        address = ipaddress.ip_address(network.static_ip)
+        gateway = ipaddress.ip_address(network.gateway) if network.gateway else None
     except ValueError as error:
-        raise refusals.invalid(f'network "{card.name}" has an address that cannot be read', why=str(error)) from error
-    found: dict[str, Any] = {"addresses": [f"{address}/{card.prefix or _PREFIXES[address.version]}"]}
+        raise refusals.invalid(f'network "{network.name}" has an address that cannot be read', why=str(error)) from error
+    found: dict[str, Any] = {"addresses": [f"{address}/{network.prefix or _PREFIXES[address.version]}"]}
     if gateway is not None:
         found["routes"] = [{"to": _EVERYWHERE[gateway.version], "via": str(gateway)}]
     return found
@@ -118,8 +120,13 @@ def _route(given: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _identity(given: GuestDocuments) -> SeedIdentity:
-    return SeedIdentity(uuid=given.instance, name=given.hostname, hostname=given.hostname, public_keys=given.public_keys)
+def _identity(guest_documents: GuestDocuments) -> SeedIdentity:
+    return SeedIdentity(
+        uuid=guest_documents.instance,
+        name=guest_documents.hostname,
+        hostname=guest_documents.hostname,
+        public_keys=guest_documents.public_keys,
+    )
 
 
 def _merged(made: bytes, given: bytes) -> bytes:

@@ -84,21 +84,21 @@ def digest(request: m.CreateRequest) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
-def _checked(found: MachineDescription) -> MachineDescription:
-    if not names.is_subdomain(found.name) or len(found.name) > _LONGEST_NAME:
+def _checked(description: MachineDescription) -> MachineDescription:
+    if not names.is_subdomain(description.name) or len(description.name) > _LONGEST_NAME:
         why = f"machines are named with at most {_LONGEST_NAME} lower-case letters, digits, '-' and '.'"
-        raise refusals.invalid(f'a machine cannot be called "{found.name}"', why=why, fix="rename the VirtualMachine")
-    if found.hardware.cpu < 1 or found.hardware.memory_mib < 1:
-        raise refusals.invalid(f'machine "{found.name}" has no size', why="the class says no CPU or no MemoryMiB")
-    if found.hardware.memory_mib > _MOST_MIB or any(each.size_gib > _MOST_MIB >> 10 for each in found.disks):
-        raise refusals.invalid(f'machine "{found.name}" is too large', why="bytes are counted in 63 bits")
-    for kind, given in (("network", [each.name for each in found.networks]), ("disk", [each.name for each in found.disks])):
+        raise refusals.invalid(f'a machine cannot be called "{description.name}"', why=why, fix="rename the VirtualMachine")
+    if description.hardware.cpu < 1 or description.hardware.memory_mib < 1:
+        raise refusals.invalid(f'machine "{description.name}" has no size', why="the class says no CPU or no MemoryMiB")
+    if description.hardware.memory_mib > _MOST_MIB or any(each.size_gib > _MOST_MIB >> 10 for each in description.disks):
+        raise refusals.invalid(f'machine "{description.name}" is too large', why="bytes are counted in 63 bits")
+    for kind, given in (("network", [each.name for each in description.networks]), ("disk", [each.name for each in description.disks])):
         wrong = next((name for name in given if name and not names.is_label(name)), None)
         if wrong is not None:
             raise refusals.invalid(f'a {kind} cannot be called "{wrong}"', fix="use lower-case letters, digits and '-'")
         if len(set(filter(None, given))) < len([name for name in given if name]):
-            raise refusals.invalid(f'two {kind}s of machine "{found.name}" have the same name')
-    nameless = next((each for each in found.disks if not each.name or each.size_gib < 1), None)
+            raise refusals.invalid(f'two {kind}s of machine "{description.name}" have the same name')
+    nameless = next((each for each in description.disks if not each.name or each.size_gib < 1), None)
     if nameless is not None:
-        raise refusals.invalid(f'a disk of machine "{found.name}" has no name or no size')
-    return found
+        raise refusals.invalid(f'a disk of machine "{description.name}" has no name or no size')
+    return description

@@ -241,9 +241,9 @@ def export_link(link: Mapping[str, Any], volume: str, token: str) -> DiskLink | 
     return DiskLink(urls[chosen], str(link.get("cert") or ""), token, packed=chosen == GZIP, raw_url=urls.get(RAW, ""))
 
 
-async def upload_link(client: Client, namespace: str, claim: str, place: UploadPlace | None = None) -> DiskLink:
+async def upload_link(client: Client, namespace: str, claim: str, upload_place: UploadPlace | None = None) -> DiskLink:
     """Return the link for an upload into a claim; without a place, CDI's configuration names it. Raises `NoUploads` and `NoToken`."""
-    address, authority = place or await upload_address(client)
+    address, authority = upload_place or await upload_address(client)
     path = f"/apis/upload.cdi.kubevirt.io/v1beta1/namespaces/{namespace}/uploadtokenrequests"
     body = {
         "apiVersion": "upload.cdi.kubevirt.io/v1beta1",

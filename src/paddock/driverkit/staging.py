@@ -142,11 +142,11 @@ def _checked(parts: "tuple[str, ...] | list[str]") -> tuple[str, ...]:
 
 
 @contextmanager
-def _folder(found: StagedObject, *, make: bool) -> Iterator[int]:
+def _folder(staged_object: StagedObject, *, make: bool) -> Iterator[int]:
     """The directory of a file, opened part by part."""
-    handle = os.open(found.root, _DIRECTORY)
+    handle = os.open(staged_object.root, _DIRECTORY)
     try:
-        for part in found.parts[:-1]:
+        for part in staged_object.parts[:-1]:
             if make:
                 with suppress(FileExistsError):
                     os.mkdir(part, _FOLDER_MODE, dir_fd=handle)
@@ -171,9 +171,9 @@ def _share(below: int, above: int) -> None:
 class StagedFile:
     """A new file, which gets its name when it is complete."""
 
-    def __init__(self, found: StagedObject) -> None:
-        self._found = found
-        self._part = f".{found.parts[-1]}.{secrets.token_hex(6)}.part"
+    def __init__(self, staged_object: StagedObject) -> None:
+        self._found = staged_object
+        self._part = f".{staged_object.parts[-1]}.{secrets.token_hex(6)}.part"
         self.handle = -1
 
     def __enter__(self) -> "StagedFile":
@@ -201,18 +201,18 @@ class StagedFile:
                 os.unlink(self._part, dir_fd=folder)
 
 
-async def opened(found: StagedObject, clock: Clock) -> tuple[int, AsyncIterator[bytes]]:
+async def opened(staged_object: StagedObject, clock: Clock) -> tuple[int, AsyncIterator[bytes]]:
     """The size of an export, and its bytes."""
-    if found.place is not None and found.keys is not None:
-        bucket = S3Object(found.place, found.keys, clock)
+    if staged_object.place is not None and staged_object.keys is not None:
+        bucket = S3Object(staged_object.place, staged_object.keys, clock)
         try:
             size, chunks = await bucket.open()
         except BaseException:
             await bucket.__aexit__()
             raise
         return size, _closing(bucket, chunks)
-    with _failures("read"), _folder(found, make=False) as folder:
-        handle = os.open(found.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
+    with _failures("read"), _folder(staged_object, make=False) as folder:
+        handle = os.open(staged_object.parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=folder)
     state = os.fstat(handle)
     if not stat.S_ISREG(state.st_mode):
         os.close(handle)
@@ -238,18 +238,18 @@ async def pieces(handle: int, size: int) -> AsyncIterator[bytes]:
         os.close(handle)
 
 
-async def remove(found: StagedObject, clock: Clock) -> None:
+async def remove(staged_object: StagedObject, clock: Clock) -> None:
     """Delete an export, and the directories that are empty then. One that is gone is deleted."""
-    if found.place is not None and found.keys is not None:
-        async with S3Object(found.place, found.keys, clock) as bucket:
+    if staged_object.place is not None and staged_object.keys is not None:
+        async with S3Object(staged_object.place, staged_object.keys, clock) as bucket:
             await bucket.delete()
         return
     with suppress(FileNotFoundError, NotADirectoryError):
-        with _folder(found, make=False) as folder:
-            os.unlink(found.parts[-1], dir_fd=folder)
-        for end in range(len(found.parts) - 1, 0, -1):
-            with _folder(msgspec.structs.replace(found, parts=found.parts[:end]), make=False) as folder, suppress(OSError):
-                os.rmdir(found.parts[end - 1], dir_fd=folder)
+        with _folder(staged_object, make=False) as folder:
+            os.unlink(staged_object.parts[-1], dir_fd=folder)
+        for end in range(len(staged_object.parts) - 1, 0, -1):
+            with _folder(msgspec.structs.replace(staged_object, parts=staged_object.parts[:end]), make=False) as folder, suppress(OSError):
+                os.rmdir(staged_object.parts[end - 1], dir_fd=folder)
 
 
 def write_sparse(handle: int, chunk: bytes, at: int) -> None:

@@ -49,8 +49,8 @@ class ReservationsUnusable(Terminal):
 class HostReservations:
     """The claims of all directories on this host."""
 
-    def __init__(self, place: Path | None = None) -> None:
-        self._path = (place or Path(os.environ.get(_VARIABLE) or _PLACE)) / "claims.json"
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = (path or Path(os.environ.get(_VARIABLE) or _PLACE)) / "claims.json"
 
     def users(self, directory: Path) -> int:
         """Return the first number of the directory's block."""

@@ -108,13 +108,13 @@ def _disks(machine: QemuMachine, directories: Mapping[str, str]) -> dict[str, st
     return {name: volume for name, volume in on if volume is not None}
 
 
-def _steps(used: DiskLayer | None, wanted: DiskLayer) -> list[DiskLayer]:
+def _steps(used: DiskLayer | None, disk_layer: DiskLayer) -> list[DiskLayer]:
     """The layers between the one a disk is in and the one it is to go on in, that one included; none when it is there already.
 
     More than one where an earlier attempt wrote layers down and ended before they were used.
     """
     found: list[DiskLayer] = []
-    layer: DiskLayer | None = wanted
+    layer: DiskLayer | None = disk_layer
     while layer is not None:
         if used is not None and layer.path == used.path:
             return found[::-1]

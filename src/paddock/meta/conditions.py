@@ -22,14 +22,14 @@ class Condition(Object):
     observedGeneration: Annotated[int | None, Field("The generation this was observed for.", ge=0)] = None
 
 
-def settled(before: Sequence[Condition] | None, wanted: Iterable[Condition], now: str) -> list[Condition]:
+def settled(before: Sequence[Condition] | None, conditions: Iterable[Condition], now: str) -> list[Condition]:
     """The conditions of a status after a check: the checked ones as found, the others as they were.
 
     The time of a transition stays while the status stays. When nothing differs the result equals `before`, so nothing is written.
     A reason that quotes an error is cut to its longest: the server would refuse the whole status for it.
     """
     found = {each.type: each for each in before or ()}
-    for each in wanted:
+    for each in conditions:
         old = found.get(each.type)
         since = old.lastTransitionTime if old is not None and old.status == each.status and old.lastTransitionTime else now
         found[each.type] = msgspec.structs.replace(each, reason=each.reason and each.reason[:_LONGEST_REASON], lastTransitionTime=since)

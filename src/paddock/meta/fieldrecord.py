@@ -123,9 +123,9 @@ def _holds_objects(value: Any) -> bool:
 class RecordedWorld(ObjectSet):
     """A world that records what is used of the objects that a translator looks up. `reasons` names the kinds that are recorded."""
 
-    def __init__(self, world: ObjectSet, reasons: Mapping[type[Resource], Reasons]) -> None:
-        super().__init__(complete=world.complete)
-        self._found = world._found
+    def __init__(self, object_set: ObjectSet, reasons: Mapping[type[Resource], Reasons]) -> None:
+        super().__init__(complete=object_set.complete)
+        self._found = object_set._found
         self._reasons = reasons
         self._records: dict[int, FieldRecord[Any]] = {}
 

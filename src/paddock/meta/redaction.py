@@ -21,25 +21,25 @@ def shown(cls: type[Object], path: Path, value: Any) -> Any:
     return without_secrets(place, value)
 
 
-def without_secrets(place: shape.Shape | None, value: Any) -> Any:
+def without_secrets(field_shape: shape.Shape | None, value: Any) -> Any:
     """Return a value of a shape without its secrets. A value that is absent is none."""
     if value is shape.ABSENT or value is None:
         return value
-    if place is not None and place.field.secret:
+    if field_shape is not None and field_shape.field.secret:
         return HIDDEN
     if isinstance(value, dict):
-        return {key: without_secrets(_inside(place, key), member) for key, member in value.items()}
+        return {key: without_secrets(_inside(field_shape, key), member) for key, member in value.items()}
     if isinstance(value, list):
-        return [without_secrets(_inside(place, index), member) for index, member in enumerate(value)]
+        return [without_secrets(_inside(field_shape, index), member) for index, member in enumerate(value)]
     return value
 
 
-def _inside(place: shape.Shape | None, step: str | int) -> shape.Shape | None:
-    if isinstance(place, shape.ListShape):
-        return place.item
-    if isinstance(place, shape.MapShape):
-        return place.value
-    if isinstance(place, shape.ObjectShape):
-        prop = place.properties.get(str(step))
+def _inside(field_shape: shape.Shape | None, step: str | int) -> shape.Shape | None:
+    if isinstance(field_shape, shape.ListShape):
+        return field_shape.item
+    if isinstance(field_shape, shape.MapShape):
+        return field_shape.value
+    if isinstance(field_shape, shape.ObjectShape):
+        prop = field_shape.properties.get(str(step))
         return prop.shape if prop is not None else None
     return None

@@ -19,25 +19,27 @@ def residue(before: Object, after: Object) -> tuple[tuple[Path, Any], ...]:
     return tuple(_compare(shape.shape_of(type(before)), to_data(before), to_data(after), ()))
 
 
-def _compare(place: shape.Shape, before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _compare(field_shape: shape.Shape, before: Any, after: Any, path: Path) -> Iterator[tuple[Path, Any]]:
     if before == after:
         return
-    if isinstance(place, shape.QuantityShape) and after is not None and quantity.parse(before) == quantity.parse(after):
+    if isinstance(field_shape, shape.QuantityShape) and after is not None and quantity.parse(before) == quantity.parse(after):
         return
-    if isinstance(place, shape.ObjectShape) and isinstance(before, dict) and isinstance(after, dict):
-        yield from _compare_objects(place, before, after, path)
-    elif isinstance(place, shape.MapShape) and isinstance(before, dict) and isinstance(after, dict):
+    if isinstance(field_shape, shape.ObjectShape) and isinstance(before, dict) and isinstance(after, dict):
+        yield from _compare_objects(field_shape, before, after, path)
+    elif isinstance(field_shape, shape.MapShape) and isinstance(before, dict) and isinstance(after, dict):
         for key, value in before.items():
-            yield from _compare(place.value, value, after.get(key), (*path, key))
-    elif isinstance(place, shape.ListShape) and isinstance(before, list) and isinstance(after, list):
-        yield from _compare_lists(place, before, after, path)
+            yield from _compare(field_shape.value, value, after.get(key), (*path, key))
+    elif isinstance(field_shape, shape.ListShape) and isinstance(before, list) and isinstance(after, list):
+        yield from _compare_lists(field_shape, before, after, path)
     else:
         yield path, before
 
 
-def _compare_objects(place: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], path: Path) -> Iterator[tuple[Path, Any]]:
+def _compare_objects(
+    field_shape: shape.ObjectShape, before: dict[str, Any], after: dict[str, Any], path: Path
+) -> Iterator[tuple[Path, Any]]:
     for name, value in before.items():
-        prop = place.properties.get(name)
+        prop = field_shape.properties.get(name)
         if prop is None:
             if after.get(name) != value:
                 yield (*path, name), value
@@ -47,25 +49,25 @@ def _compare_objects(place: shape.ObjectShape, before: dict[str, Any], after: di
         yield from _compare(prop.shape, value, image, (*path, name))
 
 
-def _compare_lists(place: shape.ListShape, before: list[Any], after: list[Any], path: Path) -> Iterator[tuple[Path, Any]]:
+def _compare_lists(field_shape: shape.ListShape, before: list[Any], after: list[Any], path: Path) -> Iterator[tuple[Path, Any]]:
     """Entries that have a name are compared with the entry of the same name, others with the one at the same place."""
-    names = [_name(place, entry) for entry in before]
+    names = [_name(field_shape, entry) for entry in before]
     if all(name is not None for name in names) and len(set(names)) == len(names):
-        images = {_name(place, entry): entry for entry in after}
+        images = {_name(field_shape, entry): entry for entry in after}
         for index, (name, entry) in enumerate(zip(names, before, strict=True)):
-            yield from _compare(place.item, entry, images.get(name), (*path, index))
-    elif isinstance(place.item, shape.ObjectShape):
+            yield from _compare(field_shape.item, entry, images.get(name), (*path, index))
+    elif isinstance(field_shape.item, shape.ObjectShape):
         for index, entry in enumerate(before):
-            yield from _compare(place.item, entry, after[index] if index < len(after) else None, (*path, index))
+            yield from _compare(field_shape.item, entry, after[index] if index < len(after) else None, (*path, index))
     else:
         yield path, before
 
 
-def _name(place: shape.ListShape, entry: Any) -> tuple[Any, ...] | None:
+def _name(field_shape: shape.ListShape, entry: Any) -> tuple[Any, ...] | None:
     """Return the key of an entry in its list."""
     if not isinstance(entry, dict):
         return None
-    if place.field.keys:
-        return tuple(entry.get(key) for key in place.field.keys)
+    if field_shape.field.keys:
+        return tuple(entry.get(key) for key in field_shape.field.keys)
     name = entry.get("name") or (entry.get("metadata") or {}).get("name")
     return None if name is None else (name,)

@@ -80,7 +80,7 @@ class Controller:
         reconcile: Reconcile,
         *,
         machinery: Machinery,
-        teller: EventRecorder | None = None,
+        recorder: EventRecorder | None = None,
         settings: ControllerSettings = ControllerSettings(),  # noqa: B008 - frozen
     ) -> None:
         self.name = name
@@ -89,7 +89,7 @@ class Controller:
         self.observers: list[Observer] = []
         self._primary = primary
         self._reconcile = reconcile
-        self._teller = teller
+        self._recorder = recorder
         self._settings = settings
         self._count = 0
         self._busy: set[asyncio.Task[None]] = set()
@@ -226,8 +226,8 @@ class Controller:
 
     def _tell(self, key: Key, note: str) -> None:
         seen = self._primary.cache.get(key)
-        if self._teller is not None and seen is not None:
-            self._teller.tell(reference(self._primary.target, seen.meta), "Warning", "ReconcileError", note)
+        if self._recorder is not None and seen is not None:
+            self._recorder.tell(reference(self._primary.target, seen.meta), "Warning", "ReconcileError", note)
 
 
 def own_key(change: CacheChange) -> Iterable[Key]:

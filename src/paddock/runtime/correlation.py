@@ -97,23 +97,23 @@ class Correlator:
         self._similar: _Recent[_Sort, _Similar] = _Recent()
         self._sent: _Recent[tuple[_Sort, str], Data] = _Recent()
 
-    def decide(self, told: EventRequest, now: float) -> EventWrite | None:
+    def decide(self, event_request: EventRequest, now: float) -> EventWrite | None:
         """Return the write for an event; None when there were too many about the object."""
         # The same object at another revision is the same object.
-        about = msgspec.structs.replace(told.about, revision="")
+        about = msgspec.structs.replace(event_request.about, revision="")
         bucket = self._buckets.get(about)
         if bucket is None:
             bucket = _Bucket(now)
             self._buckets.put(about, bucket)
-        sort = (about, told.kind, told.reason)
-        note = _short(told.note)
+        sort = (about, event_request.kind, event_request.reason)
+        note = _short(event_request.note)
         combined = self._is_one_of_many(sort, note, now)
         known = self._sent.get((sort, "" if combined else note))
         if not bucket.take(now):
             return None
         if combined:
             note = _short(_COMBINED + note)
-        event = self._new(told, note, now) if known is None else _counted(known, note, now)
+        event = self._new(event_request, note, now) if known is None else _counted(known, note, now)
         self._sent.put((sort, "" if combined else note), event)
         return EventWrite(event, known is not None)
 
@@ -132,8 +132,8 @@ class Correlator:
             similar.notes.add(note)
         return note not in similar.notes
 
-    def _new(self, told: EventRequest, note: str, now: float) -> Data:
-        about = told.about
+    def _new(self, event_request: EventRequest, note: str, now: float) -> Data:
+        about = event_request.about
         suffix = f".{int(now * 1e9):x}"
         return {
             "apiVersion": "v1",
@@ -144,11 +144,11 @@ class Correlator:
                 "namespace": about.namespace or "default",
             },
             "involvedObject": about.data(),
-            "reason": told.reason,
+            "reason": event_request.reason,
             "message": note,
-            "type": told.kind,
-            "source": {"component": told.component or self._component, "host": self._instance},
-            "reportingComponent": told.component or self._component,
+            "type": event_request.kind,
+            "source": {"component": event_request.component or self._component, "host": self._instance},
+            "reportingComponent": event_request.component or self._component,
             "reportingInstance": self._instance,
             "firstTimestamp": ages.timestamp(now),
             "lastTimestamp": ages.timestamp(now),

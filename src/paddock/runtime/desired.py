@@ -92,29 +92,29 @@ class DesiredSet:
         # what was made a moment ago, and when, the oldest first
         self._made: dict[tuple[str, Key, bytes], float] = {}
 
-    async def reach(self, owner: InvolvedObject, wanted: Sequence[DesiredObject]) -> DesiredOutcome:
+    async def reach(self, owner: InvolvedObject, desireds: Sequence[DesiredObject]) -> DesiredOutcome:
         """Apply in the order given, then delete what the owner has and should not. Raises `ForeignObject` and the client's errors."""
         applied, unchanged = [], 0
-        decided = [self._informers[_place(each.target)].cache.get(each.key) for each in wanted]
-        for each, before in zip(wanted, decided, strict=True):
+        decided = [self._informers[_place(each.target)].cache.get(each.key) for each in desireds]
+        for each, before in zip(desireds, decided, strict=True):
             data = owned(each.data, owner)
             self._check_still(each, before)
             if await self._apply(owner, each, data):
                 applied.append(_name(each.target, each.key))
             else:
                 unchanged += 1
-        kept = {(_place(each.target), each.key) for each in wanted}
+        kept = {(_place(each.target), each.key) for each in desireds}
         return DesiredOutcome(tuple(applied), await self._prune(owner, kept), unchanged)
 
-    def _check_still(self, wanted: DesiredObject, before: CachedObject | None) -> None:
+    def _check_still(self, desired: DesiredObject, before: CachedObject | None) -> None:
         """Raise if an object of the decision is gone since. Another decision judges whether it is made again."""
-        seen = self._informers[_place(wanted.target)].cache.get(wanted.key)
+        seen = self._informers[_place(desired.target)].cache.get(desired.key)
         if before is not None and (seen is None or seen.meta.uid != before.meta.uid):
-            raise _moved(wanted, "went while it was about to be applied")
+            raise _moved(desired, "went while it was about to be applied")
 
-    def check(self, owner: InvolvedObject, wanted: Sequence[DesiredObject]) -> None:
+    def check(self, owner: InvolvedObject, desireds: Sequence[DesiredObject]) -> None:
         """Raise `ForeignObject` for the first that belongs to somebody else; nothing is written."""
-        for each in wanted:
+        for each in desireds:
             seen = self._informers[_place(each.target)].cache.get(each.key)
             if seen is not None:
                 self._check_owner(owner, each, seen)
@@ -126,17 +126,17 @@ class DesiredSet:
             if any(each.get("uid") == owner.uid for each in answer["metadata"].get("ownerReferences") or ()):
                 del self._last[place, key]
 
-    async def _apply(self, owner: InvolvedObject, wanted: DesiredObject, data: Data) -> bool:
-        informer = self._informers[_place(wanted.target)]
-        seen = informer.cache.get(wanted.key)
+    async def _apply(self, owner: InvolvedObject, desired: DesiredObject, data: Data) -> bool:
+        informer = self._informers[_place(desired.target)]
+        seen = informer.cache.get(desired.key)
         if seen is not None:
-            self._check_owner(owner, wanted, seen)
+            self._check_owner(owner, desired, seen)
         digest = hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).digest()
-        if self._is_so(wanted, data, digest, seen):
+        if self._is_so(desired, data, digest, seen):
             return False
         if seen is None:
-            self._check_pace(wanted, digest)
-        plain, sent = msgspec.structs.replace(wanted.target, cls=dict), _only_that(seen, wanted.at, data)
+            self._check_pace(desired, digest)
+        plain, sent = msgspec.structs.replace(desired.target, cls=dict), _only_that(seen, desired.at, data)
         write = WriteOptions(manager=self._manager, force=True)
         try:
             answer = await self._client.apply(plain, sent, write)
@@ -144,34 +144,34 @@ class DesiredSet:
             if seen is None or not (lists := _lists(data)):
                 raise
             # Others have put something beside ours into a list, and together they are not allowed: our lists are ours as a whole.
-            await self._client.patch(plain, wanted.key, merge_patch({"metadata": {"uid": seen.meta.uid}, **lists}))
+            await self._client.patch(plain, desired.key, merge_patch({"metadata": {"uid": seen.meta.uid}, **lists}))
             answer = await self._client.apply(plain, sent, write)
-        self._last[_place(wanted.target), wanted.key] = _Last(digest, answer)
+        self._last[_place(desired.target), desired.key] = _Last(digest, answer)
         informer.expectations.wrote(CachedObject.from_data(answer))
         if seen is None:
-            self._made[_place(wanted.target), wanted.key, digest] = asyncio.get_running_loop().time()
+            self._made[_place(desired.target), desired.key, digest] = asyncio.get_running_loop().time()
         return True
 
-    def _check_pace(self, wanted: DesiredObject, digest: bytes) -> None:
+    def _check_pace(self, desired: DesiredObject, digest: bytes) -> None:
         before = asyncio.get_running_loop().time() - _APART_SECONDS
         while self._made and self._made[oldest := next(iter(self._made))] <= before:
             del self._made[oldest]
-        if (_place(wanted.target), wanted.key, digest) in self._made:
-            raise _moved(wanted, "went as soon as it was made")
+        if (_place(desired.target), desired.key, digest) in self._made:
+            raise _moved(desired, "went as soon as it was made")
 
-    def _is_so(self, wanted: DesiredObject, data: Data, digest: bytes, seen: CachedObject | None) -> bool:
-        last = self._last.get((_place(wanted.target), wanted.key))
+    def _is_so(self, desired: DesiredObject, data: Data, digest: bytes, seen: CachedObject | None) -> bool:
+        last = self._last.get((_place(desired.target), desired.key))
         remembered = last is not None and last.digest == digest
         if seen is None:
             # What was made a moment ago may not have come back through the watch. If it was deleted since, the watch brings us here again
             # with a cache that has seen it go.
-            return remembered and last is not None and not self._shows(wanted, last.answer)
+            return remembered and last is not None and not self._shows(desired, last.answer)
         now: Data = orjson.loads(seen.raw)
-        if remembered and last is not None and not self._shows(wanted, last.answer):
+        if remembered and last is not None and not self._shows(desired, last.answer):
             return True
         if is_applied(data, now, self._manager):
             # What can be seen need not be remembered.
-            self._last.pop((_place(wanted.target), wanted.key), None)
+            self._last.pop((_place(desired.target), desired.key), None)
             return True
         return (
             remembered
@@ -180,18 +180,18 @@ class DesiredSet:
             and same_where_said(data, last.answer, now)
         )
 
-    def _shows(self, wanted: DesiredObject, answer: Data) -> bool:
+    def _shows(self, desired: DesiredObject, answer: Data) -> bool:
         """Return whether the cache is at the revision of an answer."""
-        return self._informers[_place(wanted.target)].has_reached(str(answer["metadata"].get("resourceVersion")))
+        return self._informers[_place(desired.target)].has_reached(str(answer["metadata"].get("resourceVersion")))
 
-    def _check_owner(self, owner: InvolvedObject, wanted: DesiredObject, seen: CachedObject) -> None:
+    def _check_owner(self, owner: InvolvedObject, desired: DesiredObject, seen: CachedObject) -> None:
         other = controlled_by_another(seen.meta, owner.uid)
         if other is not None:
-            raise ForeignObject(wanted.target, wanted.key, f"{other.kind} {other.name}")
-        if not is_owned(seen.meta, owner.uid) and not wanted.adopt and not self._was_written_by_us(wanted, seen):
-            raise ForeignObject(wanted.target, wanted.key, "nobody that says so")
+            raise ForeignObject(desired.target, desired.key, f"{other.kind} {other.name}")
+        if not is_owned(seen.meta, owner.uid) and not desired.adopt and not self._was_written_by_us(desired, seen):
+            raise ForeignObject(desired.target, desired.key, "nobody that says so")
 
-    def _was_written_by_us(self, wanted: DesiredObject, seen: CachedObject) -> bool:
+    def _was_written_by_us(self, desired: DesiredObject, seen: CachedObject) -> bool:
         """Somebody may have taken our owner reference off."""
         managers = orjson.loads(seen.raw)["metadata"].get("managedFields") or ()
         return any((each.get("manager"), each.get("operation")) == (self._manager, "Apply") for each in managers)
@@ -216,8 +216,8 @@ def _only_that(seen: CachedObject | None, revision: str, data: Data) -> Data:
     return {**data, "metadata": {**data["metadata"], **said}} if said else data
 
 
-def _moved(wanted: DesiredObject, how: str) -> Conflict:
-    said = StatusDetails(message=f"{_name(wanted.target, wanted.key)} {how}", reason="Conflict", code=HTTPStatus.CONFLICT)
+def _moved(desired: DesiredObject, how: str) -> Conflict:
+    said = StatusDetails(message=f"{_name(desired.target, desired.key)} {how}", reason="Conflict", code=HTTPStatus.CONFLICT)
     return Conflict(HTTPStatus.CONFLICT, said)
 
 

@@ -1,6 +1,6 @@
 """The frame of a reconciler: what every pass over an object begins with, and what is remembered between passes.
 
-gone ──▶ forget        going ──▶ finalize        else ──▶ finalizer on it? ──yes──▶ work
+missing ──▶ forget     going ──▶ finalize        else ──▶ finalizer on it? ──yes──▶ work
                                                                 └──no──▶ put it on; the watch brings the object here again
 """
 
@@ -8,7 +8,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Generic, NamedTuple, TypeVar
 
+from paddock.base.errors import PaddockError
 from paddock.client.client import Client
+from paddock.client.errors import Conflict, Unreachable
 from paddock.client.target import Key
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
@@ -16,6 +18,7 @@ from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.informer import Informer
 
 M = TypeVar("M")
+P = TypeVar("P")
 
 
 class ObjectFinalizer(NamedTuple):
@@ -36,8 +39,7 @@ class KindReconciler(ABC):
         """Bring one object a step on."""
         seen = self._informer.cache.get(key)
         if seen is None:
-            await self.forget(key)
-            return DONE
+            return await self.missing(key)
         if seen.meta.going:
             return await self.finalize(seen)
         if self._finalizer is not None and self.needs_finalizer(seen):
@@ -59,8 +61,55 @@ class KindReconciler(ABC):
         """Return whether anything has to be cleared away before this object goes."""
         return True
 
+    async def missing(self, key: Key) -> Outcome:
+        """Answer for a key without an object: forget it. A kind with an object that is always there makes that one here."""
+        await self.forget(key)
+        return DONE
+
     async def forget(self, key: Key) -> None:  # noqa: B027 - most remember nothing
         """Drop what is remembered of an object that is gone; by default that is nothing."""
+
+
+class ReportingReconciler(KindReconciler, Generic[P]):
+    """Reconciles the objects of one kind, and writes their status once at the end of a pass, also after an error.
+
+    begin ──▶ act ──done───▶ report ──▶ conclude
+               └───error──▶ report ──▶ the error is raised: the queue tries again
+    """
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Bring an object that stays a step on, and report."""
+        pass_ = await self.begin(seen)
+        if isinstance(pass_, Outcome):
+            return pass_
+        outcome, error = DONE, None
+        try:
+            outcome = await self.act(pass_)
+        except (Conflict, Unreachable):
+            # After a conflict the next pass decides anew; without a server the status cannot be written either.
+            raise
+        except PaddockError as caught:
+            error = caught
+        await self.report(pass_, error)
+        if error is not None:
+            raise error
+        await self.conclude(pass_)
+        return outcome
+
+    @abstractmethod
+    async def begin(self, seen: CachedObject) -> P | Outcome:
+        """Return what the pass knows and learns, or the outcome where nothing is to be done."""
+
+    @abstractmethod
+    async def act(self, pass_: P) -> Outcome:
+        """Do what the object asks for; an error is reported and raised."""
+
+    @abstractmethod
+    async def report(self, pass_: P, error: PaddockError | None) -> None:
+        """Write the status."""
+
+    async def conclude(self, pass_: P) -> None:
+        """Do what has to wait until the status says what was done; by default that is nothing."""
 
 
 class ObjectMemories(Generic[M]):

@@ -93,11 +93,11 @@ def _difference(before: Data, wanted: Data | Object) -> Data:
     return merge_patch_between(before, wanted)
 
 
-def _changes(before: msgspec.Struct, wanted: msgspec.Struct) -> Data:
+def _changes(before: msgspec.Struct, struct: msgspec.Struct) -> Data:
     """The merge patch between two values of a class. Values are compared, not their JSON, from which defaults may be missing."""
     patch: Data = {}
-    for field, name in zip(wanted.__struct_fields__, wanted.__struct_encode_fields__, strict=True):
-        old, new = getattr(before, field), getattr(wanted, field)
+    for field, name in zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True):
+        old, new = getattr(before, field), getattr(struct, field)
         if old == new:
             continue
         if isinstance(old, msgspec.Struct) and isinstance(new, msgspec.Struct):

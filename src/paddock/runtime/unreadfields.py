@@ -12,8 +12,8 @@ REASON = "FieldsIgnored"
 class UnreadFieldEvents:
     """Tells each list of unread fields once per object. Losses with a reason of their own are documented, and no event."""
 
-    def __init__(self, teller: EventRecorder) -> None:
-        self._teller = teller
+    def __init__(self, recorder: EventRecorder) -> None:
+        self._recorder = recorder
         # by UID
         self._told: dict[str, str] = {}
 
@@ -24,7 +24,7 @@ class UnreadFieldEvents:
             return
         self._told[about.uid] = found
         if found:
-            self._teller.tell(about, "Warning", REASON, found)
+            self._recorder.tell(about, "Warning", REASON, found)
         else:
             self.forget(about.uid)
 

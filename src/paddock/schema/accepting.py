@@ -22,19 +22,19 @@ _REFUSED = object()
 _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 
-def accept_of(place: shape.Shape, check_of: CheckOf) -> Check:
+def accept_of(field_shape: shape.Shape, check_of: CheckOf) -> Check:
     """Return the fast check of a shape, made once. It fills in defaults in place."""
-    made: Check | None = place.__dict__.get("accept")
+    made: Check | None = field_shape.__dict__.get("accept")
     if made is None:
-        made = place.__dict__["accept"] = _make(place, check_of)
+        made = field_shape.__dict__["accept"] = _make(field_shape, check_of)
     return made
 
 
-def plain_class(place: shape.Shape) -> type | None:
+def plain_class(field_shape: shape.Shape) -> type | None:
     """Return the class whose values are all valid in a place: bool, or str if any text is; None where values have to be checked."""
-    if type(place) is shape.BooleanShape:
+    if type(field_shape) is shape.BooleanShape:
         return bool
-    if type(place) is shape.StringShape and may_be_anything(place.field):
+    if type(field_shape) is shape.StringShape and may_be_anything(field_shape.field):
         return str
     return None
 
@@ -50,21 +50,21 @@ def are_different(field: Field, entries: list[Any]) -> bool:
         return False
 
 
-def _make(place: shape.Shape, check_of: CheckOf) -> Check:
-    if isinstance(place, shape.ObjectShape):
-        return _make_object(place, check_of)
-    if isinstance(place, shape.ListShape):
-        return _make_list(place, accept_of(place.item, check_of))
-    if isinstance(place, shape.MapShape):
-        return _make_map(place, accept_of(place.value, check_of))
-    if isinstance(place, shape.AnyShape):
+def _make(field_shape: shape.Shape, check_of: CheckOf) -> Check:
+    if isinstance(field_shape, shape.ObjectShape):
+        return _make_object(field_shape, check_of)
+    if isinstance(field_shape, shape.ListShape):
+        return _make_list(field_shape, accept_of(field_shape.item, check_of))
+    if isinstance(field_shape, shape.MapShape):
+        return _make_map(field_shape, accept_of(field_shape.value, check_of))
+    if isinstance(field_shape, shape.AnyShape):
         # To the full check, a null is an absent value.
         return (
             _accept_object
-            if place.json_type == "object"
+            if field_shape.json_type == "object"
             else lambda raw, trail, out: _REFUSED if raw is None else _accept_data(raw, trail, out)
         )
-    return check_of(place)
+    return check_of(field_shape)
 
 
 def _is_data(raw: Any) -> bool:
@@ -74,8 +74,8 @@ def _is_data(raw: Any) -> bool:
     return all(map(_is_data, raw)) if type(raw) is list else type(raw) in _SCALARS
 
 
-def _make_list(place: shape.ListShape, item: Check) -> Check:
-    field, plain = place.field, plain_class(place.item)
+def _make_list(field_shape: shape.ListShape, item: Check) -> Check:
+    field, plain = field_shape.field, plain_class(field_shape.item)
     least, most = field.min_items or 0, field.max_items
     is_distinct = bool(field.keys or field.unique)
 
@@ -90,8 +90,8 @@ def _make_list(place: shape.ListShape, item: Check) -> Check:
     return accept_list
 
 
-def _make_map(place: shape.MapShape, member: Check) -> Check:
-    field, plain = place.field, plain_class(place.value)
+def _make_map(field_shape: shape.MapShape, member: Check) -> Check:
+    field, plain = field_shape.field, plain_class(field_shape.value)
     least, most = field.min_items or 0, field.max_items
     form = FORMATS[field.key_format].accepts if field.key_format else None
 
@@ -108,18 +108,18 @@ def _make_map(place: shape.MapShape, member: Check) -> Check:
     return accept_map
 
 
-def _make_object(place: shape.ObjectShape, check_of: CheckOf) -> Check:
+def _make_object(field_shape: shape.ObjectShape, check_of: CheckOf) -> Check:
     """The check of one class. That of a member is made when a document first has it: most of a large kind is never visited."""
     # by name, the class of which any value is right as it is; None until a document comes here
     plain: dict[str, type] | None = None
     checks: dict[str, Check] = {}
     required: tuple[str, ...] = ()
     defaults: tuple[tuple[str, Any], ...] = ()
-    empty_is_unset = place.field.empty_is_unset
+    empty_is_unset = field_shape.field.empty_is_unset
 
     def complete() -> dict[str, type]:
         nonlocal plain, required, defaults
-        members = place.properties
+        members = field_shape.properties
         required = tuple(name for name, prop in members.items() if prop.field.required)
         left_out = ((name, prop) for name, prop in members.items() if prop.default is not shape.ABSENT and not prop.field.required)
         defaults = tuple((name, _default(prop, check_of)) for name, prop in left_out)
@@ -129,9 +129,9 @@ def _make_object(place: shape.ObjectShape, check_of: CheckOf) -> Check:
 
     def check_of_member(name: str) -> Check:
         """Return the check of a member that is not plain. An open object keeps undeclared members as they are."""
-        prop = place.properties.get(name)
+        prop = field_shape.properties.get(name)
         if prop is None:
-            return _accept_data if place.open and name not in place.aliases else _refuse
+            return _accept_data if field_shape.open and name not in field_shape.aliases else _refuse
         checks[name] = made = _refuse if _is_noted(prop) else accept_of(prop.shape, check_of)
         return made
 

@@ -79,10 +79,10 @@ def settle(value: Any) -> Any:
     return value
 
 
-def _checker(place: shape.Shape) -> Check:
-    made: Check | None = place.__dict__.get("checker")
+def _checker(field_shape: shape.Shape) -> Check:
+    made: Check | None = field_shape.__dict__.get("checker")
     if made is None:
-        made = place.__dict__["checker"] = _MAKERS[type(place)](place)
+        made = field_shape.__dict__["checker"] = _MAKERS[type(field_shape)](field_shape)
     return made
 
 
@@ -104,15 +104,15 @@ def drop_restated(judged: Iterable[Finding], ruled: Iterable[Finding]) -> Iterab
     return (each for each in judged if each.path not in places or each.cause not in (CauseType.REQUIRED, CauseType.NOT_SUPPORTED))
 
 
-def _is_below(place: Path, places: set[Path]) -> bool:
+def _is_below(path: Path, places: set[Path]) -> bool:
     """Return True if a place is one of some places, or in one of them."""
-    return any(place[:end] in places for end in range(len(place) + 1))
+    return any(path[:end] in places for end in range(len(path) + 1))
 
 
-def _make_string(place: shape.Shape) -> Check:
-    field = place.field
+def _make_string(field_shape: shape.Shape) -> Check:
+    field = field_shape.field
     pattern = compiled(field.pattern) if field.pattern else None
-    named = field.format or ("date-time" if isinstance(place, shape.TimeShape) else "")
+    named = field.format or ("date-time" if isinstance(field_shape, shape.TimeShape) else "")
     form = FORMATS[named] if named else None
 
     switches = {True: "On", False: "Off"} if {"On", "Off"} <= set(field.enum) else {}
@@ -161,8 +161,8 @@ def _quick_string(field: Field, careful: Check) -> Check:
     return check_known_string if known else check_any_string
 
 
-def _make_integer(place: shape.Shape) -> Check:
-    field = place.field
+def _make_integer(field_shape: shape.Shape) -> Check:
+    field = field_shape.field
     widest = 2 ** (field.bits - 1)
 
     def check_integer(raw: Any, trail: Any, out: Findings) -> Any:
@@ -181,8 +181,8 @@ def _make_integer(place: shape.Shape) -> Check:
     return check_integer
 
 
-def _make_number(place: shape.Shape) -> Check:
-    field = place.field
+def _make_number(field_shape: shape.Shape) -> Check:
+    field = field_shape.field
 
     def check_number(raw: Any, trail: Any, out: Findings) -> Any:
         if type(raw) not in (int, float) or raw != raw or raw in (float("inf"), float("-inf")):
@@ -195,12 +195,12 @@ def _make_number(place: shape.Shape) -> Check:
     return check_number
 
 
-def _make_boolean(place: shape.Shape) -> Check:
+def _make_boolean(field_shape: shape.Shape) -> Check:
     def check_boolean(raw: Any, trail: Any, out: Findings) -> Any:
         if isinstance(raw, BareWord):
             return raw.as_bool()
         if type(raw) is not bool:
-            out.append(wrong_type(trail, raw, "a boolean", place.field))
+            out.append(wrong_type(trail, raw, "a boolean", field_shape.field))
             return _DROP
         return raw
 
@@ -210,8 +210,8 @@ def _make_boolean(place: shape.Shape) -> Check:
 _A_QUANTITY = "a quantity: a whole number or a string such as 10Gi"
 
 
-def _make_quantity(place: shape.Shape) -> Check:
-    field = place.field
+def _make_quantity(field_shape: shape.Shape) -> Check:
+    field = field_shape.field
     least = quantity.parse(field.at_least) if field.at_least else None
 
     def check_quantity(raw: Any, trail: Any, out: Findings) -> Any:
@@ -249,25 +249,25 @@ def _make_quantity(place: shape.Shape) -> Check:
     return check_quantity
 
 
-def _make_int_or_string(place: shape.Shape) -> Check:
-    text = _make_string(place)
-    number = _make_integer(place)
+def _make_int_or_string(field_shape: shape.Shape) -> Check:
+    text = _make_string(field_shape)
+    number = _make_integer(field_shape)
 
     def check_int_or_string(raw: Any, trail: Any, out: Findings) -> Any:
         if isinstance(raw, str) and not isinstance(raw, BareWord):
             return text(raw, trail, out)
         if type(raw) is int:
             return number(raw, trail, out)
-        out.append(wrong_type(trail, raw, "an integer or a string", place.field))
+        out.append(wrong_type(trail, raw, "an integer or a string", field_shape.field))
         return _DROP
 
     return check_int_or_string
 
 
-def _make_any(place: shape.Shape) -> Check:
+def _make_any(field_shape: shape.Shape) -> Check:
     def check_any(raw: Any, trail: Any, out: Findings) -> Any:
-        if place.json_type == "object" and not isinstance(raw, dict):
-            out.append(wrong_type(trail, raw, "an object", place.field))
+        if field_shape.json_type == "object" and not isinstance(raw, dict):
+            out.append(wrong_type(trail, raw, "an object", field_shape.field))
             return _DROP
         return settle(raw)
 
@@ -277,14 +277,14 @@ def _make_any(place: shape.Shape) -> Check:
 _EMPTY = {"object": dict, "array": list, "string": str, "integer": int, "number": int, "boolean": bool}
 
 
-def _empty_of(place: shape.Shape) -> Any:
+def _empty_of(field_shape: shape.Shape) -> Any:
     """Return the replacement for a list entry of the wrong type, so that the others keep their index."""
-    return _EMPTY[place.json_type]() if place.json_type else "0"
+    return _EMPTY[field_shape.json_type]() if field_shape.json_type else "0"
 
 
-def _make_list(place: shape.Shape) -> Check:
-    assert isinstance(place, shape.ListShape)
-    field, item = place.field, _checker(place.item)
+def _make_list(field_shape: shape.Shape) -> Check:
+    assert isinstance(field_shape, shape.ListShape)
+    field, item = field_shape.field, _checker(field_shape.item)
 
     def check_list(raw: Any, trail: Any, out: Findings) -> Any:
         if not isinstance(raw, list):
@@ -298,7 +298,7 @@ def _make_list(place: shape.Shape) -> Check:
         made = []
         for index, entry in enumerate(raw):
             value = item(entry, (trail, index), out)
-            made.append(_empty_of(place.item) if value is _DROP else value)
+            made.append(_empty_of(field_shape.item) if value is _DROP else value)
         if (field.keys or field.unique) and not are_different(field, made):
             _find_duplicates(field, made, trail, out)
         return made
@@ -320,9 +320,9 @@ def _find_duplicates(field: Field, made: list[Any], trail: Any, out: Findings) -
         seen.add(keys)
 
 
-def _make_map(place: shape.Shape) -> Check:
-    assert isinstance(place, shape.MapShape)
-    field, member = place.field, _checker(place.value)
+def _make_map(field_shape: shape.Shape) -> Check:
+    assert isinstance(field_shape, shape.MapShape)
+    field, member = field_shape.field, _checker(field_shape.value)
     form = FORMATS[field.key_format] if field.key_format else None
 
     def check_map(raw: Any, trail: Any, out: Findings) -> Any:
@@ -339,7 +339,7 @@ def _make_map(place: shape.Shape) -> Check:
             if form is not None and not form.accepts(key):
                 out.append(finding.invalid(path_of((trail, key)), key, form.message, FORMAT))
             if entry is None:
-                out.append(wrong_type((trail, key), None, _MAP_VALUES.get(place.value.json_type, "given"), field))
+                out.append(wrong_type((trail, key), None, _MAP_VALUES.get(field_shape.value.json_type, "given"), field))
                 continue
             value = member(entry, (trail, key), out)
             if value is not _DROP:
@@ -381,8 +381,8 @@ class _Member:
 class _ObjectCheck:
     """The compiled check of one class."""
 
-    def __init__(self, place: shape.ObjectShape) -> None:
-        self.place = place
+    def __init__(self, field_shape: shape.ObjectShape) -> None:
+        self.place = field_shape
         self.index: dict[str, _Member] = {}
         # members that need a check when they are absent: required ones, and ones with a default
         self.missed: tuple[shape.Property, ...] = ()
@@ -475,9 +475,9 @@ class _ObjectCheck:
             made[name] = value
 
 
-def _make_object(place: shape.Shape) -> Check:
-    assert isinstance(place, shape.ObjectShape)
-    return _ObjectCheck(place)
+def _make_object(field_shape: shape.Shape) -> Check:
+    assert isinstance(field_shape, shape.ObjectShape)
+    return _ObjectCheck(field_shape)
 
 
 _MAKERS: dict[type[shape.Shape], Callable[[shape.Shape], Check]] = {

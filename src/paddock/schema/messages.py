@@ -71,13 +71,13 @@ def may_be_anything(field: Field) -> bool:
     return not (bounded or field.enum or field.empty_is_unset or field.pattern or field.format)
 
 
-def example(place: shape.ObjectShape, raw: Any) -> str:
+def example(field_shape: shape.ObjectShape, raw: Any) -> str:
     """An object of one member, with the value that stands in place of it where that fits."""
-    for name, prop in place.properties.items():
+    for name, prop in field_shape.properties.items():
         if isinstance(prop.shape, shape.QuantityShape):
             amount = raw if isinstance(raw, int | str) and quantity.is_quantity(raw) else next(iter(quantity.meant(raw)), "10Gi")
             return f"{{{name}: {amount}}}"
-    for name, prop in place.properties.items():
+    for name, prop in field_shape.properties.items():
         if type(prop.shape) is shape.StringShape and not prop.field.secret:
             fits = isinstance(raw, str) and may_be_anything(prop.field)
             return f"{{{name}: {raw[:40] if fits else next(iter(prop.field.enum), '...')}}}"

@@ -51,18 +51,18 @@ class _Group:
         # the rules to run, by the bits that `_given` returns
         self._due: dict[int, tuple[CrossFieldRule, ...]] = {}
 
-    def add(self, found: list[Finding], value: Any, settings: AdmissionSettings, before: Any) -> None:
+    def add(self, findings: list[Finding], value: Any, settings: AdmissionSettings, before: Any) -> None:
         """Run the rules, and add their findings."""
         if self._place_of is None:
             for rule in self._asked(self._given(value)):
-                found.extend(rule.check(value, settings))
+                findings.extend(rule.check(value, settings))
             return
         former = None if before is None else self._place_of(before, settings)
         place = self._place_of(value, settings)
         is_new = place != former
         for rule in self._asked(self._given(place)):
             if (is_new or rule.warns) and rule.look is not None:
-                found.extend(rule.look(place))
+                findings.extend(rule.look(place))
 
     def _asked(self, given: int) -> tuple[CrossFieldRule, ...]:
         due = self._due.get(given)

@@ -29,12 +29,14 @@ _BEFORE_RUNNING = frozenset(("Pending", "Scheduling", "Scheduled", "WaitingForSy
 _BACKLOG_BYTES = 256 * 1024
 
 
-async def bridge(session: WebSession, place: WebMachinePlace, stream: str, socket: Socket, is_alive: Callable[[], bool]) -> None:
+async def bridge(
+    session: WebSession, web_machine_place: WebMachinePlace, stream: str, socket: Socket, is_alive: Callable[[], bool]
+) -> None:
     """Carry bytes both ways until one end is gone or the session has ended."""
     try:
         what = "open the console" if stream == "console" else "open the screen"
-        server = msgspec.structs.replace(session.server, namespace=place.key.namespace)
-        access = await guest.access(server, f"{place.kind.word}/{place.key.name}", what)
+        server = msgspec.structs.replace(session.server, namespace=web_machine_place.key.namespace)
+        access = await guest.access(server, f"{web_machine_place.kind.word}/{web_machine_place.key.name}", what)
         _check_phase(access, what)
         async with connected(session.access, access.path(guest.CONSOLE if stream == "console" else stream)) as remote:
             await _exchange(socket, remote, is_alive)

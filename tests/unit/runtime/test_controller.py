@@ -40,7 +40,7 @@ class Running:
         self.heard = Heard()
         self.informers = Informers(world.client, world.machinery)
         self.controller = Controller(
-            "maps", self.informers.of(MAPS), self.reconcile, machinery=world.machinery, teller=self.heard, settings=settings
+            "maps", self.informers.of(MAPS), self.reconcile, machinery=world.machinery, recorder=self.heard, settings=settings
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -296,7 +296,7 @@ def test_a_program_from_its_start_to_its_end(play: Play) -> None:
             raise Terminal("the template is unknown", fix="use small")
 
         maps = program.informers.of(MAPS)
-        program.add(Controller("maps", maps, reconcile, machinery=world.machinery, teller=program.recorder))
+        program.add(Controller("maps", maps, reconcile, machinery=world.machinery, recorder=program.recorder))
         assert program.health.answer("/readyz") == (
             500,
             "text/plain; charset=utf-8",

@@ -18,19 +18,19 @@ class UndecidedConditions(Exception):
     """Some condition has no value, and none is false."""
 
 
-async def values(attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> Data:
+async def values(attempt: Attempt, resource: ServedResource, admission: AdmissionContext) -> Data:
     """Return the values that the names in an expression have for a write."""
     new, old = await questions.objects(attempt, resource)
     own = attempt.resource
     asked = questions.request(attempt, resource)
-    authorizer = Authorizer(attempt.options.user, attempt.options.groups, world.judge or _nobody)
+    authorizer = Authorizer(attempt.options.user, attempt.options.groups, admission.judge or _nobody)
     namespace = asked.get("namespace", "")
     check = ResourceCheck(authorizer, own.group, own.plural, attempt.options.subresource, namespace, attempt.name)
     return {
         "object": new,
         "oldObject": old,
         "request": asked,
-        "namespaceObject": None if is_namespace(own) or not own.namespaced else world.view.get("namespaces", "", attempt.namespace),
+        "namespaceObject": None if is_namespace(own) or not own.namespaced else admission.view.get("namespaces", "", attempt.namespace),
         "authorizer": authorizer,
         "authorizer.requestResource": check,
     }
@@ -41,9 +41,9 @@ def _nobody(question: AccessQuestion) -> bool:
     return False
 
 
-async def hold(conditions: Conditions, attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> bool:
+async def hold(conditions: Conditions, attempt: Attempt, resource: ServedResource, admission: AdmissionContext) -> bool:
     """Return whether all conditions hold; raise `UndecidedConditions` when that is unknown."""
-    return decide(conditions, Activation(await values(attempt, resource, world), Scope(False), limit=CONDITIONS_LIMIT))
+    return decide(conditions, Activation(await values(attempt, resource, admission), Scope(False), limit=CONDITIONS_LIMIT))
 
 
 def decide(conditions: Conditions, activation: Activation) -> bool:

@@ -25,8 +25,8 @@ How = TypeVar("How")
 class CoverageIndex(ABC, Generic[Of, How]):
     """Rules read from some collections by following the store, with the way in which each covers a write."""
 
-    def __init__(self, world: AdmissionContext, *collections: str) -> None:
-        self._world = world
+    def __init__(self, admission: AdmissionContext, *collections: str) -> None:
+        self._world = admission
         self._collections = collections
         # whether there is any at all: asked on every write
         self.any = False
@@ -34,7 +34,7 @@ class CoverageIndex(ABC, Generic[Of, How]):
         self._found: dict[tuple[str, str, str, str, str], tuple[tuple[Of, How], ...]] = {}
         self._edition = -1
         self._load()
-        world.store.follow(self._changed)
+        admission.store.follow(self._changed)
 
     def find(self, asked: AdmissionAttributes) -> tuple[tuple[Of, How], ...]:
         """Those whose rules cover a request."""

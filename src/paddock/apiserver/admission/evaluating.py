@@ -33,10 +33,10 @@ class PolicyResult(msgspec.Struct, frozen=True):
 
 
 async def evaluate(
-    policy: ValidatingPolicy, attempt: Attempt, resource: ServedResource, world: AdmissionContext, params: Data | None
+    policy: ValidatingPolicy, attempt: Attempt, resource: ServedResource, admission: AdmissionContext, params: Data | None
 ) -> PolicyResult:
     """Run everything. A failure counts as wrong unless the policy ignores failures."""
-    values = {**await conditions.values(attempt, resource, world), "params": params}
+    values = {**await conditions.values(attempt, resource, admission), "params": params}
     scope = Scope(policy.param_kind is not None, known=tuple(name for name, _ in policy.variables))
     plain = Activation(values, Scope(scope.params), limit=CONDITIONS_LIMIT)
     try:

@@ -22,19 +22,19 @@ _GROUP = "admissionregistration.k8s.io"
 class AdmissionGate:
     """All admission. `off` are kube-apiserver's names of what is left out."""
 
-    def __init__(self, world: AdmissionContext, off: Iterable[str] = ()) -> None:
+    def __init__(self, admission: AdmissionContext, off: Iterable[str] = ()) -> None:
         left_out = frozenset(off)
-        self.ledger = QuotaUsage(world.store, launchers=world.launchers)
-        self._limits = LimitRanges(world.store, launchers=world.launchers)
+        self.ledger = QuotaUsage(admission.store, launchers=admission.launchers)
+        self._limits = LimitRanges(admission.store, launchers=admission.launchers)
         self._counts = "ResourceQuota" not in left_out
         self._limited = "LimitRanger" not in left_out
-        self._changing = Webhooks(world, MUTATING if "MutatingAdmissionWebhook" not in left_out else "")
-        self._judging = Webhooks(world, VALIDATING if "ValidatingAdmissionWebhook" not in left_out else "")
-        self._mutations = Mutations(world, off="MutatingAdmissionPolicy" in left_out)
-        self._policies = PolicySet(world, off="ValidatingAdmissionPolicy" in left_out)
-        self._world = world
+        self._changing = Webhooks(admission, MUTATING if "MutatingAdmissionWebhook" not in left_out else "")
+        self._judging = Webhooks(admission, VALIDATING if "ValidatingAdmissionWebhook" not in left_out else "")
+        self._mutations = Mutations(admission, off="MutatingAdmissionPolicy" in left_out)
+        self._policies = PolicySet(admission, off="ValidatingAdmissionPolicy" in left_out)
+        self._world = admission
         self._caller = Caller()
-        self._asking = WebhookDispatcher(world, self._caller)
+        self._asking = WebhookDispatcher(admission, self._caller)
 
     async def close(self) -> None:
         """Hang up on all webhooks."""

@@ -63,35 +63,35 @@ class Matcher(msgspec.Struct, frozen=True):
     namespaces: LabelSelector = LabelSelector()
     objects: LabelSelector = LabelSelector()
 
-    def candidates(self, asked: AdmissionAttributes, world: AdmissionContext) -> tuple[tuple[MatchRule, ServedResource], ...]:
+    def candidates(self, asked: AdmissionAttributes, admission: AdmissionContext) -> tuple[tuple[MatchRule, ServedResource], ...]:
         """The rules that cover a request, each with the version it names; the version of the request comes first."""
         mine = [(rule, asked.resource) for rule in self.rules if rule.covers(asked, asked.resource)]
         if self.exact:
             return tuple(mine)
-        others = [each for each in world.registry.of_collection(asked.resource.collection) if each != asked.resource]
+        others = [each for each in admission.registry.of_collection(asked.resource.collection) if each != asked.resource]
         equal = [(rule, other) for rule in self.rules for other in others if rule.covers(asked, other)]
         return (*mine, *equal)
 
-    def selects(self, attempt: Attempt, world: AdmissionContext) -> bool:
+    def selects(self, attempt: Attempt, admission: AdmissionContext) -> bool:
         """Return whether the labels of the namespace and of the object match."""
-        return self._selects_namespace(attempt, world) and self._selects_object(attempt)
+        return self._selects_namespace(attempt, admission) and self._selects_object(attempt)
 
-    def leaves_out(self, attempt: Attempt, world: AdmissionContext) -> bool:
+    def leaves_out(self, attempt: Attempt, admission: AdmissionContext) -> bool:
         """Return whether an exception covers a write."""
         if not self.excluded:
             return False
         asked = AdmissionAttributes(attempt.resource, attempt.operation, attempt.options.subresource)
-        found = Matcher(self.excluded, exact=self.exact).candidates(asked, world)
+        found = Matcher(self.excluded, exact=self.exact).candidates(asked, admission)
         return any(rule.names_it(attempt.name) for rule, _ in found)
 
-    def _selects_namespace(self, attempt: Attempt, world: AdmissionContext) -> bool:
+    def _selects_namespace(self, attempt: Attempt, admission: AdmissionContext) -> bool:
         if selectors.is_empty(self.namespaces):
             return True
         if is_namespace(attempt.resource):
             return selectors.matches(self.namespaces, _labels(attempt.new or attempt.old))
         if not attempt.resource.namespaced:
             return True
-        return selectors.matches(self.namespaces, _labels(world.view.get("namespaces", "", attempt.namespace)))
+        return selectors.matches(self.namespaces, _labels(admission.view.get("namespaces", "", attempt.namespace)))
 
     def _selects_object(self, attempt: Attempt) -> bool:
         if selectors.is_empty(self.objects):

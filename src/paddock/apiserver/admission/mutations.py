@@ -25,9 +25,9 @@ Found = tuple[tuple[MutatingPolicy, Candidates], ...]
 class Mutations(CoverageIndex[MutatingPolicy, Candidates]):
     """The mutating policies that are bound, with the rules that cover a write."""
 
-    def __init__(self, world: AdmissionContext, *, off: bool = False) -> None:
+    def __init__(self, admission: AdmissionContext, *, off: bool = False) -> None:
         self._off = off
-        super().__init__(world, POLICIES, BINDINGS)
+        super().__init__(admission, POLICIES, BINDINGS)
 
     def _read(self) -> tuple[MutatingPolicy, ...]:
         if self._off:
@@ -44,38 +44,38 @@ class Mutations(CoverageIndex[MutatingPolicy, Candidates]):
         return candidates
 
 
-async def change(found: Found, attempt: Attempt, world: AdmissionContext) -> dict[MutatingPolicy, Data | None]:
+async def change(found: Found, attempt: Attempt, admission: AdmissionContext) -> dict[MutatingPolicy, Data | None]:
     """Let all policies work; the object as each of those that want to work again left it."""
     left: dict[MutatingPolicy, Data | None] = {}
     for policy, rules in found:
         resource = next((version for rule, version in rules if rule.names_it(attempt.name)), None)
         if resource is None or attempt.new is None:
             continue
-        if not policy.matcher.selects(attempt, world) or policy.matcher.leaves_out(attempt, world):
+        if not policy.matcher.selects(attempt, admission) or policy.matcher.leaves_out(attempt, admission):
             continue
         for binding in policy.bindings:
-            await _work(policy, binding, resource, attempt, world)
+            await _work(policy, binding, resource, attempt, admission)
         if policy.again:
             left[policy] = attempt.new
     return left
 
 
-async def change_again(found: Found, left: dict[MutatingPolicy, Data | None], attempt: Attempt, world: AdmissionContext) -> None:
+async def change_again(found: Found, left: dict[MutatingPolicy, Data | None], attempt: Attempt, admission: AdmissionContext) -> None:
     """Let those policies work again whose object was changed after them."""
     late: Collection[MutatingPolicy] = [policy for policy, former in left.items() if attempt.new != former]
-    await change(tuple(each for each in found if each[0] in late), attempt, world)
+    await change(tuple(each for each in found if each[0] in late), attempt, admission)
 
 
 async def _work(
-    policy: MutatingPolicy, binding: PolicyBinding, resource: ServedResource, attempt: Attempt, world: AdmissionContext
+    policy: MutatingPolicy, binding: PolicyBinding, resource: ServedResource, attempt: Attempt, admission: AdmissionContext
 ) -> None:
     from paddock.apiserver.admission import patching  # noqa: PLC0415 - most servers never see an expression
 
-    if not parameters.matches(binding, attempt, world):
+    if not parameters.matches(binding, attempt, admission):
         return
     try:
-        for params in _params(policy, binding, attempt, world):
-            made = await patching.patched(policy, attempt, resource, world, params)
+        for params in _params(policy, binding, attempt, admission):
+            made = await patching.patched(policy, attempt, resource, admission, params)
             if made is not None:
                 await questions.take(attempt, resource, made)
     except BadMutation as error:
@@ -83,13 +83,13 @@ async def _work(
             raise _denied(policy, binding, str(error), attempt) from None
 
 
-def _params(policy: MutatingPolicy, binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> list[Data | None]:
+def _params(policy: MutatingPolicy, binding: PolicyBinding, attempt: Attempt, admission: AdmissionContext) -> list[Data | None]:
     try:
-        parameters.check_kind(policy.param_kind, world)
+        parameters.check_kind(policy.param_kind, admission)
     except NotConfigured as error:
         raise BadMutation(f"failed to configure policy: {error}") from None
     try:
-        return parameters.of(policy.param_kind, binding, attempt, world)
+        return parameters.of(policy.param_kind, binding, attempt, admission)
     except NotConfigured as error:
         raise BadMutation(f"failed to configure binding: {error}") from None
 

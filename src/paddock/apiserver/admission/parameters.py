@@ -16,40 +16,40 @@ class NotConfigured(Exception):
     """A policy cannot be asked as it is bound."""
 
 
-def matches(binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> bool:
+def matches(binding: PolicyBinding, attempt: Attempt, admission: AdmissionContext) -> bool:
     """Return True if a binding covers a write."""
     if binding.matcher is None:
         return True
-    if not binding.matcher.selects(attempt, world) or binding.matcher.leaves_out(attempt, world):
+    if not binding.matcher.selects(attempt, admission) or binding.matcher.leaves_out(attempt, admission):
         return False
     if not binding.matcher.rules:
         return True
     asked = AdmissionAttributes(attempt.resource, attempt.operation, attempt.options.subresource)
-    return any(rule.names_it(attempt.name) for rule, _ in binding.matcher.candidates(asked, world))
+    return any(rule.names_it(attempt.name) for rule, _ in binding.matcher.candidates(asked, admission))
 
 
-def check_kind(kind: Data | None, world: AdmissionContext) -> None:
+def check_kind(kind: Data | None, admission: AdmissionContext) -> None:
     """Raise `NotConfigured` when nothing of the kind of the parameters is served."""
-    if kind is not None and _resource(kind, world) is None:
+    if kind is not None and _resource(kind, admission) is None:
         group, _, version = (kind.get("apiVersion") or "").rpartition("/")
         raise NotConfigured(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={kind.get('kind')}'")
 
 
-def of(kind: Data | None, binding: PolicyBinding, attempt: Attempt, world: AdmissionContext) -> list[Data | None]:
+def of(kind: Data | None, binding: PolicyBinding, attempt: Attempt, admission: AdmissionContext) -> list[Data | None]:
     """The parameters that a binding names: one run of the policy for each."""
     if kind is None:
         return [None]
-    resource, reference = _resource(kind, world), binding.reference
+    resource, reference = _resource(kind, admission), binding.reference
     if reference is None or resource is None:
         # Whoever names a kind and no object gets nothing.
         return [None]
-    found = _referenced(resource, reference, attempt, world)
+    found = _referenced(resource, reference, attempt, admission)
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise NotConfigured("no params found for policy binding with `Deny` parameterNotFoundAction")
     return [*found]
 
 
-def _referenced(resource: ServedResource, reference: Data, attempt: Attempt, world: AdmissionContext) -> list[Data]:
+def _referenced(resource: ServedResource, reference: Data, attempt: Attempt, admission: AdmissionContext) -> list[Data]:
     namespace = reference.get("namespace") or ""
     if resource.namespaced and not namespace:
         if is_namespace(attempt.resource) or not attempt.namespace:
@@ -57,7 +57,7 @@ def _referenced(resource: ServedResource, reference: Data, attempt: Attempt, wor
         namespace = attempt.namespace
     elif not resource.namespaced and namespace:
         raise NotConfigured("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
-    view = world.view
+    view = admission.view
     if reference.get("name"):
         one = view.get(resource.collection, namespace, reference["name"])
         objects = [] if one is None else [one]
@@ -68,6 +68,6 @@ def _referenced(resource: ServedResource, reference: Data, attempt: Attempt, wor
     return [{**each, "apiVersion": resource.api_version, "kind": resource.kind} for each in objects]
 
 
-def _resource(kind: Data, world: AdmissionContext) -> ServedResource | None:
+def _resource(kind: Data, admission: AdmissionContext) -> ServedResource | None:
     group, _, version = (kind.get("apiVersion") or "").rpartition("/")
-    return world.registry.find_kind(group, kind.get("kind") or "", version)
+    return admission.registry.find_kind(group, kind.get("kind") or "", version)

@@ -20,10 +20,10 @@ _ROOT = "Object"
 
 
 async def patched(
-    policy: MutatingPolicy, attempt: Attempt, resource: ServedResource, world: AdmissionContext, params: Data | None
+    policy: MutatingPolicy, attempt: Attempt, resource: ServedResource, admission: AdmissionContext, params: Data | None
 ) -> Data | None:
     """The object as the mutations leave it, in a version; None where the conditions do not hold. Raises `BadMutation`."""
-    seen = {**await conditions.values(attempt, resource, world), "params": params}
+    seen = {**await conditions.values(attempt, resource, admission), "params": params}
     scope = Scope(policy.param_kind is not None, known=tuple(name for name, _ in policy.variables), mutates=True)
     plain = Activation(seen, Scope(scope.params), limit=CONDITIONS_LIMIT)
     try:

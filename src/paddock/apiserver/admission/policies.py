@@ -46,9 +46,9 @@ Found = tuple[tuple[ValidatingPolicy, Candidates], ...]
 class PolicySet(CoverageIndex[ValidatingPolicy, Candidates]):
     """The policies that are bound, with the rules that cover a write."""
 
-    def __init__(self, world: AdmissionContext, *, off: bool = False) -> None:
+    def __init__(self, admission: AdmissionContext, *, off: bool = False) -> None:
         self._off = off
-        super().__init__(world, POLICIES, BINDINGS)
+        super().__init__(admission, POLICIES, BINDINGS)
 
     def _read(self) -> tuple[ValidatingPolicy, ...]:
         if self._off:
@@ -66,14 +66,14 @@ class PolicySet(CoverageIndex[ValidatingPolicy, Candidates]):
         return candidates
 
 
-async def judge(found: Found, attempt: Attempt, world: AdmissionContext) -> None:
+async def judge(found: Found, attempt: Attempt, admission: AdmissionContext) -> None:
     """Ask all policies; the first denial counts."""
     denials: list[Denial] = []
     for policy, rules in found:
         resource = next((version for rule, version in rules if rule.names_it(attempt.name)), None)
-        if resource is None or not policy.matcher.selects(attempt, world) or policy.matcher.leaves_out(attempt, world):
+        if resource is None or not policy.matcher.selects(attempt, admission) or policy.matcher.leaves_out(attempt, admission):
             continue
-        denials.extend([each async for each in _Judging(policy, attempt, resource, world).denials()])
+        denials.extend([each async for each in _Judging(policy, attempt, resource, admission).denials()])
     if denials:
         raise denials[0].failure(attempt)
 
@@ -81,11 +81,11 @@ async def judge(found: Found, attempt: Attempt, world: AdmissionContext) -> None
 class _Judging:
     """One policy and one write."""
 
-    def __init__(self, policy: ValidatingPolicy, attempt: Attempt, resource: ServedResource, world: AdmissionContext) -> None:
+    def __init__(self, policy: ValidatingPolicy, attempt: Attempt, resource: ServedResource, admission: AdmissionContext) -> None:
         self._policy = policy
         self._attempt = attempt
         self._resource = resource
-        self._world = world
+        self._world = admission
         self._notes: dict[str, list[str]] = {}
 
     async def denials(self) -> AsyncIterator[Denial]:

@@ -72,9 +72,9 @@ Found = tuple[tuple[RegisteredWebhook, ServedResource], ...]
 class Webhooks(CoverageIndex[RegisteredWebhook, ServedResource]):
     """The webhooks of one collection of configurations, by the name of their configuration and their place in it."""
 
-    def __init__(self, world: AdmissionContext, collection: str) -> None:
+    def __init__(self, admission: AdmissionContext, collection: str) -> None:
         self._collection = collection
-        super().__init__(world, collection)
+        super().__init__(admission, collection)
 
     def _read(self) -> tuple[RegisteredWebhook, ...]:
         records = sorted(self._world.store.scan(self._collection), key=lambda record: record.key.name)
@@ -88,8 +88,8 @@ class Webhooks(CoverageIndex[RegisteredWebhook, ServedResource]):
 class WebhookDispatcher:
     """Asks webhooks about a write."""
 
-    def __init__(self, world: AdmissionContext, caller: Caller) -> None:
-        self._world = world
+    def __init__(self, admission: AdmissionContext, caller: Caller) -> None:
+        self._world = admission
         self._caller = caller
 
     async def change(self, found: Found, attempt: Attempt) -> Data | None:

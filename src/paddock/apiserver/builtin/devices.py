@@ -27,12 +27,12 @@ def _complete(spec: Data) -> None:
                     each["count"] = 1
 
 
-def _repeated(listed: Sequence[Data], place: Path) -> Iterator[Finding]:
+def _repeated(listed: Sequence[Data], path: Path) -> Iterator[Finding]:
     seen = set()
     for index, each in enumerate(listed):
         name = each.get("name") or ""
         if name in seen:
-            yield finding.duplicate((*place, index), name, _RULE)
+            yield finding.duplicate((*path, index), name, _RULE)
         seen.add(name)
 
 

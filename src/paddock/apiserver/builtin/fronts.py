@@ -16,9 +16,9 @@ from paddock.schema.kind import AdmissionSettings
 class FrontMachineStrategy(powerstates.PowerStateStrategy):
     """A machine of a dialect."""
 
-    def __init__(self, machine: DialectMachine, place: Path) -> None:
-        """`place` is the power state, if that is a word of which kubectl makes a boolean."""
-        super().__init__(place)
+    def __init__(self, machine: DialectMachine, path: Path) -> None:
+        """`path` is the power state, if that is a word of which kubectl makes a boolean."""
+        super().__init__(path)
         self._machine = machine
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:

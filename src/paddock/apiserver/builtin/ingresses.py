@@ -65,17 +65,17 @@ def _paths(paths: Any, place: finding.Path) -> Iterator[Finding]:
         yield from _backend(entry.get("backend") or {}, (*place, number, "backend"))
 
 
-def _backend(backend: Data, place: finding.Path) -> Iterator[Finding]:
+def _backend(backend: Data, path: finding.Path) -> Iterator[Finding]:
     service, resource = backend.get("service"), backend.get("resource")
     if (service is None) == (resource is None):
         why = "cannot set both resource and service backends" if service else "must specify a resource or a service backend"
-        yield finding.invalid(place, backend, why, _RULE)
+        yield finding.invalid(path, backend, why, _RULE)
     elif service is not None:
         port = service.get("port") or {}
         if port.get("name") and port.get("number"):
-            yield finding.invalid((*place, "service", "port"), port, "cannot set both port name & port number", _RULE)
+            yield finding.invalid((*path, "service", "port"), port, "cannot set both port name & port number", _RULE)
         elif not port.get("name") and not port.get("number"):
-            yield finding.required((*place, "service", "port"), _RULE, "port name or number is required")
+            yield finding.required((*path, "service", "port"), _RULE, "port name or number is required")
 
 
 def _cells(data: Data, now: float) -> list[Any]:

@@ -148,10 +148,10 @@ class MachineStrategy(_ReservedStrategy):
             return {}
         return found.spec if found is not None else {}
 
-    def _infer(self, new: Data, member: str, look: instancetypes.Find) -> None:
+    def _infer(self, new: Data, member: str, find: instancetypes.Find) -> None:
         spec = new["spec"]
         try:
-            matcher = instancetypes.inferred(member, spec, new["metadata"].get("namespace", ""), look)
+            matcher = instancetypes.inferred(member, spec, new["metadata"].get("namespace", ""), find)
         except instancetypes.MissingInstancetype as missing:
             wrong = _not_found(("spec", member, "inferFromVolume"), missing.why)
             raise denials.denial("virtualmachines-mutator.kubevirt.io", [wrong]) from None
@@ -338,34 +338,34 @@ def looking(view: ObjectView) -> instancetypes.Find:
     return lambda resource, namespace, name: view.get(resource, namespace, name)
 
 
-def size_findings(place: MachinePlace, view: ObjectView, status: Data | None = None) -> Iterator[Finding]:
+def size_findings(machine_place: MachinePlace, view: ObjectView, status: Data | None = None) -> Iterator[Finding]:
     """Yield the conflicts between a machine and the instancetype and preference it names (V15, V16)."""
     found: dict[str, Any] = {}
-    spec, namespace = place.spec, place.namespace or ""
+    spec, namespace = machine_place.spec, machine_place.namespace or ""
     for member, cls in ((instancetypes.INSTANCETYPE, InstancetypeSpec), (instancetypes.PREFERENCE, PreferenceSpec)):
         written = {member: msgspec.to_builtins(getattr(spec, member))}
         try:
             named = instancetypes.find(member, written, namespace, looking(view), status)
         except instancetypes.MissingInstancetype as missing:
             # It may be made later: KubeVirt keeps such a machine, which says in its status what it waits for.
-            yield finding.warning(place.at(member), f"{missing.why}; the machine starts when it is there", "kubevirt/instancetype")
+            yield finding.warning(machine_place.at(member), f"{missing.why}; the machine starts when it is there", "kubevirt/instancetype")
             continue
         if named is not None:
             found[member] = from_data(named.spec, cls)
     size, preference = found.get(instancetypes.INSTANCETYPE), found.get(instancetypes.PREFERENCE)
     if size is not None:
-        yield from sizing.conflicts(place, size)
+        yield from sizing.conflicts(machine_place, size)
     # Without its instancetype it is not known how large the machine is.
     if preference is not None and (size is not None or spec.instancetype is None):
-        yield from sizing.unmet(place, preference, size)
+        yield from sizing.unmet(machine_place, preference, size)
 
 
 def _not_found(path: Path, why: str) -> Finding:
     return Finding(path=path, message=f"Not found: {why}", rule="kubevirt/instancetype", cause=CauseType.NOT_FOUND)
 
 
-def _untouched(found: Finding, new: Data, old: Data) -> bool:
-    return bool(fieldpath.value_at(new, found.path) == fieldpath.value_at(old, found.path))
+def _untouched(finding: Finding, new: Data, old: Data) -> bool:
+    return bool(fieldpath.value_at(new, finding.path) == fieldpath.value_at(old, finding.path))
 
 
 def _template(data: Data) -> Data | None:

@@ -38,38 +38,38 @@ class NetworkPolicyStrategy(Strategy):
                     yield from _peer(peer, (*place, side, number))
 
 
-def _port(port: Data, place: Path) -> Iterator[Finding]:
+def _port(port: Data, path: Path) -> Iterator[Finding]:
     number, last = port.get("port"), port.get("endPort")
     if isinstance(number, int) and not 1 <= number <= 65535:
-        yield finding.invalid((*place, "port"), number, "must be between 1 and 65535, inclusive", _RULE)
+        yield finding.invalid((*path, "port"), number, "must be between 1 and 65535, inclusive", _RULE)
     if last is None:
         return
     if number is None:
-        yield finding.required((*place, "port"), _RULE, "may not be empty when `endPort` is specified")
+        yield finding.required((*path, "port"), _RULE, "may not be empty when `endPort` is specified")
     elif isinstance(number, str):
-        yield finding.invalid((*place, "endPort"), last, "may not be specified when `port` is non-numeric", _RULE)
+        yield finding.invalid((*path, "endPort"), last, "may not be specified when `port` is non-numeric", _RULE)
     elif last < number:
-        yield finding.invalid((*place, "endPort"), last, "must be greater than or equal to `port`", _RULE)
+        yield finding.invalid((*path, "endPort"), last, "must be greater than or equal to `port`", _RULE)
 
 
-def _peer(peer: Data, place: Path) -> Iterator[Finding]:
+def _peer(peer: Data, path: Path) -> Iterator[Finding]:
     block = peer.get("ipBlock")
     selects = peer.get("podSelector") is not None or peer.get("namespaceSelector") is not None
     if block is None:
         if not selects:
-            yield finding.required(place, _RULE, "must specify a peer")
+            yield finding.required(path, _RULE, "must specify a peer")
         return
     if selects:
-        yield finding.forbidden(place, "may not specify both ipBlock and another peer", _RULE)
+        yield finding.forbidden(path, "may not specify both ipBlock and another peer", _RULE)
     if not block.get("cidr"):
         return
     whole = _network(block["cidr"])
     if whole is None:
-        yield finding.invalid((*place, "ipBlock", "cidr"), block["cidr"], "must be a valid CIDR value, (e.g. 10.9.8.0/24)", _RULE)
+        yield finding.invalid((*path, "ipBlock", "cidr"), block["cidr"], "must be a valid CIDR value, (e.g. 10.9.8.0/24)", _RULE)
         return
     for index, part in enumerate(block.get("except") or ()):
         inner = _network(part)
-        where = (*place, "ipBlock", "except", index)
+        where = (*path, "ipBlock", "except", index)
         if inner is None:
             yield finding.invalid(where, part, "must be a valid CIDR value, (e.g. 10.9.8.0/24)", _RULE)
         elif inner.version != whole.version or not inner.subnet_of(whole) or inner == whole:  # type: ignore[arg-type]  # of one version

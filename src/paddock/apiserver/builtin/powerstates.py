@@ -12,8 +12,8 @@ _WORDS = {True: "On", False: "Off"}
 class PowerStateStrategy(CustomStrategy):
     """A kind with a power state."""
 
-    def __init__(self, place: Path) -> None:
-        self._place = place
+    def __init__(self, path: Path) -> None:
+        self._place = path
 
     def appliable(self, config: Data, said: list[str]) -> Data:
         """A boolean is what kubectl made of a word."""

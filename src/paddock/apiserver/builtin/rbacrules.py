@@ -31,7 +31,7 @@ class RbacStrategy(Strategy):
             return f"may not be '{name}'"
         return next((f"may not contain '{mark}'" for mark in "/%" if mark in name), "")
 
-    def _check_rights(self, wanted: tuple[RbacRule, ...], new: Data, context: WriteContext, verb: str) -> None:
+    def _check_rights(self, rbac_rules: tuple[RbacRule, ...], new: Data, context: WriteContext, verb: str) -> None:
         """Refuse to give away what the giver does not have, unless they hold the verb for it."""
         if MASTERS in context.groups or context.user == _SERVER:
             return
@@ -45,8 +45,8 @@ class RbacStrategy(Strategy):
         if self._rbac.allows(asked):
             return
         held = HeldRights(self._rbac.rules(context.user, context.groups, namespace))
-        lacking = {rule for rule in dict.fromkeys(wanted) if not held.cover(rule)}
-        missing = [rule for rule in wanted if rule in lacking]
+        lacking = {rule for rule in dict.fromkeys(rbac_rules) if not held.cover(rule)}
+        missing = [rule for rule in rbac_rules if rule in lacking]
         if missing:
             about = failure.FailureTarget(name=meta.get("name", ""), group=GROUP, kind=self._plural)
             lacks = "; ".join(_shown(rule) for rule in missing)

@@ -57,14 +57,14 @@ def _event(data: Data, now: float) -> list[Any]:
     first = data.get("firstTimestamp") or data.get("deprecatedFirstTimestamp") or data.get("eventTime")
     last = series.get("lastObservedTime") or data.get("lastTimestamp") or data.get("deprecatedLastTimestamp") or first
     target = f"{about.get('kind', '').lower()}/{about.get('name', '')}" if about.get("name") else about.get("kind", "").lower()
-    teller = [each for each in (source.get("component"), source.get("host")) if each]
+    recorder = [each for each in (source.get("component"), source.get("host")) if each]
     return [
         _ago(last, now),
         data.get("type", ""),
         data.get("reason", ""),
         target,
         about.get("fieldPath", ""),
-        ", ".join(teller) or data.get("reportingComponent") or data.get("reportingController") or "",
+        ", ".join(recorder) or data.get("reportingComponent") or data.get("reportingController") or "",
         str(data.get("message") or data.get("note") or "").strip(),
         _ago(first, now),
         series.get("count") or data.get("count") or data.get("deprecatedCount") or 1,

@@ -88,20 +88,20 @@ class GarbageCollector:
 
     # --- owners -----------------------------------------------------------------------------------------------------------
 
-    async def _let_go(self, resource: ServedResource, key: StoreKey, found: Envelope) -> None:
+    async def _let_go(self, resource: ServedResource, key: StoreKey, envelope: Envelope) -> None:
         """Orphan: dependents lose the reference, then the owner goes."""
-        for dependent in self._parts.index.dependents(found.uid):
-            await self._drop_references(dependent, {found.uid})
+        for dependent in self._parts.index.dependents(envelope.uid):
+            await self._drop_references(dependent, {envelope.uid})
         await self._drop_finalizer(resource, key, ORPHAN)
 
-    async def _wait_for_dependents(self, resource: ServedResource, key: StoreKey, found: Envelope) -> None:
+    async def _wait_for_dependents(self, resource: ServedResource, key: StoreKey, envelope: Envelope) -> None:
         """Foreground: the owner goes when no dependent that blocks it is left."""
         blocking = False
-        for dependent in self._parts.index.dependents(found.uid):
+        for dependent in self._parts.index.dependents(envelope.uid):
             below = self._parts.index.envelope(dependent)
             if below is None:
                 continue
-            blocking = blocking or any(each.uid == found.uid and each.blockOwnerDeletion for each in below.ownerReferences)
+            blocking = blocking or any(each.uid == envelope.uid and each.blockOwnerDeletion for each in below.ownerReferences)
             self.chores.offer(dependent)
         if not blocking:
             await self._drop_finalizer(resource, key, FOREGROUND)
@@ -115,14 +115,14 @@ class GarbageCollector:
 
     # --- dependents -------------------------------------------------------------------------------------------------------
 
-    async def _look_at_owners(self, resource: ServedResource, key: StoreKey, found: Envelope) -> None:
+    async def _look_at_owners(self, resource: ServedResource, key: StoreKey, envelope: Envelope) -> None:
         record = self._parts.store.get(key)
         if record is None:
             return
-        judged = [(owner, self._judge(owner, key)) for owner in found.ownerReferences]
+        judged = [(owner, self._judge(owner, key)) for owner in envelope.ownerReferences]
         verdicts = {verdict for _, verdict in judged}
         gone = {owner.uid for owner, verdict in judged if verdict in (OwnerTarget.DANGLING, OwnerTarget.WAITING)}
-        if unconfirmed := {uid for uid in gone if adoption.is_unconfirmed(found.labels, uid)}:
+        if unconfirmed := {uid for uid in gone if adoption.is_unconfirmed(envelope.labels, uid)}:
             # The write brings us here again.
             await self._drop_references(key, unconfirmed, record.revision)
             return
@@ -132,12 +132,12 @@ class GarbageCollector:
             if gone and OwnerTarget.SOLID in verdicts:
                 await self._drop_references(key, gone, record.revision)
             return
-        if OwnerTarget.WAITING in verdicts and self._parts.index.dependents(found.uid):
-            if self._waits_for_itself(found):
+        if OwnerTarget.WAITING in verdicts and self._parts.index.dependents(envelope.uid):
+            if self._waits_for_itself(envelope):
                 await self._unblock(resource, key)
-            await self._delete(resource, record, found, "Foreground")
+            await self._delete(resource, record, envelope, "Foreground")
         else:
-            await self._delete(resource, record, found, "")
+            await self._delete(resource, record, envelope, "")
 
     def _judge(self, owner: OwnerRef, key: StoreKey) -> OwnerTarget:
         group = owner.apiVersion.rpartition("/")[0]
@@ -155,17 +155,17 @@ class GarbageCollector:
             return OwnerTarget.WAITING
         return OwnerTarget.SOLID
 
-    def _waits_for_itself(self, found: Envelope) -> bool:
+    def _waits_for_itself(self, envelope: Envelope) -> bool:
         """Return whether an object is, through its dependents, its own owner."""
         seen: set[str] = set()
-        waiting = [found.uid]
+        waiting = [envelope.uid]
         while waiting:
             uid = waiting.pop()
             for dependent in self._parts.index.dependents(uid):
                 below = self._parts.index.envelope(dependent)
                 if below is None or below.uid in seen:
                     continue
-                if below.uid == found.uid:
+                if below.uid == envelope.uid:
                     return True
                 seen.add(below.uid)
                 waiting.append(below.uid)
@@ -201,13 +201,15 @@ class GarbageCollector:
             if said.code != 404:
                 raise
 
-    async def _delete(self, resource: ServedResource, record: StoredValue, found: Envelope, policy: str) -> None:
+    async def _delete(self, resource: ServedResource, record: StoredValue, envelope: Envelope, policy: str) -> None:
         """Delete the object that was judged, and none that it has become since."""
-        if found.deletionTimestamp and (policy != "Foreground" or FOREGROUND in found.finalizers):
+        if envelope.deletionTimestamp and (policy != "Foreground" or FOREGROUND in envelope.finalizers):
             return
         # An object that was asked to be deleted in another way before keeps that way.
-        policy = policy or ("Orphan" if ORPHAN in found.finalizers else "Foreground" if FOREGROUND in found.finalizers else "Background")
-        options = DeleteOptions(user=_WHO.user, propagation=policy, uid=found.uid, revision=str(record.revision))
+        policy = policy or (
+            "Orphan" if ORPHAN in envelope.finalizers else "Foreground" if FOREGROUND in envelope.finalizers else "Background"
+        )
+        options = DeleteOptions(user=_WHO.user, propagation=policy, uid=envelope.uid, revision=str(record.revision))
         try:
             await self._parts.writer.delete(resource, record.key.namespace, record.key.name, options)
         except failure.Failure as said:

@@ -45,18 +45,18 @@ class MessageChecks(NamedTuple):
         return any(self)
 
 
-def check(found: MessageType, data: Data) -> list[Finding]:
+def check(message_type: MessageType, data: Data) -> list[Finding]:
     """Everything wrong with an object, its metadata and status aside."""
     out: list[Finding] = []
-    _message(_checks_of(found.name), {name: value for name, value in data.items() if name not in _SKIPPED}, None, out)
+    _message(_checks_of(message_type.name), {name: value for name, value in data.items() if name not in _SKIPPED}, None, out)
     return out
 
 
-def check_member(found: MessageType, data: Data, name: str) -> list[Finding]:
+def check_member(message_type: MessageType, data: Data, name: str) -> list[Finding]:
     """Everything wrong with one member of an object."""
     out: list[Finding] = []
     if data.get(name) is not None:
-        _member(found.fields[name], data[name], (None, name), out)
+        _member(message_type.fields[name], data[name], (None, name), out)
     return out
 
 

@@ -37,10 +37,10 @@ class BodyReader:
         self.unknown: list[Finding] = []
         self.broken: list[Finding] = []
 
-    def read(self, found: MessageType, raw: Data, trail: Trail = None, skipped: frozenset[str] = frozenset()) -> Data:
+    def read(self, message_type: MessageType, raw: Data, trail: Trail = None, skipped: frozenset[str] = frozenset()) -> Data:
         """The message in `raw`; `skipped` members are somebody else's and stay as they are."""
         made: Data = {}
-        fields = found.fields
+        fields = message_type.fields
         for name, value in raw.items():
             field = fields.get(name)
             if name in skipped:
@@ -52,16 +52,16 @@ class BodyReader:
                     made[name] = value
             elif value is not None:
                 self._member(field, value, (trail, name), made)
-        for name, default in found.defaults.items():
+        for name, default in message_type.defaults.items():
             if name not in made:
                 made[name] = clone(default)
                 if isinstance(default, dict):
                     made[name] = self.read(fields[name].message, made[name])
-        for name, message, zero in found.shown:
+        for name, message, zero in message_type.shown:
             if name not in made and name not in skipped:
                 made[name] = zero if message is None else self.read(message, {})
-        if found.name in _COMPLETIONS:
-            _COMPLETIONS[found.name](made)
+        if message_type.name in _COMPLETIONS:
+            _COMPLETIONS[message_type.name](made)
         return made
 
     def _member(self, field: MessageField, value: Any, trail: Trail, made: Data) -> None:

@@ -23,13 +23,13 @@ class _Collection:
         found = self._labelled.get(label)
         return found if isinstance(found, set) else set() if found is None else {found}
 
-    def put(self, key: StoreKey, found: Envelope) -> None:
+    def put(self, key: StoreKey, envelope: Envelope) -> None:
         before = self.envelopes.get(key)
-        if before is None or before.labels != found.labels:
+        if before is None or before.labels != envelope.labels:
             self._unlabel(key, before)
-            for label in found.labels.items():
+            for label in envelope.labels.items():
                 self._label(key, label)
-        self.envelopes[key] = found
+        self.envelopes[key] = envelope
 
     def remove(self, key: StoreKey) -> None:
         self._unlabel(key, self.envelopes.pop(key, None))

@@ -255,7 +255,7 @@ def drop_repeated_owners(data: Data) -> Iterator[str]:
         data["metadata"]["ownerReferences"] = list(kept.values())
 
 
-def unknown(resource: ServedResource, found: Finding) -> str:
+def unknown(resource: ServedResource, finding: Finding) -> str:
     """Kubernetes' sentence; for the kinds that are Paddock's alone with the name that may be meant."""
-    plain = f'unknown field "{found.field}"'
-    return found.message if resource.declared and not resource.strategic and found.message.startswith(plain) else plain
+    plain = f'unknown field "{finding.field}"'
+    return finding.message if resource.declared and not resource.strategic and finding.message.startswith(plain) else plain

@@ -16,9 +16,9 @@ def unite(new: Data, old: Data) -> None:
             new[name] = old[name]
 
 
-def new_findings(found: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
+def new_findings(findings: tuple[Finding, ...], body: Data, old: Data | None) -> tuple[Finding, ...]:
     """Return the findings of a body that the old object does not have at the same place."""
-    return found if old is None else tuple(each for each in found if not _stood(old, body, each.path))
+    return findings if old is None else tuple(each for each in findings if not _stood(old, body, each.path))
 
 
 def is_equal_at(new: Data, taken: Data, path: Path) -> bool:

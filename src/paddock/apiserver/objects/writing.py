@@ -476,6 +476,10 @@ class ObjectWriter:
             raise failure.unavailable(str(error)) from error
 
 
-def _of_status(found: Finding) -> Finding:
+def _of_status(finding: Finding) -> Finding:
     """The status is judged by its own schema, so paths of findings begin there."""
-    return msgspec.structs.replace(found, message=found.message.replace(": status.", ": ", 1)) if " in body " in found.message else found
+    return (
+        msgspec.structs.replace(finding, message=finding.message.replace(": status.", ": ", 1))
+        if " in body " in finding.message
+        else finding
+    )

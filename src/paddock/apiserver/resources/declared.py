@@ -118,11 +118,11 @@ def _is_given(data: dict[str, Any], ways: tuple[str, ...]) -> bool:
     return not ways or any(fieldpath.at(data, way) is not None for way in ways)
 
 
-def _untouched(found: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:
+def _untouched(finding: Finding, new: dict[str, Any], old: dict[str, Any]) -> bool:
     """Return whether the value at the place of a finding is the stored one."""
     return (
-        len(found.path) > 1
-        and fieldpath.value_at(new, found.path) == fieldpath.value_at(old, found.path)
+        len(finding.path) > 1
+        and fieldpath.value_at(new, finding.path) == fieldpath.value_at(old, finding.path)
         and new.get("spec") == old.get("spec")
     )
 

@@ -41,14 +41,14 @@ class HeldRights:
         if not rule.resourceNames:
             self._any_name |= bit
 
-    def cover(self, wanted: RbacRule) -> bool:
+    def cover(self, rbac_rule: RbacRule) -> bool:
         """Return whether the rules together allow everything that another one allows."""
-        verbs = frozenset(self._by_word(self._verbs, each) for each in wanted.verbs)
-        groups = frozenset(self._by_word(self._groups, each) for each in wanted.apiGroups)
-        resources = frozenset(self._by_resource(each) for each in wanted.resources)
+        verbs = frozenset(self._by_word(self._verbs, each) for each in rbac_rule.verbs)
+        groups = frozenset(self._by_word(self._groups, each) for each in rbac_rule.apiGroups)
+        resources = frozenset(self._by_resource(each) for each in rbac_rule.resources)
         # a rule without names is for all of them
-        names = frozenset(self._by_name(each) for each in wanted.resourceNames or ("",))
-        urls = frozenset(self._by_url(each) for each in wanted.nonResourceURLs)
+        names = frozenset(self._by_name(each) for each in rbac_rule.resourceNames or ("",))
+        urls = frozenset(self._by_url(each) for each in rbac_rule.nonResourceURLs)
         return _is_covered((verbs, urls)) and _is_covered((verbs, groups, resources, names))
 
     def _by_word(self, known: dict[str, int], word: str) -> int:

@@ -26,12 +26,12 @@ class Deadlines:
         self._late: set[Task] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def begin(self, task: Task, request: HttpRequest, place: RequestRoute) -> asyncio.TimerHandle | None:
+    def begin(self, task: Task, request: HttpRequest, route: RequestRoute) -> asyncio.TimerHandle | None:
         """Watch over a request; raises a `Failure` of 400 when its own deadline cannot be read."""
-        if place.verb == "watch":
+        if route.verb == "watch":
             return None
         loop = asyncio.get_running_loop()
-        if "timeout=" in request.query_text and place.is_resource:
+        if "timeout=" in request.query_text and route.is_resource:
             given = _given(request)
             if 0 < given < self._longest:
                 return loop.call_later(given, self._end, task)

@@ -28,9 +28,9 @@ class Guard:
         """The user a request is done as; raises a `Failure` of 401, or of 403 when they may not act for that user."""
         return self._impersonated(request, self._identities.user(request))
 
-    def check(self, request: HttpRequest, place: RequestRoute, user: User) -> None:
+    def check(self, request: HttpRequest, route: RequestRoute, user: User) -> None:
         """Raises a `Failure` of 403 when the user may not do it."""
-        asked = attributes(request, place, user)
+        asked = attributes(request, route, user)
         if not self._rbac.allows(asked):
             raise refusal(asked)
 
@@ -77,22 +77,22 @@ def _completed(name: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return groups if AUTHENTICATED in groups or UNAUTHENTICATED in groups else (*groups, AUTHENTICATED)
 
 
-def attributes(request: HttpRequest, place: RequestRoute, user: User) -> Attributes:
+def attributes(request: HttpRequest, route: RequestRoute, user: User) -> Attributes:
     """Return the attributes to authorize for a request."""
-    if not place.is_resource:
-        return Attributes(user.name, user.groups, "get" if place.verb == "head" else place.verb, path=place.path)
-    name = place.name or _selected_name(request, place)
-    is_machine = place.group == kubevirtsubresources.GROUP
-    sub = kubevirtsubresources.right_to(place.subresource) if is_machine else place.subresource.partition("/")[0]
-    namespace = "" if place.plural == "namespaces" and not place.group else place.namespace
-    if place.plural == "namespaces" and not place.group:
-        namespace = place.name
-    return Attributes(user.name, user.groups, place.verb, place.group, place.plural, sub, namespace, name)
+    if not route.is_resource:
+        return Attributes(user.name, user.groups, "get" if route.verb == "head" else route.verb, path=route.path)
+    name = route.name or _selected_name(request, route)
+    is_machine = route.group == kubevirtsubresources.GROUP
+    sub = kubevirtsubresources.right_to(route.subresource) if is_machine else route.subresource.partition("/")[0]
+    namespace = "" if route.plural == "namespaces" and not route.group else route.namespace
+    if route.plural == "namespaces" and not route.group:
+        namespace = route.name
+    return Attributes(user.name, user.groups, route.verb, route.group, route.plural, sub, namespace, name)
 
 
-def _selected_name(request: HttpRequest, place: RequestRoute) -> str:
+def _selected_name(request: HttpRequest, route: RequestRoute) -> str:
     """A list or watch of one name is a request for that name."""
-    if place.verb not in ("list", "watch", "deletecollection"):
+    if route.verb not in ("list", "watch", "deletecollection"):
         return ""
     try:
         return parse_fields(request.parameter("fieldSelector")).exact("metadata.name") or ""

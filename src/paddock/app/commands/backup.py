@@ -26,13 +26,13 @@ def parser() -> Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Copy the committed state; a reader does not disturb the writer."""
-    if given[:1] == ["restore"]:
+    if argv[:1] == ["restore"]:
         from paddock.app.commands import backup_restore  # noqa: PLC0415 - the way back is a command of its own
 
-        return backup_restore.run(given[1:], console)
-    parsed = parser().parse_args(given)
+        return backup_restore.run(argv[1:], console)
+    parsed = parser().parse_args(argv)
     source = DataPaths(parsed.dir or default_root()).store
     if not source.exists():
         raise Terminal(f"there is no store at {source}", fix="name the server's directory: --dir")

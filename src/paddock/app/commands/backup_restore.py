@@ -30,9 +30,9 @@ def parser() -> Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Restore; the server continues with revisions above all it ever issued."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     places = DataPaths(parsed.dir or default_root())
     diskformat.check(places.root)
     if process.find(places) is not None:

@@ -28,10 +28,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Carry out one of the actions."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.action not in _ACTIONS:
         options.error(f'"{parsed.action}" is none of {", ".join(_ACTIONS)}')
     if parsed.action != "add" and (parsed.name or parsed.use):

@@ -38,9 +38,9 @@ def parser() -> Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Print the report; return 1 when a check is broken."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     if parsed.fix and os.geteuid() != 0:
         fix = "sudo paddock doctor --fix, or do what each check says"
         raise Terminal("--fix changes the host", why="Paddock does not run as root", fix=fix)

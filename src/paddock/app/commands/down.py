@@ -41,9 +41,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Stop the server and wait until it has ended. Guests and their networks stay without `--purge`."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     places = DataPaths((parsed.dir or default_root()).absolute())
     _check(parsed)
     if parsed.timeout is None:
@@ -123,11 +123,11 @@ def _stop(places: DataPaths, patience: float, console: Console) -> None:
     console.out(f"stopped the server in {places.root}\n")
 
 
-def _wait_for(found: process.RunningServer, patience: float) -> None:
+def _wait_for(running_server: process.RunningServer, patience: float) -> None:
     end = time.monotonic() + patience
-    while process.is_alive(found):
+    while process.is_alive(running_server):
         if time.monotonic() > end:
-            raise Transient(f"the server {found.pid} is still stopping", fix="wait, or look at its log")
+            raise Transient(f"the server {running_server.pid} is still stopping", fix="wait, or look at its log")
         time.sleep(0.05)
 
 

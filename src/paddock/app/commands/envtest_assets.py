@@ -25,9 +25,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Write the programs and print how to use them."""
-    folder: Path = parser().parse_args(given).directory.absolute()
+    folder: Path = parser().parse_args(argv).directory.absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, module in _PROGRAMS.items():

@@ -22,6 +22,6 @@ def parser() -> VerbsParser:
     return VerbsParser("image", TEXT, COMMANDS)
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Run one of the commands."""
-    return verbs.run(parser(), COMMANDS, given, console)
+    return verbs.run(parser(), COMMANDS, argv, console)

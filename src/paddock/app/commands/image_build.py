@@ -35,9 +35,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Build the image, or find it in the cache, and print its path."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     cache = parsed.cache or places.cache()
     with progress.ProgressBar(console, quiet=parsed.quiet) as bar:
         # A build that is in the cache already is over before the bar appears.

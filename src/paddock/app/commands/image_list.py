@@ -26,9 +26,9 @@ def parser() -> Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Print the list."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     if parsed.known:
         _known(parsed.output, console)
         return 0

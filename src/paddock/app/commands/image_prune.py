@@ -29,9 +29,9 @@ def parser() -> Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """List, ask, remove."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     unused = _unused(parsed)
     if not unused:
         console.say("paddock: every image is in use; there is nothing to remove")

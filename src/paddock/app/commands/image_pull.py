@@ -27,10 +27,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Fetch the image and show the progress."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     images = imagelibrary.library(parsed, imagelibrary.settings(parsed))
     source = _source(options, parsed)
     with progress.ProgressBar(console, quiet=parsed.quiet) as bar:

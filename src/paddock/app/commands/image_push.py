@@ -21,9 +21,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Upload the image."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     images = imagelibrary.existing(parsed, imagelibrary.settings(parsed))
     image = imagelibrary.find(images, parsed.image).image
     target = RegistryImage(

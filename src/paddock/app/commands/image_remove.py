@@ -26,10 +26,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Remove the named images, or all unused ones."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if bool(parsed.image) == parsed.unused:
         options.error("name images, or give --unused")
     images = imagelibrary.existing(parsed)

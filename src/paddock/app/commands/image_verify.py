@@ -20,11 +20,11 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Compare, and say which build it is."""
     from paddock.engine.images.registry import host_architecture  # noqa: PLC0415 - HTTP comes with it
 
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     pin = pins.of(parsed.name, parsed.arch or host_architecture())
     if pin is None:
         text = f"{parsed.name} has no pinned build for this architecture: only TLS protects its download"

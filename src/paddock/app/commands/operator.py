@@ -14,10 +14,10 @@ def parser() -> arguments.Parser:
     return options.parser(TEXT)
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Run until a signal ends the operator."""
-    options.refuse(given)
-    parsed = parser().parse_args(given)
+    options.refuse(argv)
+    parsed = parser().parse_args(argv)
 
     from paddock.app.operator import process  # noqa: PLC0415 - everything that an operator needs; `--help` does without
 

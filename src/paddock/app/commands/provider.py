@@ -21,6 +21,6 @@ def parser() -> VerbsParser:
     return VerbsParser("provider", TEXT, COMMANDS)
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Run one of the commands."""
-    return verbs.run(parser(), COMMANDS, given, console)
+    return verbs.run(parser(), COMMANDS, argv, console)

@@ -33,9 +33,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Print each finding as it is made."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     findings = asyncio.run(_examine(parsed, console))
     if parsed.output == "json":
         console.out(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode() + "\n")
@@ -59,7 +59,7 @@ async def _examine(parsed: argparse.Namespace, console: Console) -> list[Provide
     return findings
 
 
-def line(found: ProviderFinding) -> str:
+def line(provider_finding: ProviderFinding) -> str:
     """The lines of a finding."""
-    fix = f"{'':<29}fix: {one_line(found.fix)}\n" if found.fix else ""
-    return f"{_WORDS[found.grade]:<9}{found.check:<20}{one_line(found.text)}\n{fix}"
+    fix = f"{'':<29}fix: {one_line(provider_finding.fix)}\n" if provider_finding.fix else ""
+    return f"{_WORDS[provider_finding.grade]:<9}{provider_finding.check:<20}{one_line(provider_finding.text)}\n{fix}"

@@ -37,10 +37,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Run the cases and print their results."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.list:
         width = max(len(each.name) for each in CASES)
         console.out("".join(f"{each.name:<{width}}  {each.text}\n" for each in CASES))

@@ -21,9 +21,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Print the object."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     for word in (parsed.name, *filter(None, [parsed.namespace])):
         arguments.check_name(word)
     found = asyncio.run(objects.get(parsed, console))

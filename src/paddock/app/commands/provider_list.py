@@ -21,9 +21,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Print the list."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     if parsed.namespace:
         arguments.check_name(parsed.namespace)
     found = asyncio.run(objects.listed(parsed, console))

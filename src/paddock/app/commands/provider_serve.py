@@ -61,10 +61,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Serve until a signal ends it."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
 
     return server.run(_settings(options, parsed, os.environ))
 

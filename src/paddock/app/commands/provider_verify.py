@@ -42,9 +42,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Run the cases and print their results."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     cases = _chosen(parsed)
     if parsed.list:
         width = max((len(each.name) for each in cases), default=0)

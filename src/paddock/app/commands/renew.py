@@ -34,10 +34,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Move the machines one after another, because each needs its memory twice meanwhile."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if bool(parsed.names) == parsed.outdated or (parsed.all_namespaces and not parsed.outdated):
         options.error("name machines, or ask for --outdated (with -A for every namespace)")
     for word in (*parsed.names, *filter(None, [parsed.namespace])):

@@ -48,10 +48,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.count < 1 or parsed.cpus < 1:
         options.error("--count and --cpus must be at least 1")
     if parsed.count > 1 and (parsed.publish or parsed.rm):

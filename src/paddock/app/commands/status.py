@@ -34,9 +34,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Print one line or a document; return 0 when the server is ready, 1 otherwise."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     if parsed.operator:
         return _show_replicas(readiness.wait(parsed.operator, duration.parse(parsed.wait) / duration.SECOND), parsed.output, console)
     places = DataPaths(parsed.dir or default_root())
@@ -61,14 +61,14 @@ def run(given: list[str], console: Console) -> int:
     return 0 if ready else 1
 
 
-def _show_replicas(found: Sequence[ReplicaReadiness], form: str, console: Console) -> int:
+def _show_replicas(replica_readiness: Sequence[ReplicaReadiness], form: str, console: Console) -> int:
     if form == "json":
-        console.out(json.dumps([msgspec.to_builtins(each) for each in found]) + "\n")
+        console.out(json.dumps([msgspec.to_builtins(each) for each in replica_readiness]) + "\n")
     else:
-        for each in found:
+        for each in replica_readiness:
             said = f"not ready: {'; '.join(each.problems)}" if each.problems else "ready"
             console.out(f"{each.address}: {said}\n" if each.address else f"{said}\n")
-    return 0 if all(each.ready for each in found) else 1
+    return 0 if all(each.ready for each in replica_readiness) else 1
 
 
 def _is_ready(address: str, places: DataPaths) -> bool:

@@ -38,9 +38,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Serve the console until a signal ends it."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     from paddock.app.server import eventloop, start  # noqa: PLC0415 - help and completion do without
     from paddock.cli import serveraccess  # noqa: PLC0415 - as above
 

@@ -13,8 +13,8 @@ def parser() -> arguments.Parser:
     return server.parser("up", TEXT)
 
 
-def run(given: list[str], console: Console) -> int:
+def run(argv: list[str], console: Console) -> int:
     """Start, and run until a signal ends the server."""
     from paddock.app.server.start import start  # noqa: PLC0415 - the options do without
 
-    return start("up", TEXT, given, console)
+    return start("up", TEXT, argv, console)

@@ -129,22 +129,22 @@ def beside(api: Handler, around: ControllerEnvironment, store: Store) -> Embedde
     return EmbeddedControllers(engine, client, machinery, around, store)
 
 
-def engine_settings(given: MachineSettings, services: str) -> EngineSettings:
+def engine_settings(machine_settings: MachineSettings, services: str) -> EngineSettings:
     """Return the start options as settings of the engine."""
     images = ImageSettings(
-        allow=given.image_hosts,
-        mirrors=given.mirrors,
-        url_mirrors=given.url_mirrors,
-        insecure_registries=frozenset(given.insecure_registries),
-        archives=given.archives,
-        keep_seconds=given.image_retention * 86400.0,
+        allow=machine_settings.image_hosts,
+        mirrors=machine_settings.mirrors,
+        url_mirrors=machine_settings.url_mirrors,
+        insecure_registries=frozenset(machine_settings.insecure_registries),
+        archives=machine_settings.archives,
+        keep_seconds=machine_settings.image_retention * 86400.0,
     )
-    networking = NetworkSettings(mode=given.network, pod_network=given.pod_network, service_network=services)  # type: ignore[arg-type]  # a choice
+    networking = NetworkSettings(mode=machine_settings.network, pod_network=machine_settings.pod_network, service_network=services)  # type: ignore[arg-type]  # a choice
     return EngineSettings(
         images=images,
         networks=networking,
-        pools=given.pools,
-        host_paths=given.host_paths,
-        shares=given.shares,
-        memory_overcommit=given.memory_overcommit,
+        pools=machine_settings.pools,
+        host_paths=machine_settings.host_paths,
+        shares=machine_settings.shares,
+        memory_overcommit=machine_settings.memory_overcommit,
     )

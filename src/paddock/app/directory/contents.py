@@ -86,12 +86,12 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + more
 
 
-def _folders(place: Path) -> list[Path]:
-    return [folder for name in _FOLDERS if (folder := place / name).is_dir() and not folder.is_symlink()]
+def _folders(path: Path) -> list[Path]:
+    return [folder for name in _FOLDERS if (folder := path / name).is_dir() and not folder.is_symlink()]
 
 
-def _entries(place: Path) -> Iterator[Path]:
+def _entries(path: Path) -> Iterator[Path]:
     """Yield what Paddock made. It makes no links there: what one leads to is not its own."""
-    folders = [place, *_folders(place)]
+    folders = [path, *_folders(path)]
     for pattern in _ENTRIES:
-        yield from (each for each in place.glob(pattern) if each.parent in folders and not each.is_symlink())
+        yield from (each for each in path.glob(pattern) if each.parent in folders and not each.is_symlink())

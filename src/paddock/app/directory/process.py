@@ -59,6 +59,6 @@ def find(places: DataPaths) -> RunningServer | None:
     return found if is_alive(found) else None
 
 
-def is_alive(found: RunningServer) -> bool:
+def is_alive(running_server: RunningServer) -> bool:
     """Return whether this very process still exists."""
-    return started_at(found.pid) == found.started
+    return started_at(running_server.pid) == running_server.started

@@ -58,10 +58,10 @@ class Downloads:
         wanted = base64.b64decode((secret.data or {}).get("token", ""))
         return bool(wanted) and hmac.compare_digest(given.encode(), wanted)
 
-    def _found(self, request: HttpRequest, export: VirtualMachineExport, found: ExportSource, rest: list[str]) -> Answer:
-        if rest[0] == "manifests" and found.machine is not None and len(rest) == 2:
-            return _manifest(export, found, rest[1])
-        volume = next((each for each in found.volumes if len(rest) == 3 and rest[0] == "volumes" and each.name == rest[1]), None)
+    def _found(self, request: HttpRequest, export: VirtualMachineExport, export_source: ExportSource, rest: list[str]) -> Answer:
+        if rest[0] == "manifests" and export_source.machine is not None and len(rest) == 2:
+            return _manifest(export, export_source, rest[1])
+        volume = next((each for each in export_source.volumes if len(rest) == 3 and rest[0] == "volumes" and each.name == rest[1]), None)
         names = {plan.FORMATS[name]: name for name in volume.formats} if volume is not None else {}
         if volume is None or rest[-1] not in names:
             return _refused(404, f"the export {export.metadata.name} has nothing of this name")
@@ -83,9 +83,9 @@ class Downloads:
         return send
 
 
-def _manifest(export: VirtualMachineExport, found: ExportSource, name: str) -> Answer:
+def _manifest(export: VirtualMachineExport, export_source: ExportSource, name: str) -> Answer:
     if name == "all":
-        body = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": [found.machine]})
+        body = orjson.dumps({"apiVersion": "v1", "kind": "List", "items": [export_source.machine]})
         return HttpResponse(200, body, (("content-type", _JSON),))
     if name == "secret":
         metadata = {"name": f"header-secret-{export.metadata.name}", "namespace": export.metadata.namespace}

@@ -57,9 +57,9 @@ class ChildFolder:
         """Delete the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
 
-    def _make(self, place: Path) -> None:
-        place.mkdir(mode=0o700)
-        handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    def _make(self, path: Path) -> None:
+        path.mkdir(mode=0o700)
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._give(handle, 0o550)
         finally:

@@ -40,37 +40,37 @@ def place(endpoint: str) -> EndpointPlace | None:
     return EndpointPlace(parts.hostname, port, parts.scheme in _ENCRYPTED)
 
 
-async def look(found: EndpointPlace, authority: bytes, clock: Clock, *, verify: bool) -> list[ProviderFinding]:
+async def look(endpoint_place: EndpointPlace, authority: bytes, clock: Clock, *, verify: bool) -> list[ProviderFinding]:
     """Resolve the name, connect and shake hands. The first check that fails ends the others."""
-    name = await _resolve(found)
+    name = await _resolve(endpoint_place)
     if name.grade == "bad":
         return [name]
-    port = await _connect(found)
-    if port.grade == "bad" or not found.encrypted:
+    port = await _connect(endpoint_place)
+    if port.grade == "bad" or not endpoint_place.encrypted:
         return [name, port]
-    return [name, port, *await _certificate(found, authority, clock, verify=verify)]
+    return [name, port, *await _certificate(endpoint_place, authority, clock, verify=verify)]
 
 
-async def _resolve(found: EndpointPlace) -> ProviderFinding:
+async def _resolve(endpoint_place: EndpointPlace) -> ProviderFinding:
     try:
-        ipaddress.ip_address(found.host)
-        return ProviderFinding(check="name", text=f"{found.host} is an address")
+        ipaddress.ip_address(endpoint_place.host)
+        return ProviderFinding(check="name", text=f"{endpoint_place.host} is an address")
     except ValueError:
         pass
     try:
-        answers = await asyncio.get_running_loop().getaddrinfo(found.host, found.port, type=socket.SOCK_STREAM)
+        answers = await asyncio.get_running_loop().getaddrinfo(endpoint_place.host, endpoint_place.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        text = f"the name {found.host} cannot be resolved: {error.strerror or error}"
+        text = f"the name {endpoint_place.host} cannot be resolved: {error.strerror or error}"
         return ProviderFinding(check="name", grade="bad", text=text, fix="correct the endpoint, or this host's DNS")
     addresses = sorted({str(answer[4][0]) for answer in answers})
-    return ProviderFinding(check="name", text=f"{found.host} is {', '.join(addresses)}")
+    return ProviderFinding(check="name", text=f"{endpoint_place.host} is {', '.join(addresses)}")
 
 
-async def _connect(found: EndpointPlace) -> ProviderFinding:
-    where = f"{found.host}:{found.port}"
+async def _connect(endpoint_place: EndpointPlace) -> ProviderFinding:
+    where = f"{endpoint_place.host}:{endpoint_place.port}"
     try:
         async with asyncio.timeout(_SECONDS):
-            _, writer = await asyncio.open_connection(found.host, found.port)
+            _, writer = await asyncio.open_connection(endpoint_place.host, endpoint_place.port)
     except TimeoutError:
         text = f"{where} does not answer within {_SECONDS:g} s"
         return ProviderFinding(check="port", grade="bad", text=text, fix="open the port in the firewalls between this host and that one")
@@ -81,8 +81,8 @@ async def _connect(found: EndpointPlace) -> ProviderFinding:
     return ProviderFinding(check="port", text=f"{where} takes connections")
 
 
-async def _certificate(found: EndpointPlace, authority: bytes, clock: Clock, *, verify: bool) -> list[ProviderFinding]:
-    encoded, problem = await _handshake(found, authority)
+async def _certificate(endpoint_place: EndpointPlace, authority: bytes, clock: Clock, *, verify: bool) -> list[ProviderFinding]:
+    encoded, problem = await _handshake(endpoint_place, authority)
     if encoded is None:
         return [ProviderFinding(check="certificate", grade="bad", text=problem, fix="name a port that speaks TLS")]
     certificate = x509.load_der_x509_certificate(encoded)
@@ -90,7 +90,7 @@ async def _certificate(found: EndpointPlace, authority: bytes, clock: Clock, *, 
     return [each for each in findings if each is not None]
 
 
-async def _handshake(found: EndpointPlace, authority: bytes) -> tuple[bytes | None, str]:
+async def _handshake(endpoint_place: EndpointPlace, authority: bytes) -> tuple[bytes | None, str]:
     """The certificate that the other side shows, and why it is not to be trusted."""
     problem = ""
     for trusting in (False, True):
@@ -101,12 +101,14 @@ async def _handshake(found: EndpointPlace, authority: bytes) -> tuple[bytes | No
             context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         try:
             async with asyncio.timeout(_SECONDS):
-                _, writer = await asyncio.open_connection(found.host, found.port, ssl=context, server_hostname=found.host)
+                _, writer = await asyncio.open_connection(
+                    endpoint_place.host, endpoint_place.port, ssl=context, server_hostname=endpoint_place.host
+                )
         except ssl.SSLCertVerificationError as error:
             problem = error.verify_message
             continue
         except (OSError, TimeoutError) as error:
-            return None, f"{found.host}:{found.port} does not speak TLS: {error}"
+            return None, f"{endpoint_place.host}:{endpoint_place.port} does not speak TLS: {error}"
         shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
         await _close(writer)
         return shown, problem

@@ -32,29 +32,29 @@ class ExaminedEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     environment: dict[str, str] = {}
 
 
-async def examine(given: ExaminedEndpoint) -> AsyncIterator[ProviderFinding]:
+async def examine(examined_endpoint: ExaminedEndpoint) -> AsyncIterator[ProviderFinding]:
     """Yield what is found, in the order of the way there. What cannot be reached is not examined further."""
-    factory = catalog.find(given.type)
-    stored, authority = _credentials(given.credentials)
+    factory = catalog.find(examined_endpoint.type)
+    stored, authority = _credentials(examined_endpoint.credentials)
     yield stored
     try:
-        place = endpoints.place(given.endpoint)
+        place = endpoints.place(examined_endpoint.endpoint)
     except ValueError:
         yield ProviderFinding(check="endpoint", grade="bad", text="the endpoint is no address", fix="write it as SCHEME://HOST:PORT/PATH")
         return
     if place is not None:
-        found = await endpoints.look(place, authority, SystemClock(), verify=given.verify)
+        found = await endpoints.look(place, authority, SystemClock(), verify=examined_endpoint.verify)
         for each in found:
             yield each
         if any(each.grade == "bad" for each in found):
             return
     variables = {
-        **given.environment,
-        "PROVIDER_TYPE": given.type,
-        "PROVIDER_ENDPOINT": given.endpoint,
-        "TLS_INSECURE_SKIP_VERIFY": "false" if given.verify else "true",
+        **examined_endpoint.environment,
+        "PROVIDER_TYPE": examined_endpoint.type,
+        "PROVIDER_ENDPOINT": examined_endpoint.endpoint,
+        "TLS_INSECURE_SKIP_VERIFY": "false" if examined_endpoint.verify else "true",
     }
-    context = DriverContext(clock=SystemClock(), environment=variables, credentials=given.credentials)
+    context = DriverContext(clock=SystemClock(), environment=variables, credentials=examined_endpoint.credentials)
     try:
         async with factory(context) as driver:
             async for each in _driver(driver):

@@ -44,9 +44,9 @@ _DELETE_SECONDS = 120.0
 class NotUsable(Terminal):
     """A machine that did not become usable. `place` is the object to explain."""
 
-    def __init__(self, what: str, place: ObjectPlace) -> None:
+    def __init__(self, what: str, object_place: ObjectPlace) -> None:
         super().__init__(what)
-        self.place = place
+        self.place = object_place
 
 
 class CreatedObject(msgspec.Struct, frozen=True):
@@ -190,10 +190,10 @@ def _volume_names(vm: Data | None) -> list[str]:
     return [each for each in dict.fromkeys(named) if each]
 
 
-async def why(client: Client, place: ObjectPlace) -> list[str]:
+async def why(client: Client, object_place: ObjectPlace) -> list[str]:
     """Return what `paddock why` says of an object; nothing when the server does not have it."""
     reading = ServerReader(client, SystemClock())
-    found = await reading.find([place])
+    found = await reading.find([object_place])
     if not found:
         return []
     scene = await reading.gather(found[0])

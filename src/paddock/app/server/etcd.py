@@ -22,14 +22,14 @@ _DEFAULT = "http://127.0.0.1:2379"
 _PATIENCE_SECONDS = 5.0
 
 
-def main(given: list[str]) -> int:
+def main(argv: list[str]) -> int:
     """Answer until told to end."""
-    if {"--help", "-h"} & set(given):
+    if {"--help", "-h"} & set(argv):
         sys.stdout.write(_HELP)
         return 0
     signal.signal(signal.SIGTERM, _end)
     signal.signal(signal.SIGINT, _end)
-    host, port = address(given)
+    host, port = address(argv)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.create_server((host, port), family=family, backlog=64) as server:
         host, port = server.getsockname()[:2]
@@ -40,13 +40,13 @@ def main(given: list[str]) -> int:
                 _answer(connection)
 
 
-def address(given: list[str]) -> tuple[str, int]:
+def address(argv: list[str]) -> tuple[str, int]:
     """Return the address to listen on: the first of the client URLs."""
     url = _DEFAULT
-    for index, word in enumerate(given):
+    for index, word in enumerate(argv):
         name, equals, value = word.partition("=")
         if name.lstrip("-") == "listen-client-urls":
-            url = value if equals else given[index + 1]
+            url = value if equals else argv[index + 1]
     place = url.split(",", maxsplit=1)[0].partition("://")[2].partition("/")[0]
     host, _, port = place.rpartition(":")
     return host.strip("[]"), int(port)

@@ -281,14 +281,14 @@ class ServerHandle:
         return lines, audit_policy.Plain("Metadata") if given.policy is None else audit_policy.read(given.policy)
 
 
-def _edge_limits(given: ClientLimits) -> limits.ConnectionLimits:
+def _edge_limits(client_limits: ClientLimits) -> limits.ConnectionLimits:
     return limits.ConnectionLimits(
-        head_bytes=given.head_bytes,
-        body_bytes=given.body_bytes,
-        bodies_bytes=given.bodies_bytes,
-        receive_seconds=given.receive_seconds,
-        idle_seconds=given.idle_seconds,
-        send_seconds=given.send_seconds,
-        connections=given.connections,
-        connections_per_address=given.connections_per_address,
+        head_bytes=client_limits.head_bytes,
+        body_bytes=client_limits.body_bytes,
+        bodies_bytes=client_limits.bodies_bytes,
+        receive_seconds=client_limits.receive_seconds,
+        idle_seconds=client_limits.idle_seconds,
+        send_seconds=client_limits.send_seconds,
+        connections=client_limits.connections,
+        connections_per_address=client_limits.connections_per_address,
     )

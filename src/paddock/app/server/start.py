@@ -36,9 +36,9 @@ _LEAST_BYTES = 1 << 20
 _END_SECONDS = 10.0
 
 
-def start(command: str, text: str, given: list[str], console: Console) -> int:
+def start(command: str, text: str, argv: list[str], console: Console) -> int:
     """Run `paddock up` or `paddock apiserver`."""
-    parsed, note = options.read(command, text, given)
+    parsed, note = options.read(command, text, argv)
     settings = options.settings(command, parsed)
     if parsed.detach and settings.temporary:
         raise Terminal("a server in the background needs a directory", fix="name one: --dir")

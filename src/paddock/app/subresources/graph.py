@@ -51,12 +51,12 @@ def below(kind: KindId, data: Data) -> Iterator[Data]:
             yield _referred(found, place[1])
 
 
-def _referred(found: FieldReference, namespace: str) -> Data:
-    kind = found.to[0]
+def _referred(field_reference: FieldReference, namespace: str) -> Data:
+    kind = field_reference.to[0]
     children = []
     if kind[1] == "DataVolume":
-        children = [node(("", "PersistentVolumeClaim"), (namespace, found.name))]
-    return node(kind, (namespace, found.name), children=children)
+        children = [node(("", "PersistentVolumeClaim"), (namespace, field_reference.name))]
+    return node(kind, (namespace, field_reference.name), children=children)
 
 
 def node(kind: KindId, place: tuple[str, str], *, children: list[Data] | None = None) -> Data:

@@ -76,38 +76,38 @@ def about_agent(info: AgentInfo) -> Data:
     }
 
 
-def about_os(found: GuestOs) -> Data:
+def about_os(guest_os: GuestOs) -> Data:
     """The operating system."""
     named = {
-        "name": found.name,
-        "kernelRelease": found.kernel_release,
-        "version": found.version,
-        "prettyName": found.pretty_name,
-        "versionId": found.version_id,
-        "kernelVersion": found.kernel_version,
-        "machine": found.machine,
-        "id": found.id,
+        "name": guest_os.name,
+        "kernelRelease": guest_os.kernel_release,
+        "version": guest_os.version,
+        "prettyName": guest_os.pretty_name,
+        "versionId": guest_os.version_id,
+        "kernelVersion": guest_os.kernel_version,
+        "machine": guest_os.machine,
+        "id": guest_os.id,
     }
     return {name: value for name, value in named.items() if value}
 
 
-def about_user(found: GuestUser) -> Data:
+def about_user(guest_user: GuestUser) -> Data:
     """Somebody who is logged in."""
-    told: Data = {"userName": found.name, "loginTime": found.login_time}
-    return {**told, "domain": found.domain} if found.domain else told
+    told: Data = {"userName": guest_user.name, "loginTime": guest_user.login_time}
+    return {**told, "domain": guest_user.domain} if guest_user.domain else told
 
 
-def about_filesystem(found: GuestFilesystem) -> Data:
+def about_filesystem(guest_filesystem: GuestFilesystem) -> Data:
     """A mounted file system."""
     told: Data = {
-        "diskName": found.disk,
-        "mountPoint": found.mount_point,
-        "fileSystemType": found.type,
-        "usedBytes": found.used_bytes,
-        "totalBytes": found.total_bytes,
+        "diskName": guest_filesystem.disk,
+        "mountPoint": guest_filesystem.mount_point,
+        "fileSystemType": guest_filesystem.type,
+        "usedBytes": guest_filesystem.used_bytes,
+        "totalBytes": guest_filesystem.total_bytes,
     }
-    if found.disks:
-        told["disk"] = [{"serial": serial, "busType": bus} if serial else {"busType": bus} for serial, bus in found.disks]
+    if guest_filesystem.disks:
+        told["disk"] = [{"serial": serial, "busType": bus} if serial else {"busType": bus} for serial, bus in guest_filesystem.disks]
     return told
 
 

@@ -27,9 +27,9 @@ NO_AGENT = "VMI does not have guest agent connected"
 class InstanceFinder:
     """Finds the machine of an instance that runs."""
 
-    def __init__(self, stored: StoredObjects, world: SubresourceEnvironment) -> None:
+    def __init__(self, stored: StoredObjects, environment: SubresourceEnvironment) -> None:
         self.stored = stored
-        self._world = world
+        self._world = environment
 
     def asked(self, call: RequestContext) -> VirtualMachineInstance:
         """The instance of a request; raises 404."""

@@ -29,22 +29,22 @@ from paddock.app.subresources.volumes import VolumeRequests
 class SubresourceApi:
     """The API of the group `subresources.kubevirt.io`."""
 
-    def __init__(self, world: SubresourceEnvironment) -> None:
-        stored = StoredObjects(world.parts)
-        instances = InstanceFinder(stored, world)
+    def __init__(self, environment: SubresourceEnvironment) -> None:
+        stored = StoredObjects(environment.parts)
+        instances = InstanceFinder(stored, environment)
         self._installation = InstallationApi(stored)
-        self._registry = world.parts.registry
+        self._registry = environment.parts.registry
         self._lifecycle = Lifecycle(stored)
         self._suspension = MachineSuspension(instances, self._lifecycle)
         self._control = InstanceControl(instances)
         self._freezing = GuestFreezer(instances)
-        self.sessions = Sessions(world.parts.clock)
-        self._streams = Streams(instances, world.networks, self._installation, self.sessions)
+        self.sessions = Sessions(environment.parts.clock)
+        self._streams = Streams(instances, environment.networks, self._installation, self.sessions)
         self._guest = GuestInfo(instances)
         self._commands = GuestCommands(instances)
         self._files = GuestFiles(instances)
-        self._consoles = ConsoleOutput(stored, world.machines, world.consoles)
-        self._usage = UsageHistories(stored, world.usage)
+        self._consoles = ConsoleOutput(stored, environment.machines, environment.consoles)
+        self._usage = UsageHistories(stored, environment.usage)
         self._volumes = VolumeRequests(stored)
         self._dumps = MemoryDumps(stored)
         self._expanding = MachineExpansion(stored, self._installation)

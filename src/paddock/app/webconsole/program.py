@@ -32,31 +32,33 @@ class ConsoleOptions(msgspec.Struct, frozen=True, kw_only=True):
     key: Path | None = None
 
 
-def settings(given: ConsoleOptions) -> ConsoleSettings:
+def settings(console_options: ConsoleOptions) -> ConsoleSettings:
     """Return the settings that the options make. Raises `Terminal` for a console that others could read or use."""
-    host, port = parse_listen(given.listen, DEFAULT_PORT)
-    if (given.certificate is None) != (given.key is None):
+    host, port = parse_listen(console_options.listen, DEFAULT_PORT)
+    if (console_options.certificate is None) != (console_options.key is None):
         raise Terminal("a certificate needs its key", fix="give both --tls-cert-file and --tls-private-key-file")
-    login = given.login or "link"
+    login = console_options.login or "link"
     if not _is_loopback(host):
-        _check_beyond(host, login, given)
+        _check_beyond(host, login, console_options)
     return ConsoleSettings(
         host=host,
         port=port,
-        names=given.names,
-        tls=_context(given.certificate, given.key) if given.certificate is not None and given.key is not None else None,
+        names=console_options.names,
+        tls=_context(console_options.certificate, console_options.key)
+        if console_options.certificate is not None and console_options.key is not None
+        else None,
         login="link" if login == "link" else "token",
     )
 
 
-def _check_beyond(host: str, login: str, given: ConsoleOptions) -> None:
+def _check_beyond(host: str, login: str, console_options: ConsoleOptions) -> None:
     what = f"the console cannot listen on {host}, which other hosts reach"
     if login == "link":
         fix = "add --login token; to use it yourself, keep the default address and forward it: ssh -L 7444:127.0.0.1:7444 HOST"
         raise Terminal(what, why="a link gives the rights of your kubeconfig", fix=fix)
-    if given.certificate is None:
+    if console_options.certificate is None:
         raise Terminal(what, why="tokens would cross the network in clear text", fix="give --tls-cert-file and --tls-private-key-file")
-    if _is_any(host) and not given.names:
+    if _is_any(host) and not console_options.names:
         raise Terminal(what, why="it answers only under names that it knows", fix="name it as browsers do: --name console.example.com")
 
 

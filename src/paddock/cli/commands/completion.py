@@ -29,9 +29,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Print the script."""
-    console.out(script(parser().parse_args(given).shell))
+    console.out(script(parser().parse_args(argv).shell))
     return GOOD
 
 

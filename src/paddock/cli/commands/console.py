@@ -28,9 +28,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Connect the terminal with the console until either side ends."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
 
     servers.serve(_talk(parsed, console))

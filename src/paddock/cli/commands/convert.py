@@ -30,10 +30,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.form and parsed.to != VITISTACK:
         options.error(f"--form is about Vitistack's Machines: write --to {VITISTACK}, or leave it out")
     reader = InputReader(console, AdmissionSettings())

@@ -35,10 +35,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     source, target = end_of(parsed.source), end_of(parsed.target)
     if bool(source.machine) == bool(target.machine):
         options.error("name a guest on one side: paddock cp FILE NAME:/PATH, or paddock cp NAME:/PATH FILE")

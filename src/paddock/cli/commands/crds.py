@@ -22,9 +22,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     kinds = [kind for kind in catalog.every() if parsed.dialect in (None, kind.dialect)]
     print_objects(console, list(crd.manifests(kinds)), parsed.output)
     return GOOD

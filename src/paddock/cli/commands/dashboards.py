@@ -23,11 +23,11 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     from paddock.cli.monitoring import grafana  # noqa: PLC0415 - the parser does without
 
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     files = {file: text for file, text in grafana.files().items() if parsed.name in (None, file.partition(".")[0])}
     if parsed.to is not None:
         _write(Path(parsed.to), files, console)

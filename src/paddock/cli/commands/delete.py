@@ -33,10 +33,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if bool(parsed.files) == bool(parsed.names):
         options.error("name objects as KIND/NAME, or give manifests with -f")
     slashes = ["/" in each for each in parsed.names]

@@ -29,10 +29,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     named = [*parsed.files, *parsed.more_files]
     if len(named) != 2:
         options.error("name two inputs: paddock diff OLD NEW")

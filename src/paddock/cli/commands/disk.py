@@ -20,6 +20,6 @@ def parser() -> VerbsParser:
     return VerbsParser("disk", TEXT, COMMANDS)
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run one of the verbs."""
-    return verbs.run(parser(), COMMANDS, given, console)
+    return verbs.run(parser(), COMMANDS, argv, console)

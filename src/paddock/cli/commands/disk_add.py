@@ -27,10 +27,10 @@ def parser() -> Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if bool(parsed.size) == bool(parsed.claim):
         options.error("give a size for an empty disk, or --claim CLAIM for one that exists")
     from paddock.cli.machines import changing, disks  # noqa: PLC0415 - heavy imports wait until there is something to do

@@ -23,9 +23,9 @@ def parser() -> Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     return serve(_grow(parsed, console))

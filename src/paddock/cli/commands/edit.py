@@ -36,9 +36,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     # Everything that talks to servers is heavy.
     from paddock.cli.servers import serve  # noqa: PLC0415
 

@@ -34,10 +34,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.all_namespaces and parsed.name:
         options.error("-A goes without a machine")
     # Everything that talks to servers is heavy.

@@ -27,9 +27,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     files = list(_files(parsed.dialect))
     if parsed.list:
         console.out("".join(f"{file}\n" for file in files))

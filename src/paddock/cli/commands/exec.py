@@ -41,10 +41,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = commandline.parse(options, given)
+    parsed = commandline.parse(options, argv)
     if not parsed.command:
         options.error("name a command: paddock exec NAME -- CMD")
     if parsed.tty:

@@ -31,9 +31,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     asked = resolve(parsed.what, parsed.dialect)
     place, prop = descend(asked)
     if asked.others:
@@ -47,18 +47,18 @@ def run(given: Sequence[str], console: Console) -> int:
     return GOOD
 
 
-def _head(asked: KindPath, place: shape.Shape, prop: shape.Property | None) -> Iterator[str]:
+def _head(asked: KindPath, field_shape: shape.Shape, prop: shape.Property | None) -> Iterator[str]:
     kind = asked.kind
     yield f"GROUP:    {kind.group or 'core'} ({kind.dialect})"
     yield f"KIND:     {kind.kind}"
     yield f"VERSION:  {', '.join(version.name for version in kind.versions)}"
     if asked.path:
         yield ""
-        yield f"FIELD:    {'.'.join(asked.path)} <{words.type_of(place)}>" + (" required" if place.field.required else "")
+        yield f"FIELD:    {'.'.join(asked.path)} <{words.type_of(field_shape)}>" + (" required" if field_shape.field.required else "")
     yield ""
     yield "DESCRIPTION:"
-    yield from _wrapped(words.describe(place), 4)
-    for name, text in _facts(place, prop):
+    yield from _wrapped(words.describe(field_shape), 4)
+    for name, text in _facts(field_shape, prop):
         yield from _wrapped(f"{name}: {text}", 4, hang=2)
     if asked.path:
         row = table.row_for(kind, asked.path)
@@ -66,9 +66,9 @@ def _head(asked: KindPath, place: shape.Shape, prop: shape.Property | None) -> I
             yield from _wrapped(f"A change of it: {row.effect}: {row.why}", 4, hang=2)
 
 
-def _facts(place: shape.Shape, prop: shape.Property | None) -> Iterator[tuple[str, str]]:
+def _facts(field_shape: shape.Shape, prop: shape.Property | None) -> Iterator[tuple[str, str]]:
     """Yield the allowed values and the default of a field."""
-    allowed = "; ".join(words.allowed(place)).replace("`", "")
+    allowed = "; ".join(words.allowed(field_shape)).replace("`", "")
     if allowed:
         yield "Allowed", allowed
     default = words.default_of(prop) if prop is not None else ""
@@ -76,8 +76,8 @@ def _facts(place: shape.Shape, prop: shape.Property | None) -> Iterator[tuple[st
         yield "Default", default
 
 
-def _fields(place: shape.Shape) -> Iterator[str]:
-    fields = members(place)
+def _fields(field_shape: shape.Shape) -> Iterator[str]:
+    fields = members(field_shape)
     if not fields:
         return
     yield ""
@@ -90,11 +90,11 @@ def _fields(place: shape.Shape) -> Iterator[str]:
             yield from _wrapped(f"{fact}: {text}", 6, hang=2)
 
 
-def _tree(place: shape.Shape, depth: int, above: tuple[type, ...] = ()) -> Iterator[str]:
+def _tree(field_shape: shape.Shape, depth: int, above: tuple[type, ...] = ()) -> Iterator[str]:
     if depth == 1:
         yield ""
         yield "FIELDS:"
-    for name, prop in members(place).items():
+    for name, prop in members(field_shape).items():
         required = " required" if prop.field.required else ""
         yield f"{'  ' * depth}{name} <{words.type_of(prop.shape)}>{required}"
         inner = _class_of(prop.shape)
@@ -102,11 +102,11 @@ def _tree(place: shape.Shape, depth: int, above: tuple[type, ...] = ()) -> Itera
             yield from _tree(prop.shape, depth + 1, (*above, inner))
 
 
-def _class_of(place: shape.Shape) -> type:
+def _class_of(field_shape: shape.Shape) -> type:
     """The class below lists and maps, by which a declaration that contains itself is known."""
-    while isinstance(place, shape.ListShape | shape.MapShape):
-        place = place.item if isinstance(place, shape.ListShape) else place.value
-    return place.cls if isinstance(place, shape.ObjectShape) else type(None)
+    while isinstance(field_shape, shape.ListShape | shape.MapShape):
+        field_shape = field_shape.item if isinstance(field_shape, shape.ListShape) else field_shape.value
+    return field_shape.cls if isinstance(field_shape, shape.ObjectShape) else type(None)
 
 
 def _rules(asked: KindPath) -> Iterator[str]:
@@ -128,27 +128,27 @@ def _wrapped(text: str, indent: int, hang: int = 0) -> list[str]:
     )
 
 
-def _as_data(asked: KindPath, place: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
+def _as_data(asked: KindPath, field_shape: shape.Shape, prop: shape.Property | None, *, recursive: bool) -> dict[str, Any]:
     data = {"group": asked.kind.group, "kind": asked.kind.kind, "dialect": asked.kind.dialect, **_versions(asked.kind)}
     row = table.row_for(asked.kind, asked.path) if asked.path else None
     change = {"change": {"effect": str(row.effect), "why": row.why}} if row is not None else {}
-    return {**data, "path": ".".join(asked.path), **change, **_field_data(place, prop, 2 if not recursive else 100)}
+    return {**data, "path": ".".join(asked.path), **change, **_field_data(field_shape, prop, 2 if not recursive else 100)}
 
 
 def _versions(kind: Kind) -> dict[str, Any]:
     return {"versions": [version.name for version in kind.versions]}
 
 
-def _field_data(place: shape.Shape, prop: shape.Property | None, depth: int, above: tuple[type, ...] = ()) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": words.type_of(place), "text": words.describe(place), "required": place.field.required}
-    if place.field.enum:
-        data["enum"] = list(place.field.enum)
-    data.update({name.lower(): text for name, text in _facts(place, None)})
+def _field_data(field_shape: shape.Shape, prop: shape.Property | None, depth: int, above: tuple[type, ...] = ()) -> dict[str, Any]:
+    data: dict[str, Any] = {"type": words.type_of(field_shape), "text": words.describe(field_shape), "required": field_shape.field.required}
+    if field_shape.field.enum:
+        data["enum"] = list(field_shape.field.enum)
+    data.update({name.lower(): text for name, text in _facts(field_shape, None)})
     if prop is not None and prop.default is not shape.ABSENT:
         data["default"] = prop.default
-    inner = _class_of(place)
+    inner = _class_of(field_shape)
     if depth > 1 and inner not in above:
-        fields = {name: _field_data(each.shape, each, depth - 1, (*above, inner)) for name, each in members(place).items()}
+        fields = {name: _field_data(each.shape, each, depth - 1, (*above, inner)) for name, each in members(field_shape).items()}
         if fields:
             data["fields"] = fields
     return data

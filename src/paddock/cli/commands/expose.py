@@ -30,10 +30,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if not parsed.port:
         options.error("name a port: --port 80, or --port 80:8080")
     if parsed.target_port and (len(parsed.port) > 1 or ":" in parsed.port[0]):

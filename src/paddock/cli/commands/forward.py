@@ -23,10 +23,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if bool(parsed.ports) == (parsed.stdio is not None):
         options.error("name ports to forward, such as 8080:80, or --stdio PORT")
     if parsed.stdio is not None and not 1 <= parsed.stdio <= 65535:

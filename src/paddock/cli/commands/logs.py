@@ -32,10 +32,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.cloud_init and (parsed.boot or parsed.previous or parsed.follow):
         options.error("--cloud-init goes with --tail alone")
     if parsed.follow and parsed.previous:

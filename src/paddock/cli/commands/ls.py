@@ -45,10 +45,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.watch and parsed.output not in (None, "wide"):
         options.error("-w goes with tables")
     # Everything that talks to servers is heavy.

@@ -48,10 +48,10 @@ def parser() -> Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     _check(options, parsed)
     from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
 

@@ -32,10 +32,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     settings = targets.settings(parsed, console)
     reader = InputReader(console, settings)
     old = gather(reader, parsed.against, console)

@@ -14,6 +14,6 @@ def parser() -> arguments.Parser:
     return protection.parser("protect", _TEXT)
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    return protection.carry_out(parser(), given, console, wanted=True)
+    return protection.carry_out(parser(), argv, console, wanted=True)

@@ -28,10 +28,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)
     if reader.unusable:

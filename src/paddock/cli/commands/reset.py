@@ -13,6 +13,6 @@ def parser() -> arguments.Parser:
     return powercommands.parser("reset", _TEXT, waits=False)
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    return powercommands.carry_out("reset", parser(), given, console)
+    return powercommands.carry_out("reset", parser(), argv, console)

@@ -31,14 +31,14 @@ def parser() -> Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    if "--dir" in given or any(word.startswith("--dir=") for word in given):
+    if "--dir" in argv or any(word.startswith("--dir=") for word in argv):
         raise UsageError(
             "`paddock restore` is for snapshots of machines", fix="the store of a server: paddock backup restore FILE --dir DIR"
         )
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if not parsed.snapshot:
         raise UsageError(
             "name a machine and a snapshot: paddock restore NAME SNAPSHOT",

@@ -13,6 +13,6 @@ def parser() -> arguments.Parser:
     return powercommands.parser("resume", _TEXT)
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    return powercommands.carry_out("resume", parser(), given, console)
+    return powercommands.carry_out("resume", parser(), argv, console)

@@ -26,10 +26,10 @@ def parser() -> Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if (parsed.kind is None) == (parsed.out is None):
         options.error("name a kind to print, or a directory for the schemas of all kinds: --out DIR")
     if parsed.out is not None:

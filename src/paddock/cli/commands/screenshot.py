@@ -23,10 +23,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.output == "-" and os.isatty(sys.stdout.fileno()):
         options.error("a terminal shows no PNG; name a file")
     from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy

@@ -33,13 +33,13 @@ def parser() -> Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Take a snapshot, or run one of the verbs."""
-    verb = _ALIASES.get(given[0], given[0]) if given else ""
+    verb = _ALIASES.get(argv[0], argv[0]) if argv else ""
     if verb in COMMANDS:
-        code: int = import_module(COMMANDS[verb][0]).run(list(given[1:]), console)
+        code: int = import_module(COMMANDS[verb][0]).run(list(argv[1:]), console)
         return code
-    parsed = parser().parse_args(given)
+    parsed = parser().parse_args(argv)
     from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     return serve(_take(parsed, console))

@@ -43,10 +43,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = commandline.parse(options, given)
+    parsed = commandline.parse(options, argv)
     if not parsed.name and not parsed.config:
         options.error("name a machine, or ask for --config")
     if not 1 <= parsed.port <= 65535:

@@ -16,6 +16,6 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    return powercommands.carry_out("suspend", parser(), given, console)
+    return powercommands.carry_out("suspend", parser(), argv, console)

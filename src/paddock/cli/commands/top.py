@@ -43,10 +43,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if parsed.namespaces and (parsed.selector or parsed.watch):
         options.error("--namespaces goes with neither --selector nor --watch")
     # Everything that talks to servers is heavy.
@@ -97,12 +97,14 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
             before = after
 
 
-async def _rows(session: "ServerSession", parsed: argparse.Namespace, found: Mapping["Key", "MachineUsage"]) -> dict[str, "MachineUsage"]:
+async def _rows(
+    session: "ServerSession", parsed: argparse.Namespace, machine_usages: Mapping["Key", "MachineUsage"]
+) -> dict[str, "MachineUsage"]:
     """Return the use of each machine by the name that the user gave it."""
     from paddock.cli.machines import finding  # noqa: PLC0415 - as above
 
     machines = await finding.every(session.client, None if parsed.all_namespaces else session.namespace, parsed.selector)
-    used = [(each, found[each.vmi_key]) for each in machines if each.vmi_key is not None and each.vmi_key in found]
+    used = [(each, machine_usages[each.vmi_key]) for each in machines if each.vmi_key is not None and each.vmi_key in machine_usages]
     busiest = sorted(used, key=lambda pair: -pair[1].cpu)
     return {f"{each.namespace}/{each.name}" if parsed.all_namespaces else each.name: row for each, row in busiest}
 

@@ -13,6 +13,6 @@ def parser() -> arguments.Parser:
     return powercommands.parser("unpause", _TEXT)
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    return powercommands.carry_out("unpause", parser(), given, console)
+    return powercommands.carry_out("unpause", parser(), argv, console)

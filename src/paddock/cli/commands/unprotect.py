@@ -13,6 +13,6 @@ def parser() -> arguments.Parser:
     return protection.parser("unprotect", _TEXT)
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    return protection.carry_out(parser(), given, console, wanted=False)
+    return protection.carry_out(parser(), argv, console, wanted=False)

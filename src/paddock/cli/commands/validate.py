@@ -24,10 +24,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     settings = targets.settings(parsed, console)
     reader = InputReader(console, settings)
     inventory = Inventory(settings)
@@ -45,9 +45,9 @@ def run(given: Sequence[str], console: Console) -> int:
     return FINDINGS if tally[Severity.ERROR] or (parsed.strict and tally[Severity.WARNING]) else GOOD
 
 
-def _print(found: Sequence[LocatedFinding], tally: report.FindingTally, output: str, console: Console) -> None:
+def _print(located_findings: Sequence[LocatedFinding], tally: report.FindingTally, output: str, console: Console) -> None:
     if output == "text":
-        console.out("".join(report.line(each) + "\n" for each in found))
+        console.out("".join(report.line(each) + "\n" for each in located_findings))
         console.say(tally.summary())
     else:
-        console.out(report.structured({**tally.as_data(), "findings": [report.as_data(each) for each in found]}, output))
+        console.out(report.structured({**tally.as_data(), "findings": [report.as_data(each) for each in located_findings]}, output))

@@ -17,9 +17,9 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Print it."""
-    output = parser().parse_args(given).output
+    output = parser().parse_args(argv).output
     # Reading the metadata of the installation costs more than a whole command.
     from paddock.base import build  # noqa: PLC0415
 

@@ -25,10 +25,10 @@ def parser() -> arguments.Parser:
     return options
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
-    parsed = options.parse_args(given)
+    parsed = options.parse_args(argv)
     if not 0 <= parsed.port <= 65535:
         options.error(f"--port {parsed.port} is no port")
     from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy

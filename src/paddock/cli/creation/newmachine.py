@@ -152,8 +152,8 @@ def _checked(data: Data) -> Resource:
     return result.value
 
 
-def _translated(machine: Resource, world: Sequence[Resource], wish: NewMachine) -> Translated[tuple[Resource, ...]]:
-    return catalog.from_kubevirt(wish.dialect)(machine, ObjectSet(world), Rendering())
+def _translated(machine: Resource, resources: Sequence[Resource], wish: NewMachine) -> Translated[tuple[Resource, ...]]:
+    return catalog.from_kubevirt(wish.dialect)(machine, ObjectSet(resources), Rendering())
 
 
 def _meta(name: str, wish: NewMachine) -> Data:

@@ -84,18 +84,18 @@ def _judged(scene: ObjectSnapshot, start: ObjectPlace) -> verdict.ObjectVerdict:
     return _of_provider(scene, start, found) if start.id == RIGAUD_MACHINE and found.state in ("good", "off") else found
 
 
-def _of_provider(scene: ObjectSnapshot, start: ObjectPlace, found: verdict.ObjectVerdict) -> verdict.ObjectVerdict:
+def _of_provider(scene: ObjectSnapshot, start: ObjectPlace, object_verdict: verdict.ObjectVerdict) -> verdict.ObjectVerdict:
     """The verdict on a machine of VirtRigaud's that is well by its Provider's last word. What KubeVirt says now of its own counts more."""
     made = at(scene.objects.get(start), "status", "provider")
     place = ObjectPlace(*MACHINE, texts(made, "namespace"), texts(made, "name"))
     if place in scene.objects:
         now = _judged(scene, place)
-        return found if now.state in ("good", "off") else now
+        return object_verdict if now.state in ("good", "off") else now
     # Only machines of VirtRigaud need it; everybody else does without this dialect.
     from paddock.plan.virtrigaud.polls import MachinePolls  # noqa: PLC0415
 
-    seconds = MachinePolls().off if found.state == "off" else MachinePolls().running
-    return verdict.ObjectVerdict(found.state, f"{found.word} (its Provider's word, up to {seconds // 60:g} minutes old)")
+    seconds = MachinePolls().off if object_verdict.state == "off" else MachinePolls().running
+    return verdict.ObjectVerdict(object_verdict.state, f"{object_verdict.word} (its Provider's word, up to {seconds // 60:g} minutes old)")
 
 
 def _counts(finding: Diagnosis, start: ObjectPlace) -> bool:
@@ -121,10 +121,10 @@ def _state(judged: verdict.ObjectVerdict, causes: Sequence[Diagnosis]) -> State:
     return {"fails": "fails", "waits": "waits", "notice": "notice", "hint": "good"}[causes[0].mood]  # type: ignore[return-value]
 
 
-def _ranked(found: Sequence[Diagnosis]) -> list[Diagnosis]:
+def _ranked(diagnosis: Sequence[Diagnosis]) -> list[Diagnosis]:
     """The cause first, each cause once. What works, only not as it should, may be what others wait for; it explains no failure."""
-    fails = any(each.mood == "fails" and each.rank <= CauseDepth.TOLD and not _past(each) for each in found)
-    return list(_once(sorted(found, key=lambda each: (fails and each.mood == "notice", *_key(each)))))
+    fails = any(each.mood == "fails" and each.rank <= CauseDepth.TOLD and not _past(each) for each in diagnosis)
+    return list(_once(sorted(diagnosis, key=lambda each: (fails and each.mood == "notice", *_key(each)))))
 
 
 def _past(finding: Diagnosis) -> bool:
@@ -141,10 +141,10 @@ def _key(finding: Diagnosis) -> tuple[int, int, int, int, int, str]:
     return (finding.rank, _ORDER[finding.mood], int(_past(finding)), far, made, finding.rule)
 
 
-def _once(found: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
+def _once(diagnosis: Sequence[Diagnosis]) -> Iterator[Diagnosis]:
     seen: set[str] = set()
     quotes: set[str] = set()
-    for each in found:
+    for each in diagnosis:
         # An object's own words are no second cause where a rule has explained them.
         if each.rule not in seen and not (each.rule == _OWN_WORDS and each.quote in quotes):
             seen.add(each.rule)

@@ -176,49 +176,49 @@ async def fetch(guest: GuestAccess, source: str, target: Path, show: Show, *, re
         await _forget(guest, packed[0])
 
 
-async def _fetch_file(guest: GuestAccess, source: str, found: GuestEntry, place: Path, show: Show) -> None:
-    handle, name = tempfile.mkstemp(prefix=".paddock-", dir=place.parent)
+async def _fetch_file(guest: GuestAccess, source: str, guest_entry: GuestEntry, path: Path, show: Show) -> None:
+    handle, name = tempfile.mkstemp(prefix=".paddock-", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            await _download(guest, source, found, file, show)
+            await _download(guest, source, guest_entry, file, show)
             # The owner can always read what was copied.
-            os.fchmod(file.fileno(), found.mode | stat.S_IRUSR)
-        os.replace(name, place)
+            os.fchmod(file.fileno(), guest_entry.mode | stat.S_IRUSR)
+        os.replace(name, path)
     except BaseException:
         os.unlink(name)
         raise
 
 
-async def _download(guest: GuestAccess, source: str, found: GuestEntry, file: IO[bytes], show: Show) -> None:
+async def _download(guest: GuestAccess, source: str, guest_entry: GuestEntry, file: IO[bytes], show: Show) -> None:
     done, digest = 0, hashlib.sha256()
-    show(0, found.size)
-    while done < found.size:
-        data, is_end = await guest.read(source, done, min(PART, found.size - done))
+    show(0, guest_entry.size)
+    while done < guest_entry.size:
+        data, is_end = await guest.read(source, done, min(PART, guest_entry.size - done))
         file.write(data)
         digest.update(data)
         done += len(data)
-        show(done, found.size)
+        show(done, guest_entry.size)
         if is_end or not data:
             break
-    if digest.hexdigest() != found.sum:
+    if digest.hexdigest() != guest_entry.sum:
         why = "what arrived differs from what was there when the copy began"
         raise CopyFailed(f"cannot copy {source} of {guest.name}", why=why, fix="try again when nothing writes to it")
 
 
-def _unpack(file: IO[bytes], place: Path) -> list[str]:
+def _unpack(file: IO[bytes], path: Path) -> list[str]:
     """Unpack an archive of a guest below a directory; return what was left out."""
     left_out: list[str] = []
-    place.mkdir(exist_ok=True)
+    path.mkdir(exist_ok=True)
     # Python before 3.11.4 has no filters, as Debian 12 has it; the checks here are those of `data` there.
     trusted: dict[str, Any] = {"filter": "fully_trusted"} if hasattr(tarfile, "data_filter") else {}
     with tarfile.open(fileobj=file, mode="r:") as archive:
         for member in archive:
-            if why := _danger(member, os.path.realpath(place)):
+            if why := _danger(member, os.path.realpath(path)):
                 left_out.append(f"{member.name}: {why}")
                 continue
             member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
             member.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0o600)
-            archive.extract(member, place, **trusted)
+            archive.extract(member, path, **trusted)
     return left_out
 
 

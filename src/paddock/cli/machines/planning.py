@@ -73,18 +73,18 @@ class ChangePlan(msgspec.Struct, frozen=True):
         return "The running machine takes this at once."
 
 
-def plan(edit: ObjectEdit, title: str, world: Iterable[Resource], *, running: bool) -> ChangePlan:
-    """Return the plan of an edit. `world` has the objects that the machine refers to."""
-    found = judged(edit, title, world)
+def plan(edit: ObjectEdit, title: str, resources: Iterable[Resource], *, running: bool) -> ChangePlan:
+    """Return the plan of an edit. `resources` has the objects that the machine refers to."""
+    found = judged(edit, title, resources)
     return ChangePlan(title, tuple(PlannedChange(verdict.effect, text(each), verdict.why) for each, verdict in found), running)
 
 
-def judged(edit: ObjectEdit, title: str, world: Iterable[Resource]) -> list[tuple[FieldDifference, ChangeVerdict]]:
+def judged(edit: ObjectEdit, title: str, resources: Iterable[Resource]) -> list[tuple[FieldDifference, ChangeVerdict]]:
     """Return each difference between the two forms of an object with its effect."""
     settings = AdmissionSettings()
     old, new = (_compared(written(each), title, settings) for each in (edit.before, edit.after))
     pair = ObjectPair(old, new)
-    objects = tuple(world)
+    objects = tuple(resources)
     worlds = tuple(
         ObjectSet([*objects, *([side.admission.value] if isinstance(side.admission.value, Resource) else [])]) for side in (old, new)
     )

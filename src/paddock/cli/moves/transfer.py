@@ -115,11 +115,11 @@ class DiskCarrier:
                 return
             await asyncio.sleep(objectcalls.POLL_SECONDS)
 
-    async def _complete(self, made: Data, found: DiskSum) -> None:
+    async def _complete(self, made: Data, disk_sum: DiskSum) -> None:
         """Note the checksum on this DataVolume and no later one of its name."""
         name, uid = texts(made, "metadata", "name"), texts(made, "metadata", "uid")
         path = "/metadata/annotations/" + record.CHECKSUM.replace("/", "~1")
-        operations = [{"op": "test", "path": "/metadata/uid", "value": uid}, {"op": "add", "path": path, "value": str(found)}]
+        operations = [{"op": "test", "path": "/metadata/uid", "value": uid}, {"op": "add", "path": path, "value": str(disk_sum)}]
         await self._target.client.patch(DATA_VOLUMES, Key(self._target.namespace, name), json_patch(operations))
 
 

@@ -10,7 +10,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, Conflict, NotFound, Unreachable
+from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.options import DELETE
 from paddock.client.target import Data, Key, Target, declared
 from paddock.dialects.kubevirt import clone, restore, snapshot, virtualmachine
@@ -24,7 +24,7 @@ from paddock.plan.snapshots import clones as plan
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, owners
 from paddock.runtime.informers import Informers
-from paddock.runtime.kindreconciler import KindReconciler
+from paddock.runtime.kindreconciler import ReportingReconciler
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
@@ -36,10 +36,19 @@ CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], Vi
 RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
 
 
-class CloneReconciler(KindReconciler):
+class VirtualMachineClonePass(msgspec.Struct):
+    """A clone, and how far it has come."""
+
+    seen: CachedObject
+    clone: VirtualMachineClone
+    phase: str = ""
+    why: str = ""
+
+
+class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
     """Reconciles VirtualMachineClones."""
 
-    def __init__(self, client: Client, informers: Informers, clock: Clock, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, informers: Informers, clock: Clock, recorder: EventRecorder) -> None:
         self._client = client
         self.clones = informers.of(CLONES)
         super().__init__(self.clones)
@@ -48,33 +57,31 @@ class CloneReconciler(KindReconciler):
         self.restores = informers.of(RESTORES)
         self._statuses = StatusWriter(client, CLONES, self.clones.expectations)
         self._clock = clock
-        self._teller = teller
+        self._recorder = recorder
 
-    async def work(self, seen: CachedObject) -> Outcome:
-        """Bring one clone forward."""
+    async def begin(self, seen: CachedObject) -> VirtualMachineClonePass | Outcome:
+        """Return a clone that is under way; clear away what one that has ended has made."""
         clone = seen.read(CLONES)
         if clone.status is not None and clone.status.phase in plan.FINAL:
             await self._clear(clone)
             if clone.status.phase == plan.SUCCEEDED and await self._is_gone(Key(seen.key.namespace, plan.target_name(clone))):
                 await self._delete(CLONES.path(seen.key.namespace, seen.key.name))
             return DONE
-        try:
-            phase, why = await self._forward(clone)
-        except (Conflict, Unreachable):
-            # The one is gone at the next look; with the other, the status cannot be written either.
-            raise
-        except PaddockError as error:
-            before = clone.status.phase if clone.status is not None else None
-            await self._write(seen, clone, before or plan.SNAPSHOT, str(error))
-            raise
-        if await self._write(seen, clone, phase, why):
-            self._tell(seen, phase, why)
+        return VirtualMachineClonePass(seen, clone)
+
+    async def act(self, clone_pass: VirtualMachineClonePass) -> Outcome:
+        """Bring one clone forward."""
+        clone_pass.phase, clone_pass.why = await self._forward(clone_pass.clone)
         return DONE
 
-    async def _write(self, seen: CachedObject, clone: VirtualMachineClone, phase: str, why: str) -> bool:
-        """Write the status; False when it says so already."""
-        status = plan.status(clone, phase, ages.timestamp(self._clock.seconds()), why)
-        return await self._statuses.write(seen, status) is not None
+    async def report(self, clone_pass: VirtualMachineClonePass, error: PaddockError | None) -> None:
+        """Write the phase; an error leaves it where it is."""
+        phase, why = clone_pass.phase, clone_pass.why
+        if error is not None:
+            phase, why = (clone_pass.clone.status.phase if clone_pass.clone.status is not None else None) or plan.SNAPSHOT, str(error)
+        status = plan.status(clone_pass.clone, phase, ages.timestamp(self._clock.seconds()), why)
+        if await self._statuses.write(clone_pass.seen, status) is not None and error is None:
+            self._tell(clone_pass.seen, phase, why)
 
     async def _forward(self, clone: VirtualMachineClone) -> tuple[str, str]:
         """Go as far as possible; the phase it is in, and why when that needs words."""
@@ -140,17 +147,17 @@ class CloneReconciler(KindReconciler):
 
     def _tell(self, seen: CachedObject, phase: str, why: str) -> None:
         if phase == plan.SUCCEEDED:
-            self._teller.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
+            self._recorder.tell(reference(CLONES, seen.meta), "Normal", "CloneSucceeded", "The machine has been cloned")
         elif phase == plan.FAILED:
-            self._teller.tell(reference(CLONES, seen.meta), "Warning", "CloneFailed", why)
+            self._recorder.tell(reference(CLONES, seen.meta), "Warning", "CloneFailed", why)
         elif why:
-            self._teller.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
+            self._recorder.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
 
 
 def wire(program: ControllerManager) -> None:
     """Add the controller to a program."""
     clones = CloneReconciler(program.client, program.informers, program.machinery.clock, program.recorder)
-    controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, recorder=program.recorder)
     for informer in (clones.snapshots, clones.restores):
         controller.watch(informer, owners(CLONES.group, CLONES.kind))
     for informer in (clones.machines, clones.snapshots):

@@ -62,10 +62,10 @@ class ExportReconciler(KindReconciler):
         await self._statuses.write(seen, self._ready(before, export, found, now))
         return again(left)
 
-    def _ready(self, before: ExportStatus, export: VirtualMachineExport, found: ExportSource, now: str) -> ExportStatus:
-        if not found.volumes:
+    def _ready(self, before: ExportStatus, export: VirtualMachineExport, export_source: ExportSource, now: str) -> ExportStatus:
+        if not export_source.volumes:
             return plan.ready(before, export, None, now)
-        links = plan.links(export, found.volumes, self._address(), self._authority, manifests=found.machine is not None)
+        links = plan.links(export, export_source.volumes, self._address(), self._authority, manifests=export_source.machine is not None)
         name = export.spec.source.name if export.spec.source.kind == "VirtualMachine" else ""
         return plan.ready(before, export, links, now, name)
 
@@ -98,7 +98,7 @@ def wire(program: ControllerManager, volumes: Volumes, address: Callable[[], str
     """Add the controller to a program; what is returned finds what is fetched."""
     informer, sources = program.informers.of(EXPORTS), ExportSources(program.client, program.informers, volumes)
     exports = ExportReconciler(program.client, informer, sources, program.machinery.clock, address, authority)
-    controller = Controller("virtualmachineexports", informer, exports.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("virtualmachineexports", informer, exports.reconcile, machinery=program.machinery, recorder=program.recorder)
 
     def here(change: CacheChange) -> list[Key]:
         return [seen.key for seen in informer.cache.by("namespace", change.seen.key.namespace)]

@@ -20,6 +20,7 @@ from paddock.meta import ages
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statuses import StatusWriter
@@ -34,23 +35,25 @@ EDITION = ownnames.COMMON_INSTANCETYPES.name
 _AT_A_TIME = 16
 
 
-class KubeVirtReconciler:
+class KubeVirtReconciler(KindReconciler):
     """The controller of the KubeVirt object."""
 
     def __init__(self, client: Client, informer: Informer, machinery: Machinery, architecture: str) -> None:
+        super().__init__(informer)
         self._client = client
-        self._informer = informer
         self._statuses = StatusWriter(client, INSTALLATIONS, informer.expectations)
         self._clock = machinery.clock
         self._architecture = architecture
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """There is one installation, and it is deployed."""
-        if key != KEY:
-            return DONE
-        seen = self._informer.cache.get(KEY)
-        if seen is None:
+    async def missing(self, key: Key) -> Outcome:
+        """Make the one installation."""
+        if key == KEY:
             await self._make()
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Report that the one installation is deployed, and make what comes with it once."""
+        if seen.key != KEY:
             return DONE
         found = seen.read(INSTALLATIONS)
         # Lazily: hundreds of lines of data that are needed once in the life of a directory.
@@ -69,10 +72,10 @@ class KubeVirtReconciler:
         await self._statuses.change(seen, self._status(found))
         return DONE
 
-    def _status(self, found: KubeVirt) -> Data:
+    def _status(self, kube_virt: KubeVirt) -> Data:
         """Return the missing parts of the status; empty when it is complete."""
-        generation = found.metadata.generation or 1
-        has = found.status
+        generation = kube_virt.metadata.generation or 1
+        has = kube_virt.status
         if has is not None and has.phase == "Deployed" and has.observedGeneration == generation:
             return {}
         now = ages.timestamp(self._clock.seconds())
@@ -129,7 +132,7 @@ def wire(program: ControllerManager, architecture: str = "amd64") -> Controller:
     """The controller, wired to a program; it begins by itself."""
     informer = program.informers.of(INSTALLATIONS)
     made = KubeVirtReconciler(program.client, informer, program.machinery, architecture)
-    controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.offer(KEY)
     program.add(controller)
     return controller

@@ -107,4 +107,4 @@ class ClusterDoor(msgspec.Struct, frozen=True):
     front: Client
     rendering: Rendering
     clock: Clock
-    teller: EventRecorder
+    recorder: EventRecorder

@@ -29,8 +29,8 @@ def wire(
     """Add the controllers to the programs."""
     views = Views(front.informers, back.informers)
     writer = ClusterWriter(back.client, views.back.values())
-    teller = front.recorder.voice(targets.MANAGER)
-    door = ClusterDoor(views, writer, front.client, Rendering(product=settings.product), back.machinery.clock, teller)
+    recorder = front.recorder.voice(targets.MANAGER)
+    door = ClusterDoor(views, writer, front.client, Rendering(product=settings.product), back.machinery.clock, recorder)
 
     def controller(target: Target[Any], reconcile: Reconcile) -> Controller:
         about = {"dialect": "kubermatic", "kind": target.kind}
@@ -39,7 +39,7 @@ def wire(
             views.front(target),
             reconcile,
             machinery=back.machinery,
-            teller=front.recorder,
+            recorder=front.recorder,
             settings=ControllerSettings(workers=settings.workers, sweep_seconds=settings.resync_seconds, about=lambda key: about),
         )
         made.watch(views.back[target.plural], own_key)

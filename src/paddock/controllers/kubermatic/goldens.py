@@ -29,12 +29,12 @@ from paddock.translate.kubermatic.golden import asked_of, golden_volume
 class GoldenImages(KindReconciler):
     """Looks after the copies. A copy belongs to its DataSource and goes with it."""
 
-    def __init__(self, client: Client, consumers: Consumers, rendering: Rendering, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, consumers: Consumers, rendering: Rendering, recorder: EventRecorder) -> None:
         super().__init__(consumers.sources)
         self._client = client
         self._consumers = consumers
         self._rendering = rendering
-        self._teller = teller
+        self._recorder = recorder
         self._volumes = consumers.informers[targets.VOLUMES.plural]
         self._set = DesiredSet(client, (), manager=targets.MANAGER, keeps=(self._volumes,))
 
@@ -56,7 +56,7 @@ class GoldenImages(KindReconciler):
             await self._set.reach(reference(targets.SOURCES, seen.meta), [DesiredObject(targets.VOLUME_DATA, to_data(wanted))])
         except ForeignObject as error:
             note = f"the one copy of the image cannot be made: {error}"
-            self._teller.tell(reference(targets.SOURCES, seen.meta), "Warning", "NameConflict", note)
+            self._recorder.tell(reference(targets.SOURCES, seen.meta), "Warning", "NameConflict", note)
             raise
         return DONE
 
@@ -87,7 +87,7 @@ def wire(program: ControllerManager, settings: KubermaticSettings) -> Controller
         consumers.sources,
         goldens.reconcile,
         machinery=program.machinery,
-        teller=program.recorder,
+        recorder=program.recorder,
         settings=ControllerSettings(workers=settings.workers, sweep_seconds=settings.resync_seconds),
     )
     for target in CONSUMING:

@@ -74,8 +74,8 @@ class ClusterMirror(KindReconciler):
         self._statuses = StatusWriter(door.front, target, door.views.front(target).expectations)
         self._rendering = door.rendering
         self._clock = door.clock
-        self._teller = door.teller
-        self._unread = UnreadFieldEvents(door.teller)
+        self._recorder = door.recorder
+        self._unread = UnreadFieldEvents(door.recorder)
         # UIDs of those that were deleted without what they have made
         self._alone: set[str] = set()
         self._views.front(target).handle(self._note)
@@ -159,9 +159,9 @@ class ClusterMirror(KindReconciler):
                 beside = list(to_kubevirt(resource, world, self._rendering).value[:-1])
         return _Made((*beside, main), losses=translated.losses)
 
-    def _refused(self, resource: Resource, world: ObjectSet) -> _Made | None:
+    def _refused(self, resource: Resource, object_set: ObjectSet) -> _Made | None:
         try:
-            to_kubevirt(resource, world, self._rendering)
+            to_kubevirt(resource, object_set, self._rendering)
         except REFUSALS as error:
             return _Made(hold=ConditionText(RESOLVED, "False", error.error_type, str(error)))
         return None
@@ -229,7 +229,7 @@ class ClusterMirror(KindReconciler):
             await self._writer.mend(self._target, there, change)
 
     def _tell(self, seen: CachedObject, reason: str, note: str) -> None:
-        self._teller.tell(reference(self._target, seen.meta), "Warning", reason, note)
+        self._recorder.tell(reference(self._target, seen.meta), "Warning", reason, note)
 
     # --- reporting --------------------------------------------------------------------------------------------------------
 

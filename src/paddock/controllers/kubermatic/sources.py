@@ -44,8 +44,8 @@ class KubermaticDataSourceReconciler(KindReconciler):
         self._statuses = StatusWriter(door.front, targets.SOURCES, views.consumers.sources.expectations)
         self._rendering = door.rendering
         self._clock = door.clock
-        self._teller = door.teller
-        self._unread = UnreadFieldEvents(door.teller)
+        self._recorder = door.recorder
+        self._unread = UnreadFieldEvents(door.recorder)
         self._lookup = Lookup(
             data_volume=lambda namespace, name: None,
             data_source=views.find,
@@ -68,7 +68,7 @@ class KubermaticDataSourceReconciler(KindReconciler):
         try:
             await self._write(seen, source, away=away)
         except ForeignObject as error:
-            self._teller.tell(reference(targets.SOURCES, seen.meta), "Warning", "NameConflict", str(error))
+            self._recorder.tell(reference(targets.SOURCES, seen.meta), "Warning", "NameConflict", str(error))
             await self._report(seen, {}, (ConditionText("Ready", "False", "NameConflict", str(error)),))
             return DONE
         if away:

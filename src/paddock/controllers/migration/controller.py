@@ -25,12 +25,12 @@ COMPONENT = "virtualmachineinstancemigration-controller"
 class MigrationReconciler(KindReconciler):
     """The controller of migrations."""
 
-    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(caches[0])
         self._migrations, self._instances = caches
         self._statuses = StatusWriter(client, MIGRATIONS, self._migrations.expectations)
         self._clock = machinery.clock
-        self._teller = teller
+        self._recorder = recorder
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Fail a migration that is new."""
@@ -46,9 +46,9 @@ class MigrationReconciler(KindReconciler):
         if await self._statuses.write(seen, status) is None:
             return DONE
         note = f"VirtualMachineInstance migration uid {seen.meta.uid} failed. reason: {why}"
-        self._teller.tell(reference(MIGRATIONS, seen.meta), "Warning", "FailedMigration", note)
+        self._recorder.tell(reference(MIGRATIONS, seen.meta), "Warning", "FailedMigration", note)
         if there is not None:
-            self._teller.tell(reference(INSTANCES, there.meta), "Warning", "FailedMigration", note)
+            self._recorder.tell(reference(INSTANCES, there.meta), "Warning", "FailedMigration", note)
         return DONE
 
 
@@ -56,7 +56,7 @@ def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     caches = (program.informers.of(MIGRATIONS), program.informers.of(INSTANCES))
     migrations = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("migration", caches[0], migrations.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("migration", caches[0], migrations.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(caches[1], lambda change: ())
     program.add(controller)
     return controller

@@ -8,14 +8,16 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from paddock.client.client import Client
-from paddock.client.target import Key, Target, declared
+from paddock.client.target import Target, declared
 from paddock.dialects.kubevirt import instance
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.phases import FINAL
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, Outcome
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statuses import StatusWriter
@@ -24,20 +26,21 @@ INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualM
 REASON = "HostNotReady"
 
 
-class OutageReconciler:
+class OutageReconciler(KindReconciler):
     """The controller of instances that nobody looks after."""
 
     def __init__(self, client: Client, informer: Informer, machinery: Machinery, why: Callable[[], str]) -> None:
-        self._informer = informer
+        super().__init__(informer)
         self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
         self._clock = machinery.clock
         self._why = why
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Say the same of an instance that is being deleted: its end waits for the host."""
+        return await self.work(seen)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Say why one instance is not looked after."""
-        seen = self._informer.cache.get(key)
-        if seen is None:
-            return DONE
         status = seen.read(INSTANCES).status
         if status is not None and status.phase in FINAL:
             return DONE
@@ -62,6 +65,6 @@ def wire(program: ControllerManager, why: Callable[[], str]) -> Controller:
     """The controller, wired to a program. Offer it the keys to reconcile when `why` changes."""
     informer = program.informers.of(INSTANCES)
     outage = OutageReconciler(program.client, informer, program.machinery, why)
-    controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("outage", informer, outage.reconcile, machinery=program.machinery, recorder=program.recorder)
     program.add(controller)
     return controller

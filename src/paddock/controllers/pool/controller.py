@@ -13,7 +13,7 @@ import orjson
 from paddock.base.errors import PaddockError
 from paddock.base.jsonequality import identical
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.options import DeletionOptions, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.pool import targets
@@ -36,7 +36,7 @@ from paddock.runtime.cache import CacheChange, CachedObject, CachedOwner
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
-from paddock.runtime.kindreconciler import KindReconciler
+from paddock.runtime.kindreconciler import KindReconciler, ReportingReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import is_owned, reference
@@ -73,51 +73,47 @@ class PoolCaches:
                 await release(client, target, Key(namespace, name), uid)
 
 
-class _Look(msgspec.Struct):
+class PoolPass(msgspec.Struct):
     """One pool and its machines."""
 
     seen: CachedObject
     pool: VirtualMachinePool
     members: list[PoolMember]
-    trouble: tuple[str, str] | None = None
-    error: PaddockError | None = None
+    revisions: Revisions
+    plan: scale.ScalePlan
+    trouble: str = ""
 
 
-class PoolReconciler(KindReconciler):
+class PoolReconciler(ReportingReconciler[PoolPass]):
     """The controller of pools."""
 
-    def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(caches.pools)
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._teller = teller
+        self._recorder = recorder
         self._revisions = RevisionKeeper(client, caches.revisions)
         self._statuses = StatusWriter(client, targets.POOLS, caches.pools.expectations)
         self._machine_statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
 
-    async def work(self, seen: CachedObject) -> Outcome:
-        """Bring one pool a step on."""
+    async def begin(self, seen: CachedObject) -> PoolPass:
+        """Return a pool with its machines, and the plan for them."""
         pool = seen.read(targets.POOLS)
         # Of the same moment as the machines: one that comes while they are read is neither a member nor in the way.
         taken = {each.meta.name for each in self._caches.machines.cache.by("namespace", seen.key.namespace)}
-        look = _Look(seen, pool, await self._members(seen, pool))
+        members = await self._members(seen, pool)
         revisions = await self._revisions.current(pool, seen)
         same = revisions.same_disks, revisions.same_labels
         around = ScaleContext(taken, revisions.name, *same, self._clock.seconds(), self._chance.random)
-        wanted = scale.plan(pool, look.members, around)
-        try:
-            await self._carry_out(look, wanted, revisions)
-        except PaddockError as error:
-            look.error = error
-        await self._report(look)
-        if look.error is not None:
-            raise look.error
-        used = {each.revision for each in look.members} | {each.instance_revision or "" for each in look.members}
-        if wanted == scale.ScalePlan(wait=wanted.wait):
-            await self._revisions.prune(seen.key.namespace, revisions, frozenset(used))
-        return DONE if wanted.wait is None else again(wanted.wait)
+        return PoolPass(seen, pool, members, revisions, scale.plan(pool, members, around))
+
+    async def conclude(self, pool_pass: PoolPass) -> None:
+        """Forget revisions that no machine has, once nothing is left to be done."""
+        if pool_pass.plan == scale.ScalePlan(wait=pool_pass.plan.wait):
+            used = {each.revision for each in pool_pass.members} | {each.instance_revision or "" for each in pool_pass.members}
+            await self._revisions.prune(pool_pass.seen.key.namespace, pool_pass.revisions, frozenset(used))
 
     # --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -151,46 +147,49 @@ class PoolReconciler(KindReconciler):
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, look: _Look, wanted: scale.ScalePlan, revisions: Revisions) -> None:
-        by_name = {each.name: each for each in look.members}
-        look.trouble = ("FailedScaleOut", "")
+    async def act(self, pool_pass: PoolPass) -> Outcome:
+        """Make, delete, change and restart machines, as the plan says."""
+        wanted, revisions = pool_pass.plan, pool_pass.revisions
+        by_name = {each.name: each for each in pool_pass.members}
+        pool_pass.trouble = "FailedScaleOut"
         for index in wanted.make:
-            await self._make(look, index, revisions.name)
-        look.trouble = ("FailedScaleIn", "")
+            await self._make(pool_pass, index, revisions.name)
+        pool_pass.trouble = "FailedScaleIn"
         for name in wanted.delete:
             if name in wanted.anew:
-                self._tell_disks(look, by_name[name])
-            await self._delete(look, by_name[name])
-        await self._unmark(look, wanted.delete)
-        look.trouble = ("FailedUpdate", "")
+                self._tell_disks(pool_pass, by_name[name])
+            await self._delete(pool_pass, by_name[name])
+        await self._unmark(pool_pass, wanted.delete)
+        pool_pass.trouble = "FailedUpdate"
         for name in wanted.rewrite:
-            await self._rewrite(look, by_name[name], revisions.name)
+            await self._rewrite(pool_pass, by_name[name], revisions.name)
         for name in wanted.restart:
-            await self._restart(look, by_name[name])
-        look.trouble = None
+            await self._restart(pool_pass, by_name[name])
+        return DONE if wanted.wait is None else again(wanted.wait)
 
-    async def _make(self, look: _Look, index: int, revision: str) -> None:
-        wanted = machines.replica(look.pool, index, revision)
+    async def _make(self, pool_pass: PoolPass, index: int, revision: str) -> None:
+        wanted = machines.replica(pool_pass.pool, index, revision)
         try:
             await self._client.create(targets.MACHINES, wanted)
         except AlreadyExists:
             # Made a moment ago, or by somebody else: the next look knows.
             return
         except PaddockError as error:
-            self._tell(look, "Warning", "FailedCreate", f"Error creating VM {wanted.metadata.namespace}/{wanted.metadata.name}: {error}")
+            key = Key(wanted.metadata.namespace or "", wanted.metadata.name)
+            self._tell(pool_pass, "Warning", "FailedCreate", f"Error creating VM {key}: {error}")
             raise
-        self._tell(look, "Normal", "SuccessfulCreate", f"Created VM {wanted.metadata.namespace}/{wanted.metadata.name}")
+        self._tell(pool_pass, "Normal", "SuccessfulCreate", f"Created VM {wanted.metadata.namespace}/{wanted.metadata.name}")
 
-    async def _delete(self, look: _Look, member: PoolMember) -> None:
+    async def _delete(self, pool_pass: PoolPass, member: PoolMember) -> None:
         """Delete a machine. Where its disks are kept it is marked first, then they are released, so that none is ever lost in between."""
         meta = member.machine.metadata
         key, uid = Key(meta.namespace or "", meta.name), meta.uid or ""
         try:
             found = await self._client.get(targets.MACHINE_DATA, key)
-            if not self._is_member(look, found, uid):
+            if not self._is_member(pool_pass, found, uid):
                 # It was deleted, or left the pool, since it was chosen: the next look decides anew.
                 return
-            if member.is_marked or preservation.keeps_scaled_in(look.pool):
+            if member.is_marked or preservation.keeps_scaled_in(pool_pass.pool):
                 found = await self._mark(key, found, preservation.OFFLINE)
                 await self._caches.release_disks(self._client, from_data(found, targets.MACHINES.cls))
             # Nothing is deleted that has changed since, such as a machine that somebody has just taken out of the pool.
@@ -199,13 +198,13 @@ class PoolReconciler(KindReconciler):
         except NotFound:
             return
         self._caches.machines.expectations.deleted(CachedObject.from_data(found))
-        self._tell(look, "Normal", "SuccessfulDelete", f"Deleted VM {key}")
+        self._tell(pool_pass, "Normal", "SuccessfulDelete", f"Deleted VM {key}")
 
-    def _is_member(self, look: _Look, machine: Data, uid: str) -> bool:
+    def _is_member(self, pool_pass: PoolPass, machine: Data, uid: str) -> bool:
         """Return whether a machine, as the server has it, is the one that was chosen and still of the pool."""
         metadata = machine["metadata"]
-        owned = any(each.get("uid") == look.seen.meta.uid for each in metadata.get("ownerReferences") or ())
-        matches = selectors.matches(look.pool.spec.selector, metadata.get("labels") or {})
+        owned = any(each.get("uid") == pool_pass.seen.meta.uid for each in metadata.get("ownerReferences") or ())
+        matches = selectors.matches(pool_pass.pool.spec.selector, metadata.get("labels") or {})
         return metadata["uid"] == uid and not metadata.get("deletionTimestamp") and owned and matches
 
     async def _mark(self, key: Key, machine: Data, preserved: str | None) -> Data:
@@ -220,42 +219,42 @@ class PoolReconciler(KindReconciler):
         }
         return await self._client.patch(targets.MACHINE_DATA, key, merge_patch({"metadata": change}))
 
-    async def _unmark(self, look: _Look, deleted: Collection[str]) -> None:
+    async def _unmark(self, pool_pass: PoolPass, deleted: Collection[str]) -> None:
         """Take back what a scale-in had begun that is not wanted any more. The machine adopts its disks again."""
-        for each in look.members:
+        for each in pool_pass.members:
             if each.is_marked and not each.going and each.name not in deleted:
-                seen = self._caches.machines.cache.get(Key(look.seen.key.namespace, each.name))
+                seen = self._caches.machines.cache.get(Key(pool_pass.seen.key.namespace, each.name))
                 if seen is not None:
                     await self._mark(seen.key, orjson.loads(seen.raw), None)
 
-    def _tell_disks(self, look: _Look, member: PoolMember) -> None:
+    def _tell_disks(self, pool_pass: PoolPass, member: PoolMember) -> None:
         """Say, before it is done, what becomes of disks that other templates replace."""
         templates = member.machine.spec.dataVolumeTemplates or ()
         names = ", ".join(each.metadata.name for each in templates if each.metadata is not None and each.metadata.name)
         key = Key(member.machine.metadata.namespace or "", member.name)
         note = f"VM {key} is made anew because the pool's dataVolumeTemplates changed"
-        if preservation.keeps_scaled_in(look.pool):
+        if preservation.keeps_scaled_in(pool_pass.pool):
             kept = f"{note}; statePreservation keeps {names or 'its disks'}: delete what is to be replaced while the machine is stopped"
-            self._tell(look, "Warning", "DisksKept", kept)
+            self._tell(pool_pass, "Warning", "DisksKept", kept)
         else:
-            self._tell(look, "Warning", "DataLoss", f"{note}: what is on {names or 'its disks'} is lost")
+            self._tell(pool_pass, "Warning", "DataLoss", f"{note}: what is on {names or 'its disks'} is lost")
 
-    async def _rewrite(self, look: _Look, member: PoolMember, revision: str) -> None:
+    async def _rewrite(self, pool_pass: PoolPass, member: PoolMember, revision: str) -> None:
         """Another spec for a machine; its identity stays."""
         key = Key(member.machine.metadata.namespace or "", member.name)
-        index = scale.number_of(look.pool, member.name)
+        index = scale.number_of(pool_pass.pool, member.name)
         seen = self._caches.machines.cache.get(key)
         if index is None or seen is None:
             return
         before = orjson.loads(seen.raw)
-        made = scale.rewritten(before, to_data(machines.replica(look.pool, index, revision)))
+        made = scale.rewritten(before, to_data(machines.replica(pool_pass.pool, index, revision)))
         if identical(made, before):
             return
         made.pop("status", None)
         await self._client.update(targets.MACHINE_DATA, made)
-        self._tell(look, "Normal", "SuccessfulUpdate", f"Updated VM {key}")
+        self._tell(pool_pass, "Normal", "SuccessfulUpdate", f"Updated VM {key}")
 
-    async def _restart(self, look: _Look, member: PoolMember) -> None:
+    async def _restart(self, pool_pass: PoolPass, member: PoolMember) -> None:
         """The instance ends, and the next one is made from the spec of now."""
         key = Key(member.machine.metadata.namespace or "", member.name)
         seen, machine = self._caches.instances.cache.get(key), self._caches.machines.cache.get(key)
@@ -273,36 +272,36 @@ class PoolReconciler(KindReconciler):
             return
         self._caches.instances.expectations.deleted(seen)
 
-    def _tell(self, look: _Look, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(targets.POOLS, look.seen.meta), kind, reason, note)
+    def _tell(self, pool_pass: PoolPass, kind: str, reason: str, note: str) -> None:
+        self._recorder.tell(reference(targets.POOLS, pool_pass.seen.meta), kind, reason, note)
 
     # --- reporting --------------------------------------------------------------------------------------------------------
 
-    async def _report(self, look: _Look) -> None:
-        pool = look.pool
+    async def report(self, pool_pass: PoolPass, error: PaddockError | None) -> None:
+        """Write how many machines there are, and what stands in the way."""
+        pool = pool_pass.pool
         wanted = PoolStatus(
-            replicas=len(look.members),
-            readyReplicas=sum(each.is_ready for each in look.members),
+            replicas=len(pool_pass.members),
+            readyReplicas=sum(each.is_ready for each in pool_pass.members),
             labelSelector=selectors.text(pool.spec.selector),
-            conditions=self._conditions(look) or None,
+            conditions=self._conditions(pool_pass, error) or None,
         )
-        if await self._statuses.write(look.seen, wanted) is not None:
-            self._tell_pause(look)
+        if await self._statuses.write(pool_pass.seen, wanted) is not None:
+            self._tell_pause(pool_pass)
 
-    def _tell_pause(self, look: _Look) -> None:
-        was = holds(look.pool.status.conditions if look.pool.status is not None else None, _PAUSED)
-        if look.pool.spec.paused and not was:
-            self._tell(look, "Normal", _SUCCESSFUL_PAUSED, "The pool is paused: nothing is scaled or updated")
-        elif was and not look.pool.spec.paused:
-            self._tell(look, "Normal", "SuccessfulResume", "The pool goes on")
+    def _tell_pause(self, pool_pass: PoolPass) -> None:
+        was = holds(pool_pass.pool.status.conditions if pool_pass.pool.status is not None else None, _PAUSED)
+        if pool_pass.pool.spec.paused and not was:
+            self._tell(pool_pass, "Normal", _SUCCESSFUL_PAUSED, "The pool is paused: nothing is scaled or updated")
+        elif was and not pool_pass.pool.spec.paused:
+            self._tell(pool_pass, "Normal", "SuccessfulResume", "The pool goes on")
 
-    def _conditions(self, look: _Look) -> list[Condition]:
-        known = {each.type: each for each in (look.pool.status.conditions if look.pool.status is not None else None) or ()}
+    def _conditions(self, pool_pass: PoolPass, error: PaddockError | None) -> list[Condition]:
+        known = {each.type: each for each in (pool_pass.pool.status.conditions if pool_pass.pool.status is not None else None) or ()}
         found = []
-        if look.error is not None and not isinstance(look.error, Conflict):
-            reason = look.trouble[0] if look.trouble is not None else "FailedScaleOut"
-            found.append(Condition(type=_FAILURE, status="True", reason=reason, message=str(look.error)))
-        if look.pool.spec.paused:
+        if error is not None:
+            found.append(Condition(type=_FAILURE, status="True", reason=pool_pass.trouble or "FailedScaleOut", message=str(error)))
+        if pool_pass.pool.spec.paused:
             found.append(Condition(type=_PAUSED, status="True", reason=_SUCCESSFUL_PAUSED, message="Pool controller is paused"))
         now = ages.timestamp(self._clock.seconds())
         for index, each in enumerate(found):
@@ -311,24 +310,28 @@ class PoolReconciler(KindReconciler):
         return found
 
 
-class PoolFinalizer:
+class PoolFinalizer(KindReconciler):
     """Lets machines go that carry a pool's finalizer: those that are deleted, and those that belong to no pool any more."""
 
     def __init__(self, client: Client, caches: PoolCaches) -> None:
+        super().__init__(caches.machines)
         self._client = client
         self._caches = caches
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Take the finalizer off a machine that needs it no longer, after its disks were released where they stay."""
-        seen = self._caches.machines.cache.get(key)
-        if seen is None or machines.FINALIZER not in (seen.meta.finalizers or ()):
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Take the finalizer off a machine that belongs to no pool any more."""
+        return DONE if _in_pool(seen) else await self._take_off(seen)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Take the finalizer off a machine that is being deleted, after its disks were released where they stay."""
+        if machines.FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
-        if seen.meta.going:
-            machine = seen.read(targets.MACHINES)
-            if preservation.is_marked(machine.metadata.annotations) or await self._keeps(seen):
-                await self._caches.release_disks(self._client, machine)
-        elif _in_pool(seen):
-            return DONE
+        machine = seen.read(targets.MACHINES)
+        if preservation.is_marked(machine.metadata.annotations) or await self._keeps(seen):
+            await self._caches.release_disks(self._client, machine)
+        return await self._take_off(seen)
+
+    async def _take_off(self, seen: CachedObject) -> Outcome:
         await finalizers.take_off(self._client, targets.MACHINES, seen.meta, machines.FINALIZER)
         return DONE
 
@@ -364,7 +367,7 @@ def wire(program: ControllerManager) -> Controller:
     """The controllers, wired to a program; the one of the pools is returned."""
     caches = PoolCaches(program.informers)
     pools = PoolReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("pool", caches.pools, pools.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(caches.machines, owners(targets.POOLS.group, targets.POOLS.kind))
     controller.watch(caches.revisions, owners(targets.POOLS.group, targets.POOLS.kind))
     for informer in (caches.disks, caches.nodes):
@@ -378,5 +381,5 @@ def wire(program: ControllerManager) -> Controller:
     controller.watch(caches.instances, of_instance)
     program.add(controller)
     leaving = PoolFinalizer(program.client, caches)
-    program.add(Controller("pool-machines", caches.machines, leaving.reconcile, machinery=program.machinery, teller=program.recorder))
+    program.add(Controller("pool-machines", caches.machines, leaving.reconcile, machinery=program.machinery, recorder=program.recorder))
     return controller

@@ -8,7 +8,7 @@ import orjson
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import copied
 from paddock.client.client import Client
-from paddock.client.errors import Conflict, NotFound
+from paddock.client.errors import NotFound
 from paddock.client.options import DeletionOptions, merge_patch
 from paddock.client.target import Data, Target, declared
 from paddock.dialects.kubevirt import instance, replicaset
@@ -20,7 +20,7 @@ from paddock.plan.machine.runstrategy import life_of
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again, owners
 from paddock.runtime.informer import Informer
-from paddock.runtime.kindreconciler import KindReconciler
+from paddock.runtime.kindreconciler import ReportingReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import owner_reference, reference
@@ -37,45 +37,50 @@ _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 COMPONENT = "virtualmachinereplicaset-controller"
 
 
-class ReplicaSetReconciler(KindReconciler):
+class ReplicaSetPass(msgspec.Struct, frozen=True):
+    """A replica set and its instances."""
+
+    seen: CachedObject
+    wanted: VirtualMachineInstanceReplicaSet
+    mine: list[CachedObject]
+
+
+class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
     """The controller of replica sets."""
 
-    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, sets: Informer, instances: Informer, machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(sets)
         self._client = client
         self._sets = sets
         self._instances = instances
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._teller = teller
+        self._recorder = recorder
         self._expectations = instances.expectations
         self._statuses = StatusWriter(client, SETS, sets.expectations)
 
-    async def work(self, seen: CachedObject) -> Outcome:
-        """Bring one replica set a step on."""
+    async def begin(self, seen: CachedObject) -> ReplicaSetPass:
+        """Return a set with the instances that belong to it."""
         wanted = seen.read(SETS)
         mine = [each for each in self._instances.cache.by("owner", seen.meta.uid) if await self._stays(each, wanted, seen)]
-        error, remaining = None, 0
-        if not wanted.spec.paused:
-            try:
-                remaining = await self._balance(seen, wanted, mine)
-            except PaddockError as failed:
-                error = failed
-        await self._report(seen, wanted, mine, error)
-        if error is not None:
-            raise error
-        return again(_NEXT_ROUND_SECONDS) if remaining else DONE
+        return ReplicaSetPass(seen, wanted, mine)
 
-    async def _stays(self, each: CachedObject, wanted: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
+    async def act(self, set_pass: ReplicaSetPass) -> Outcome:
+        """Bring one replica set a step on."""
+        if set_pass.wanted.spec.paused or not await self._balance(set_pass.seen, set_pass.wanted, set_pass.mine):
+            return DONE
+        return again(_NEXT_ROUND_SECONDS)
+
+    async def _stays(self, each: CachedObject, replica_set: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
         """Return whether an instance still belongs to the set; release one that no longer matches the selector."""
-        if each.meta.going or selectors.matches(wanted.spec.selector, each.meta.labels or {}):
+        if each.meta.going or selectors.matches(replica_set.spec.selector, each.meta.labels or {}):
             return True
         rest = [owner for owner in orjson.loads(each.raw)["metadata"].get("ownerReferences") or () if owner.get("uid") != seen.meta.uid]
         metadata = {"ownerReferences": rest or None, "resourceVersion": each.meta.resourceVersion}
         await self._client.patch(INSTANCE_DATA, each.key, merge_patch({"metadata": metadata}))
         return False
 
-    async def _balance(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
+    async def _balance(self, seen: CachedObject, replica_set: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
         """Make what is missing and delete what is too much, as far as one round goes; returns how many remain for the next."""
         alive = [each for each in mine if not each.meta.going and not self._expectations.is_leaving(each.meta.uid)]
         for number, each in enumerate(alive):
@@ -85,20 +90,20 @@ class ReplicaSetReconciler(KindReconciler):
             if life_of(each.read(INSTANCES)).final:
                 await self._delete(seen, each)
         alive = [each for each in alive if not self._expectations.is_leaving(each.meta.uid)]
-        difference = wanted.spec.replicas - len(alive) - len(self._expectations.created_for(seen.meta.uid))
+        difference = replica_set.spec.replicas - len(alive) - len(self._expectations.created_for(seen.meta.uid))
         for _ in range(min(difference, BURST)):
-            await self._make(seen, wanted)
+            await self._make(seen, replica_set)
         if difference < 0:
             for each in sorted(alive, key=_is_ready)[: min(-difference, BURST)]:
                 await self._delete(seen, each)
         return max(0, abs(difference) - BURST)
 
-    async def _make(self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet) -> None:
+    async def _make(self, seen: CachedObject, replica_set: VirtualMachineInstanceReplicaSet) -> None:
         template = orjson.loads(seen.raw)["spec"]["template"]
         around = template.get("metadata") or {}
         suffix = "".join(self._chance.choice(_ALPHABET) for _ in range(5))
         metadata = {
-            "name": f"{wanted.metadata.name}{suffix}",
+            "name": f"{replica_set.metadata.name}{suffix}",
             "namespace": seen.key.namespace,
             "labels": around.get("labels") or {},
             "annotations": around.get("annotations") or {},
@@ -127,14 +132,13 @@ class ReplicaSetReconciler(KindReconciler):
         self._tell(seen, "Normal", "SuccessfulDelete", f"Deleted virtual machine instance {each.meta.uid}")
 
     def _tell(self, seen: CachedObject, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(SETS, seen.meta), kind, reason, note)
+        self._recorder.tell(reference(SETS, seen.meta), kind, reason, note)
 
-    async def _report(
-        self, seen: CachedObject, wanted: VirtualMachineInstanceReplicaSet, mine: list[CachedObject], error: PaddockError | None
-    ) -> None:
-        alive = [each for each in mine if not each.meta.going]
+    async def report(self, set_pass: ReplicaSetPass, error: PaddockError | None) -> None:
+        """Write how many instances there are, and what stands in the way."""
+        wanted, alive = set_pass.wanted, [each for each in set_pass.mine if not each.meta.going]
         conditions = []
-        if error is not None and not isinstance(error, Conflict):
+        if error is not None:
             conditions.append(Condition(type="ReplicaFailure", status="True", reason="FailedCreate", message=str(error)))
         if wanted.spec.paused:
             conditions.append(Condition(type="ReplicaPaused", status="True", reason="Paused", message="Controller got paused"))
@@ -146,7 +150,7 @@ class ReplicaSetReconciler(KindReconciler):
             labelSelector=selectors.text(wanted.spec.selector),
             conditions=[msgspec.structs.replace(each, lastTransitionTime=known.get(each.type) or now) for each in conditions] or None,
         )
-        await self._statuses.write(seen, status)
+        await self._statuses.write(set_pass.seen, status)
 
 
 class _Status(msgspec.Struct):
@@ -171,7 +175,7 @@ def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
     sets, instances = program.informers.of(SETS), program.informers.of(INSTANCES)
     made = ReplicaSetReconciler(program.client, sets, instances, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("replicaset", sets, made.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(instances, owners(SETS.group, SETS.kind))
     program.add(controller)
     return controller

@@ -140,7 +140,7 @@ def add(program: ControllerManager, networks: Any, domain: str) -> Controller:
     """Add the controller to a program."""
     informers = program.informers
     services = ServiceReconciler(program.client, informers, program.recorder, networks, domain)
-    controller = Controller("services", informers.of(SERVICES), services.reconcile, machinery=program.machinery, teller=program.recorder)
+    controller = Controller("services", informers.of(SERVICES), services.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(informers.of(INSTANCES), services.concerned)
     controller.watch(informers.of(SLICES), _slice)
     program.add(controller)

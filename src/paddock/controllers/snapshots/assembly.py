@@ -22,17 +22,17 @@ _DONE, _READY = b'"complete":true', b'"readyToUse":true'
 
 def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) -> None:
     """Add the controllers to a program."""
-    client, clock, teller = program.client, program.machinery.clock, program.recorder
+    client, clock, recorder = program.client, program.machinery.clock, program.recorder
     of = program.informers.of
     snapshots, claims, machines, volume_snapshots = of(SNAPSHOTS), of(CLAIMS), of(MACHINES), of(VOLUME_SNAPSHOTS)
     restored, instances = of(RESTORES), of(INSTANCES)
 
-    of_volumes = VolumeSnapshotReconciler(client, volume_snapshots, claims, (engine, volumes), clock, teller)
-    program.add(Controller("volumesnapshots", volume_snapshots, of_volumes.reconcile, machinery=program.machinery, teller=teller))
+    of_volumes = VolumeSnapshotReconciler(client, volume_snapshots, claims, (engine, volumes), clock, recorder)
+    program.add(Controller("volumesnapshots", volume_snapshots, of_volumes.reconcile, machinery=program.machinery, recorder=recorder))
 
     caches = machinesnapshots.SnapshotCaches(snapshots, machines, claims, volume_snapshots)
-    of_machines = MachineSnapshotReconciler(client, caches, engine, volumes, clock, teller)
-    taking = Controller("virtualmachinesnapshots", snapshots, of_machines.reconcile, machinery=program.machinery, teller=teller)
+    of_machines = MachineSnapshotReconciler(client, caches, engine, volumes, clock, recorder)
+    taking = Controller("virtualmachinesnapshots", snapshots, of_machines.reconcile, machinery=program.machinery, recorder=recorder)
     # All that are under way wait for something; there are few.
     for informer in (machines, claims, volume_snapshots):
         taking.watch(informer, lambda change: _unfinished(snapshots, change))
@@ -43,16 +43,16 @@ def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) ->
     restoring = Controller(
         "virtualmachinerestores",
         restored,
-        RestoreReconciler(client, seen, volumes, clock, teller).reconcile,
+        RestoreReconciler(client, seen, volumes, clock, recorder).reconcile,
         machinery=program.machinery,
-        teller=teller,
+        recorder=recorder,
     )
     for informer in (snapshots, machines, instances, claims):
         restoring.watch(informer, lambda change: _unfinished(restored, change))
     program.add(restoring)
 
     layers = Layers(claims, instances, engine, volumes)
-    merging = Controller("snapshotlayers", claims, layers.reconcile, machinery=program.machinery, teller=teller)
+    merging = Controller("snapshotlayers", claims, layers.reconcile, machinery=program.machinery, recorder=recorder)
     merging.watch(instances, _claims_of_ended)
     program.add(merging)
 

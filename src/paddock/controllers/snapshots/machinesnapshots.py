@@ -34,6 +34,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import InvolvedObject, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -53,36 +54,34 @@ class SnapshotCaches(msgspec.Struct, frozen=True):
     volume_snapshots: Informer
 
 
-class MachineSnapshotReconciler:
+class MachineSnapshotReconciler(KindReconciler):
     """Reconciles VirtualMachineSnapshots."""
 
     def __init__(
-        self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, teller: EventRecorder
+        self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, recorder: EventRecorder
     ) -> None:
+        super().__init__(caches.snapshots, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._caches = caches
         self._engine = engine
         self._volumes = volumes
         self._clock = clock
-        self._teller = teller
+        self._recorder = recorder
         self._machine_lock = MachineLock(client, caches.machines, "snapshotInProgress")
         self._statuses = StatusWriter(client, SNAPSHOTS, caches.snapshots.expectations)
         self._content_statuses = StatusWriter(client, CONTENTS)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Take one snapshot, or take it away."""
-        seen = self._caches.snapshots.cache.get(key)
-        if seen is None:
-            return DONE
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether a snapshot is still to be taken."""
+        return not _is_settled(seen.read(SNAPSHOTS).status)
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Take one snapshot, or check the data of one that was taken."""
         snapshot = seen.read(SNAPSHOTS)
-        if seen.meta.going:
-            return await self._remove(seen, snapshot)
-        if snapshot.status is not None and snapshot.status.phase in (plan.SUCCEEDED, plan.FAILED):
+        if snapshot.status is not None and _is_settled(snapshot.status):
             await self._unlock(snapshot)
             is_damaged = snapshot.status.phase == plan.SUCCEEDED and await self._check_data(seen, snapshot, snapshot.status)
             return again(_DAMAGED_SECONDS) if is_damaged else DONE
-        if await finalizers.put_on(self._client, SNAPSHOTS, seen.meta, _FINALIZER):
-            return DONE
         try:
             why = await self._take(seen, snapshot)
         except Conflict:
@@ -144,7 +143,7 @@ class MachineSnapshotReconciler:
         now = ages.timestamp(self._clock.seconds())
         said = plan.indications(online=taken.online, paused=taken.paused, agent=taken.agent, quiesced=taken.quiesced)
         if taken.problem:
-            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
+            self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
         for volume in volumes.claims:
             await self._touch(seen.key.namespace, plan.volume_snapshot_name(snapshot, volume))
         content = CachedObject.of(await self._client.get_raw(CONTENTS, Key(seen.key.namespace, plan.content_name(snapshot))))
@@ -155,7 +154,7 @@ class MachineSnapshotReconciler:
         before = snapshot.status or SnapshotStatus()
         named = plan.under_way(before, now, plan.source_uid(kept), content.key.name)
         await self._statuses.write(seen, msgspec.structs.replace(plan.ready(named, now, said, volumes), creationTime=made))
-        self._teller.tell(
+        self._recorder.tell(
             reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotCreate", "Successfully created the snapshot"
         )
         await self._unlock(snapshot)
@@ -185,7 +184,7 @@ class MachineSnapshotReconciler:
         }
         if await self._create(CONTENTS.path(snapshot.metadata.namespace or ""), data):
             said = f"Successfully created VirtualMachineSnapshotContent {plan.content_name(snapshot)}"
-            self._teller.tell(reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotContentCreate", said)
+            self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Normal", "SuccessfulVirtualMachineSnapshotContentCreate", said)
         return await self._client.get(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
 
     async def _volume_snapshot(self, content: VirtualMachineSnapshotContent, machine: VirtualMachine, name: str, claim: str) -> None:
@@ -246,7 +245,7 @@ class MachineSnapshotReconciler:
         await self._statuses.write(seen, plan.lost(status, now, why) if why else plan.found(status, now))
         if why:
             about = reference(SNAPSHOTS, seen.meta)
-            self._teller.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
+            self._recorder.tell(about, "Warning", "VolumeSnapshotMissing" if gone else reasons.VOLUME_DAMAGED, why)
         return bool(damage)
 
     async def _list_volumes(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, keys: Sequence[Key]) -> None:
@@ -312,10 +311,11 @@ class MachineSnapshotReconciler:
 
     # --- going ------------------------------------------------------------------------------------------------------------
 
-    async def _remove(self, seen: CachedObject, snapshot: VirtualMachineSnapshot) -> Outcome:
-        """Its content goes with it, unless it is to be kept."""
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete the content with its snapshot, unless it is to be kept."""
         if _FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
+        snapshot = seen.read(SNAPSHOTS)
         await self._unlock(snapshot)
         if snapshot.spec.deletionPolicy != "Retain":
             await self._discard(snapshot)
@@ -337,3 +337,7 @@ class MachineSnapshotReconciler:
             await self._client.request("DELETE", path, body=msgspec.json.encode(DELETE.body()))
         except NotFound:
             return
+
+
+def _is_settled(status: SnapshotStatus | None) -> bool:
+    return status is not None and status.phase in (plan.SUCCEEDED, plan.FAILED)

@@ -15,7 +15,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, BadRequest, Conflict, Invalid, NotFound, Unreachable
+from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots import revisions
@@ -37,6 +37,7 @@ from paddock.runtime.adoption import Adopter, adopt
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import ObjectFinalizer, ReportingReconciler
 from paddock.runtime.reference import InvolvedObject, owned, owner_reference, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -55,53 +56,64 @@ class RestoreCaches(msgspec.Struct, frozen=True):
     claims: Informer
 
 
-class RestoreReconciler:
+class RestorePass(msgspec.Struct):
+    """A restore that is under way, and what it waits for."""
+
+    seen: CachedObject
+    restore: VirtualMachineRestore
+    waits: plan.RestoreWait | None = None
+
+
+class RestoreReconciler(ReportingReconciler[RestorePass]):
     """Reconciles VirtualMachineRestores."""
 
-    def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, recorder: EventRecorder) -> None:
+        super().__init__(caches.restores, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._caches = caches
         self._volumes = volumes
         self._clock = clock
-        self._teller = teller
+        self._recorder = recorder
         self._machine_lock = MachineLock(client, caches.machines, "restoreInProgress")
         self._statuses = StatusWriter(client, RESTORES, caches.restores.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Bring one restore forward."""
-        seen = self._caches.restores.cache.get(key)
-        if seen is None:
-            return DONE
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether a restore is under way."""
+        return not _is_settled(seen.read(RESTORES))
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Clear away what a restore half way has made, and let go of its machine."""
         restore = seen.read(RESTORES)
-        if seen.meta.going:
-            await self._clear_away(restore)
+        await self._clear_away(restore)
+        await self._unlock(restore)
+        await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
+        return DONE
+
+    async def begin(self, seen: CachedObject) -> RestorePass | Outcome:
+        """Return a restore that is under way, and belongs to its target if that is there."""
+        restore = seen.read(RESTORES)
+        if _is_settled(restore):
             await self._unlock(restore)
-            await finalizers.take_off(self._client, RESTORES, seen.meta, _FINALIZER)
-            return DONE
-        if restore.status is not None and (restore.status.complete or holds(restore.status.conditions, "Failure")):
-            await self._unlock(restore)
-            return DONE
-        if await finalizers.put_on(self._client, RESTORES, seen.meta, _FINALIZER):
             return DONE
         target = self._target(restore)
         if target is not None and not seen.meta.ownerReferences:
             await self._belong(seen, target.key, target.meta.uid)
             return DONE
+        return RestorePass(seen, restore)
+
+    async def act(self, restore_pass: RestorePass) -> Outcome:
+        """Bring one restore forward; one that is refused has failed, and is settled."""
         try:
-            waits = await self._restore(seen, restore)
-        except plan.RestoreRefused as error:
-            await self._fail(seen, restore, error)
-            return DONE
-        except (Conflict, Unreachable):
-            # The one is gone at the next look; with the other, the status cannot be written either.
-            raise
-        except PaddockError as error:
-            await self._wait(seen, restore, plan.RestoreWait(str(error), plan.RESTORE_ERROR))
-            raise
-        if waits is None:
-            return DONE
-        await self._wait(seen, restore, waits)
-        return again(_WAIT_SECONDS)
+            restore_pass.waits = await self._restore(restore_pass.seen, restore_pass.restore)
+        except plan.RestoreRefused as refused:
+            await self._fail(restore_pass.seen, restore_pass.restore, refused)
+        return again(_WAIT_SECONDS) if restore_pass.waits is not None else DONE
+
+    async def report(self, restore_pass: RestorePass, error: PaddockError | None) -> None:
+        """Write what a restore waits for. One that has ended has said so."""
+        waits = restore_pass.waits if error is None else plan.RestoreWait(str(error), plan.RESTORE_ERROR)
+        if waits is not None:
+            await self._wait(restore_pass.seen, restore_pass.restore, waits)
 
     async def _restore(self, seen: CachedObject, restore: VirtualMachineRestore) -> plan.RestoreWait | None:
         """Go as far as possible; what is waited for, or None when it is done."""
@@ -158,9 +170,9 @@ class RestoreReconciler:
             why = f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
             raise plan.RestoreRefused(f"snapshot {name} cannot be restored", why=why, fix="restore another snapshot") from error
 
-    async def _check_data(self, restore: VirtualMachineRestore, found: Iterable[plan.RestoredVolume]) -> None:
+    async def _check_data(self, restore: VirtualMachineRestore, restored_volumes: Iterable[plan.RestoredVolume]) -> None:
         """Refuse to go on without the data of a volume that is still to be filled: what it replaces may be the last copy."""
-        for volume in found:
+        for volume in restored_volumes:
             if self._filled(restore, volume.claim):
                 continue
             key = Key(restore.metadata.namespace or "", volume.snapshot)
@@ -224,12 +236,16 @@ class RestoreReconciler:
         return None
 
     async def _clear(
-        self, restore: VirtualMachineRestore, namespace: str, found: list[plan.RestoredVolume], backups: Mapping[str, VolumeBackup]
+        self,
+        restore: VirtualMachineRestore,
+        namespace: str,
+        restored_volumes: list[plan.RestoredVolume],
+        backups: Mapping[str, VolumeBackup],
     ) -> None:
         """Restored in place, the former claim goes first; a DataVolume that had it stays, and waits for the next."""
         if restore.spec.volumeRestorePolicy != "InPlace":
             return
-        for volume in found:
+        for volume in restored_volumes:
             claim = self._caches.claims.cache.get(Key(namespace, volume.claim))
             # One that the volume was not on before belongs to somebody else, whatever name was chosen.
             if claim is None or self._is_ours(restore, claim) or not plan.is_former(volume, backups[volume.name]):
@@ -292,10 +308,10 @@ class RestoreReconciler:
         self,
         restore: VirtualMachineRestore,
         content: VirtualMachineSnapshotContent,
-        found: list[plan.RestoredVolume],
+        restored_volumes: list[plan.RestoredVolume],
         before: CachedObject | None,
     ) -> None:
-        data = plan.machine(restore, content, found, fresh=before is None)
+        data = plan.machine(restore, content, restored_volumes, fresh=before is None)
         path = MACHINES.path(restore.metadata.namespace or "")
         if before is None:
             # One that is made anew does not start on its own, as its model may be running beside it.
@@ -334,12 +350,12 @@ class RestoreReconciler:
         restore: VirtualMachineRestore,
         content: VirtualMachineSnapshotContent,
         machine: VirtualMachine,
-        found: Iterable[plan.RestoredVolume],
+        restored_volumes: Iterable[plan.RestoredVolume],
     ) -> bool:
         """Give each claim to its DataVolume, if it is to have one, or to the machine; False when the machine is gone, or going."""
         target = Key(restore.metadata.namespace or "", machine.metadata.name)
         others: list[str] = []
-        for volume in found:
+        for volume in restored_volumes:
             owner = await self._data_volume(restore, content, machine, volume)
             if owner is None:
                 others.append(volume.claim)
@@ -404,7 +420,7 @@ class RestoreReconciler:
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _finish(self, seen: CachedObject, restore: VirtualMachineRestore, found: list[plan.RestoredVolume]) -> None:
+    async def _finish(self, seen: CachedObject, restore: VirtualMachineRestore, restored_volumes: list[plan.RestoredVolume]) -> None:
         now = ages.timestamp(self._clock.seconds())
         before = restore.status or RestoreStatus()
         done = (
@@ -422,12 +438,12 @@ class RestoreReconciler:
                     volumeSnapshotName=each.snapshot,
                     dataVolumeName=each.claim if each.is_template else None,
                 )
-                for each in found
+                for each in restored_volumes
             ],
             conditions=settled(before.conditions, done, now),
         )
         await self._statuses.write(seen, status)
-        self._teller.tell(
+        self._recorder.tell(
             reference(RESTORES, seen.meta), "Normal", "VirtualMachineRestoreComplete", "Successfully completed VirtualMachineRestore"
         )
         await self._unlock(restore)
@@ -435,11 +451,11 @@ class RestoreReconciler:
     async def _wait(self, seen: CachedObject, restore: VirtualMachineRestore, waits: plan.RestoreWait) -> None:
         written = await self._statuses.write(seen, plan.waiting(restore, waits, ages.timestamp(self._clock.seconds())))
         if waits.warning and written is not None:
-            self._teller.tell(reference(RESTORES, seen.meta), "Warning", waits.warning, waits.text)
+            self._recorder.tell(reference(RESTORES, seen.meta), "Warning", waits.warning, waits.text)
 
     async def _fail(self, seen: CachedObject, restore: VirtualMachineRestore, refused: plan.RestoreRefused) -> None:
         await self._statuses.write(seen, plan.failed(restore, refused, ages.timestamp(self._clock.seconds())))
-        self._teller.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
+        self._recorder.tell(reference(RESTORES, seen.meta), "Warning", plan.RESTORE_ERROR, str(refused))
         await self._unlock(restore)
 
 
@@ -473,3 +489,7 @@ def _is_nobodys(claim: PersistentVolumeClaim, target: VirtualMachine | None) -> 
         each.kind == MACHINES.kind and each.uid != stays and adoption.is_unconfirmed(claim.metadata.labels, each.uid)
         for each in claim.metadata.ownerReferences or ()
     )
+
+
+def _is_settled(restore: VirtualMachineRestore) -> bool:
+    return restore.status is not None and bool(restore.status.complete or holds(restore.status.conditions, "Failure"))

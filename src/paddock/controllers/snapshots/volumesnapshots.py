@@ -23,6 +23,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -34,37 +35,40 @@ _CLAIM_SECONDS = 5.0
 _DAMAGED_SECONDS = 30.0
 
 
-class VolumeSnapshotReconciler:
+class VolumeSnapshotReconciler(KindReconciler):
     """Reconciles VolumeSnapshots."""
 
     def __init__(
-        self, client: Client, snapshots: Informer, claims: Informer, engine: tuple[Snapshots, Volumes], clock: Clock, teller: EventRecorder
+        self,
+        client: Client,
+        snapshots: Informer,
+        claims: Informer,
+        engine: tuple[Snapshots, Volumes],
+        clock: Clock,
+        recorder: EventRecorder,
     ) -> None:
+        super().__init__(snapshots, ObjectFinalizer(client, _FINALIZER))
         self._client = client
-        self._snapshots = snapshots
         self._claims = claims
         self._engine, self._volumes = engine
-        self._teller = teller
+        self._recorder = recorder
         self._clock = clock
         self._statuses = StatusWriter(client, VOLUME_SNAPSHOTS, snapshots.expectations)
         self._content_statuses = StatusWriter(client, VOLUME_CONTENTS)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    def needs_finalizer(self, seen: CachedObject) -> bool:
+        """Return whether a snapshot is still to be taken."""
+        return not _is_ready(seen.read(VOLUME_SNAPSHOTS))
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one VolumeSnapshot and the engine's snapshot together."""
-        seen = self._snapshots.cache.get(key)
-        if seen is None:
-            return DONE
-        if seen.meta.going:
-            return await self._remove(seen)
         found = seen.read(VOLUME_SNAPSHOTS)
         try:
             held = self._volumes.get_snapshot(seen.meta.uid)
         except VolumeBroken as error:
             await self._refuse(seen, found, str(error), reasons.VOLUME_DAMAGED)
             return again(_DAMAGED_SECONDS)
-        if found.status is not None and found.status.readyToUse:
-            return DONE
-        if await finalizers.put_on(self._client, VOLUME_SNAPSHOTS, seen.meta, _FINALIZER):
+        if _is_ready(found):
             return DONE
         if held is None and found.status is not None and found.status.creationTime:
             await self._refuse(seen, found, "its data is gone; delete it")
@@ -109,7 +113,8 @@ class VolumeSnapshotReconciler:
         await self._content_statuses.write(made, _content_status(held.size, seen))
         await self._statuses.change(seen, status)
 
-    async def _remove(self, seen: CachedObject) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete what the engine holds, and the content."""
         if _FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
         await self._volumes.delete_snapshot(seen.meta.uid)
@@ -127,7 +132,11 @@ class VolumeSnapshotReconciler:
             error = {"time": ages.timestamp(self._clock.seconds()), "message": why}
             await self._statuses.change(seen, {"readyToUse": False, "error": error})
             if reason:
-                self._teller.tell(reference(VOLUME_SNAPSHOTS, seen.meta), "Warning", reason, why)
+                self._recorder.tell(reference(VOLUME_SNAPSHOTS, seen.meta), "Warning", reason, why)
+
+
+def _is_ready(snapshot: VolumeSnapshot) -> bool:
+    return snapshot.status is not None and bool(snapshot.status.readyToUse)
 
 
 def _content(name: str, seen: CachedObject, volume: str) -> Data:

@@ -72,9 +72,9 @@ class StakaterActions:
             )
         await self._client.patch(targets.CLAIM_DATA, Key(namespace, growth.name), merge_patch(growth.patch), WRITE)
 
-    async def guard_root(self, look: ReconcilePass, machine_uid: str) -> bool:
+    async def guard_root(self, reconcile_pass: ReconcilePass, machine_uid: str) -> bool:
         """See to it that a root disk that was there before its machine does not go unnoticed; whether something was written."""
-        seen = self._caches.disks.cache.get(Key(look.key.namespace, look.root))
+        seen = self._caches.disks.cache.get(Key(reconcile_pass.key.namespace, reconcile_pass.root))
         if seen is None or seen.meta.going or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
             return False
         if disks.is_copy(seen.read(targets.DISKS)):
@@ -94,10 +94,10 @@ class StakaterActions:
             with contextlib.suppress(ApiError):
                 await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
-    async def prune(self, look: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
+    async def prune(self, reconcile_pass: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
-        found = self.observer.labelled(look.key)
-        instance = self.observer.sight(look).instance
+        found = self.observer.labelled(reconcile_pass.key)
+        instance = self.observer.observe(reconcile_pass).instance
         names = disks.surplus((volume for _, volume in found), tuple(wanted), machine_uid, instance)
         for seen, volume in found:
             if volume.metadata.name in names:
@@ -158,127 +158,133 @@ class MachineApplier:
         # the machines that it has carried out, each until it is gone
         self._known: dict[Key, InvolvedObject] = {}
 
-    async def carry_out(self, look: ReconcilePass) -> bool:
+    async def carry_out(self, reconcile_pass: ReconcilePass) -> bool:
         """Bring the machine to what it should be, and note what came of it; whether anything was written."""
-        self._known[look.key] = look.about
-        plan = self._plan(look)
-        self._unread.tell(look.about, plan.losses)
+        self._known[reconcile_pass.key] = reconcile_pass.about
+        plan = self._plan(reconcile_pass)
+        self._unread.tell(reconcile_pass.about, plan.losses)
         is_anew = plan.found is None or plan.found.metadata.deletionTimestamp is not None
         # What belonged to the machine before goes with it, and what was copied from it, with its labels, as it likes.
-        await self._actions.release_roots(look.key, kept="" if is_anew else look.root)
-        if not is_anew and await self._is_root_lost(look, plan):
+        await self._actions.release_roots(reconcile_pass.key, kept="" if is_anew else reconcile_pass.root)
+        if not is_anew and await self._is_root_lost(reconcile_pass, plan):
             return True
         try:
-            hold = self._hold(look, plan)
+            hold = self._hold(reconcile_pass, plan)
             if hold is None:
-                return await self._apply(look, plan)
+                return await self._apply(reconcile_pass, plan)
         except ForeignObject as error:
             # Somebody was faster with the name.
             hold = _taken(error)
-        look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
+        reconcile_pass.outcome = PassOutcome(synced=hold.synced, ready=hold.ready)
         return False
 
-    def _plan(self, look: ReconcilePass) -> _Plan:
+    def _plan(self, reconcile_pass: ReconcilePass) -> _Plan:
         registered = self._settings.bindings | self._caches.plugins()
-        bound = objects.bound(look.vm, registered, self._settings.binding_fallback)
+        bound = objects.bound(reconcile_pass.vm, registered, self._settings.binding_fallback)
         # Nothing of a Stakater machine depends on other objects; what it refers to is checked by `conditions.blocker`.
         translated = to_kubevirt(bound.vm, ObjectSet(complete=True), self._rendering)
         resources = translated.value
-        machine = disks.with_held_root(objects.noted(objects.machine_of(resources), bound), look.root)
-        found = self._observer.machine(look)
-        if disks.has_given_up_root(found, look.root):
-            machine = disks.without_root(machine, look.root)
+        machine = disks.with_held_root(objects.noted(objects.machine_of(resources), bound), reconcile_pass.root)
+        found = self._observer.machine(reconcile_pass)
+        if disks.has_given_up_root(found, reconcile_pass.root):
+            machine = disks.without_root(machine, reconcile_pass.root)
         return _Plan(bound, machine, resources, found, translated.losses)
 
-    def made_of(self, look: ReconcilePass) -> tuple[Resource, ...]:
+    def made_of(self, reconcile_pass: ReconcilePass) -> tuple[Resource, ...]:
         """Everything that the machine becomes."""
-        return self._plan(look).resources
+        return self._plan(reconcile_pass).resources
 
     # --- what holds it ----------------------------------------------------------------------------------------------------
 
-    def _hold(self, look: ReconcilePass, plan: _Plan) -> ApplyBlocker | None:
+    def _hold(self, reconcile_pass: ReconcilePass, plan: _Plan) -> ApplyBlocker | None:
         found = plan.found
         if found is not None and found.metadata.deletionTimestamp is not None:
             step = creating("waiting until the virtual machine before is gone")
             return ApplyBlocker(step, step)
-        self._desired.check(look.about, plan.wanted())
+        self._desired.check(reconcile_pass.about, plan.wanted())
         uid = found.metadata.uid if found is not None else None
-        in_the_way = disks.in_the_way(self._observer.disks(look.key.namespace, plan.machine), look.key.name, uid)
-        return in_the_way or conditions.blocker(look.vm, plan.bound, found, self._observer.sources(look))
+        in_the_way = disks.in_the_way(self._observer.disks(reconcile_pass.key.namespace, plan.machine), reconcile_pass.key.name, uid)
+        return in_the_way or conditions.blocker(reconcile_pass.vm, plan.bound, found, self._observer.sources(reconcile_pass))
 
-    async def _is_root_lost(self, look: ReconcilePass, plan: _Plan) -> bool:
+    async def _is_root_lost(self, reconcile_pass: ReconcilePass, plan: _Plan) -> bool:
         """Return whether the root disk is gone or going with its data; remove its template before the disk is released."""
-        root, given_up = self._observer.disk(Key(look.key.namespace, look.root)), disks.has_given_up_root(plan.found, look.root)
+        root, given_up = (
+            self._observer.disk(Key(reconcile_pass.key.namespace, reconcile_pass.root)),
+            disks.has_given_up_root(plan.found, reconcile_pass.root),
+        )
         is_going = root.volume is not None and root.volume.metadata.deletionTimestamp is not None
         if not (is_going or given_up):
             return False
         is_lost = disks.is_lost(root)
         if is_lost and not given_up:
-            plan.machine = disks.without_root(plan.machine, look.root)
-            await self._desired.reach(look.about, plan.wanted())
+            plan.machine = disks.without_root(plan.machine, reconcile_pass.root)
+            await self._desired.reach(reconcile_pass.about, plan.wanted())
         if is_going:
-            await self._actions.release_roots(look.key)
+            await self._actions.release_roots(reconcile_pass.key)
         if is_lost:
-            hold = disks.lost(look.root)
-            look.came = PassOutcome(synced=hold.synced, ready=hold.ready)
+            hold = disks.lost(reconcile_pass.root)
+            reconcile_pass.outcome = PassOutcome(synced=hold.synced, ready=hold.ready)
         return is_lost
 
     # --- applying ---------------------------------------------------------------------------------------------------------
 
-    async def _apply(self, look: ReconcilePass, plan: _Plan) -> bool:
-        granted = await self._grant(look, plan)
-        reached = await self._desired.reach(look.about, plan.wanted())
+    async def _apply(self, reconcile_pass: ReconcilePass, plan: _Plan) -> bool:
+        granted = await self._grant(reconcile_pass, plan)
+        reached = await self._desired.reach(reconcile_pass.about, plan.wanted())
         done = [*(f"applied {each}" for each in reached.applied), *(f"deleted {each}" for each in reached.deleted)]
-        done += await self._see_to_disks(look, plan)
-        look.came = PassOutcome(synced=SUCCESS, applied=True)
+        done += await self._see_to_disks(reconcile_pass, plan)
+        reconcile_pass.outcome = PassOutcome(synced=SUCCESS, applied=True)
         if done:
             _LOG.info("owned objects applied", extra={"step": "apply", "done": ", ".join(done)})
-            self._recorder.tell(look.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
-        self._tell_fallback(look, plan)
+            self._recorder.tell(reconcile_pass.about, "Normal", "Created" if plan.found is None else "Updated", "; ".join(done))
+        self._tell_fallback(reconcile_pass, plan)
         return granted or bool(done)
 
-    def _tell_fallback(self, look: ReconcilePass, plan: _Plan) -> None:
+    def _tell_fallback(self, reconcile_pass: ReconcilePass, plan: _Plan) -> None:
         notes = (plan.found.metadata.annotations or {}) if plan.found is not None else {}
         if plan.bound.instead and notes.get(objects.FALLBACK) != plan.bound.note:
             why = "not registered, or its feature gate NetworkBindingPlugins is off (KubeVirt before 1.5)"
             note = f"the binding of these networks is {why}, and they have another instead: {plan.bound.note}"
-            self._recorder.tell(look.about, "Warning", "BindingFallback", note)
+            self._recorder.tell(reconcile_pass.about, "Warning", "BindingFallback", note)
 
-    async def _see_to_disks(self, look: ReconcilePass, plan: _Plan) -> list[str]:
+    async def _see_to_disks(self, reconcile_pass: ReconcilePass, plan: _Plan) -> list[str]:
         """Disks that are there already grow, and are deleted where that is asked for; the root disk is guarded."""
         uid, done = plan.found.metadata.uid if plan.found is not None else None, []
         if not uid:
             return []
-        for growth in disks.growths(self._observer.disks(look.key.namespace, plan.machine), self._caches.overhead()):
-            await self._actions.grow(look.key.namespace, growth)
+        for growth in disks.growths(self._observer.disks(reconcile_pass.key.namespace, plan.machine), self._caches.overhead()):
+            await self._actions.grow(reconcile_pass.key.namespace, growth)
             done.append(f"grew {growth.name} to {growth.size}")
-        if await self._actions.guard_root(look, uid):
+        if await self._actions.guard_root(reconcile_pass, uid):
             _LOG.debug("root disk protected from pruning", extra={"step": "disks"})
-        if (look.vm.metadata.annotations or {}).get(disks.PRUNE) == "true":
+        if (reconcile_pass.vm.metadata.annotations or {}).get(disks.PRUNE) == "true":
             names = [name for name, _ in disks.wanted(plan.machine)]
-            done += [f"deleted datavolumes.cdi.kubevirt.io {name}" for name in await self._actions.prune(look, [*names, look.root], uid)]
+            done += [
+                f"deleted datavolumes.cdi.kubevirt.io {name}"
+                for name in await self._actions.prune(reconcile_pass, [*names, reconcile_pass.root], uid)
+            ]
         return done
 
     # --- the right to copy ------------------------------------------------------------------------------------------------
 
-    async def _grant(self, look: ReconcilePass, plan: _Plan) -> bool:
+    async def _grant(self, reconcile_pass: ReconcilePass, plan: _Plan) -> bool:
         """Let the machine's disks be copied out of the namespace of its image, where that is wanted."""
-        was = condition((look.vm.status.conditions if look.vm.status is not None else None) or (), READY)
+        was = condition((reconcile_pass.vm.status.conditions if reconcile_pass.vm.status is not None else None) or (), READY)
         is_denied = was is not None and was.reason == "CloneNotAuthorized"
-        source = look.vm.spec.parameters.dataSource.namespace
-        if not self._settings.manage_clone_rbac or source == look.key.namespace or not (plan.found is None or is_denied):
+        source = reconcile_pass.vm.spec.parameters.dataSource.namespace
+        if not self._settings.manage_clone_rbac or source == reconcile_pass.key.namespace or not (plan.found is None or is_denied):
             return False
-        await self._actions.grant(source, look.key.namespace, self._settings.product)
+        await self._actions.grant(source, reconcile_pass.key.namespace, self._settings.product)
         return True
 
-    async def revoke(self, look: ReconcilePass) -> None:
+    async def revoke(self, reconcile_pass: ReconcilePass) -> None:
         """The machine goes: rights that were made for it and that no other needs go, too."""
-        source = look.vm.spec.parameters.dataSource.namespace
-        if not self._settings.manage_clone_rbac or source == look.key.namespace:
+        source = reconcile_pass.vm.spec.parameters.dataSource.namespace
+        if not self._settings.manage_clone_rbac or source == reconcile_pass.key.namespace:
             return
-        others = {value: len(self._caches.fronts.cache.by(IMAGES, value)) for value in images(look.vm)}
-        if others[f"{source} {look.key.namespace}"] <= 1:
-            await self._actions.revoke(source, look.key.namespace, last=others[source] <= 1)
+        others = {value: len(self._caches.fronts.cache.by(IMAGES, value)) for value in images(reconcile_pass.vm)}
+        if others[f"{source} {reconcile_pass.key.namespace}"] <= 1:
+            await self._actions.revoke(source, reconcile_pass.key.namespace, last=others[source] <= 1)
 
     def forget(self, key: Key) -> str:
         """The machine is gone; returns the UID it had, if it was ever looked at."""
@@ -306,46 +312,51 @@ class MachineCleanup:
         # UIDs of machines whose deletion was called stalled
         self._told: set[str] = set()
 
-    async def step(self, look: ReconcilePass) -> bool:
+    async def step(self, reconcile_pass: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
-        if self._is_released(look):
-            await self._actions.leave_roots(look.key)
+        if self._is_released(reconcile_pass):
+            await self._actions.leave_roots(reconcile_pass.key)
             return True
-        left = self._left(look)
+        left = self._left(reconcile_pass)
         match objects.cleanup_step(left):
             case ClearStep.LET_GO:
                 return True
             case ClearStep.DELETE_SERVICE:
-                await self._delete(targets.SERVICE_DATA, self._owned(self._caches.services, look))
+                await self._delete(targets.SERVICE_DATA, self._owned(self._caches.services, reconcile_pass))
             case ClearStep.DELETE_MACHINE:
-                await self._delete(targets.MACHINE_DATA, self._owned(self._caches.machines, look))
+                await self._delete(targets.MACHINE_DATA, self._owned(self._caches.machines, reconcile_pass))
             case ClearStep.DELETE_DISKS:
-                await self._delete(targets.DISK_DATA, self._disks(look))
+                await self._delete(targets.DISK_DATA, self._disks(reconcile_pass))
             case ClearStep.DELETE_SECRETS:
-                await self._delete(targets.SECRETS, self._owned(self._caches.secrets, look))
+                await self._delete(targets.SECRETS, self._owned(self._caches.secrets, reconcile_pass))
             case ClearStep.WAIT:
                 # The disks follow their owner, and nothing is to hold them.
-                await self._actions.release_roots(look.key)
-        look.came = PassOutcome(ready=no("Deleting", f"waiting until {self._left(look).named() or left.named()} is gone"))
+                await self._actions.release_roots(reconcile_pass.key)
+        reconcile_pass.outcome = PassOutcome(
+            ready=no("Deleting", f"waiting until {self._left(reconcile_pass).named() or left.named()} is gone")
+        )
         return False
 
-    def _is_released(self, look: ReconcilePass) -> bool:
+    def _is_released(self, reconcile_pass: ReconcilePass) -> bool:
         """Return whether everything is left where it is, because the deletion leaves the dependents.
 
         When the collector has finished with them, the generated machine is there and has no owner, and its disks are still its own.
         """
-        found = self._caches.machines.cache.get(look.key)
-        return finalizers.leaves_dependents(look.seen.meta) or (found is not None and not is_owned(found.meta, look.seen.meta.uid))
+        found = self._caches.machines.cache.get(reconcile_pass.key)
+        return finalizers.leaves_dependents(reconcile_pass.seen.meta) or (
+            found is not None and not is_owned(found.meta, reconcile_pass.seen.meta.uid)
+        )
 
-    def stalled_in(self, look: ReconcilePass) -> float:
+    def stalled_in(self, reconcile_pass: ReconcilePass) -> float:
         """Return the seconds until the deletion has taken too long, and report it once when they are over."""
-        deleted = ages.seconds_of(look.seen.meta.deletionTimestamp or "") or self._clock.seconds()
-        due = objects.cleanup_stalls_at(deleted, look.vm.spec.parameters.terminationGracePeriodSeconds)
+        deleted = ages.seconds_of(reconcile_pass.seen.meta.deletionTimestamp or "") or self._clock.seconds()
+        due = objects.cleanup_stalls_at(deleted, reconcile_pass.vm.spec.parameters.terminationGracePeriodSeconds)
         rest = due - self._clock.seconds()
-        if rest <= 0 and look.seen.meta.uid not in self._told:
-            self._told.add(look.seen.meta.uid)
-            note = f"the deletion takes longer than it should; there is still {self._left(look).named()}. Nothing is removed by force"
-            self._recorder.tell(look.about, "Warning", "DeletionStalled", note)
+        if rest <= 0 and reconcile_pass.seen.meta.uid not in self._told:
+            self._told.add(reconcile_pass.seen.meta.uid)
+            left = self._left(reconcile_pass).named()
+            note = f"the deletion takes longer than it should; there is still {left}. Nothing is removed by force"
+            self._recorder.tell(reconcile_pass.about, "Warning", "DeletionStalled", note)
         return max(rest, 0.0)
 
     def forget(self, uid: str) -> None:
@@ -356,13 +367,13 @@ class MachineCleanup:
         for seen in objects:
             await delete_seen(self._client, target, seen)
 
-    def _left(self, look: ReconcilePass) -> RemainingKinds:
-        services, machines = self._owned(self._caches.services, look), self._owned(self._caches.machines, look)
-        secrets, volumes = self._owned(self._caches.secrets, look), list(self._disks(look))
-        instance = self._caches.instances.cache.get(look.key)
+    def _left(self, reconcile_pass: ReconcilePass) -> RemainingKinds:
+        services, machines = self._owned(self._caches.services, reconcile_pass), self._owned(self._caches.machines, reconcile_pass)
+        secrets, volumes = self._owned(self._caches.secrets, reconcile_pass), list(self._disks(reconcile_pass))
+        instance = self._caches.instances.cache.get(reconcile_pass.key)
         # An instance that somebody else made is nothing that is waited for.
         instances = [instance] if instance is not None and _made_by_machine(instance) else []
-        claims = [each for each in self._caches.claims.cache.by(MACHINE, str(look.key)) if _has_owner(each, "DataVolume")]
+        claims = [each for each in self._caches.claims.cache.by(MACHINE, str(reconcile_pass.key)) if _has_owner(each, "DataVolume")]
         kinds_of = {"services": services, "machines": machines, "volumes": volumes, "secrets": secrets}
         return RemainingKinds(
             services=_names(services),
@@ -374,16 +385,16 @@ class MachineCleanup:
             standing=frozenset(kind for kind, found in kinds_of.items() if any(not each.meta.going for each in found)),
         )
 
-    def _owned(self, informer: Informer, look: ReconcilePass) -> list[CachedObject]:
+    def _owned(self, informer: Informer, reconcile_pass: ReconcilePass) -> list[CachedObject]:
         """Return the objects that the machine controls."""
-        found = informer.cache.by("owner", look.seen.meta.uid)
-        return [each for each in found if each.meta.owner is not None and each.meta.owner.uid == look.seen.meta.uid]
+        found = informer.cache.by("owner", reconcile_pass.seen.meta.uid)
+        return [each for each in found if each.meta.owner is not None and each.meta.owner.uid == reconcile_pass.seen.meta.uid]
 
-    def _disks(self, look: ReconcilePass) -> Iterator[CachedObject]:
+    def _disks(self, reconcile_pass: ReconcilePass) -> Iterator[CachedObject]:
         """The DataVolumes of the generated machine, and those that lost their owner."""
-        for seen in self._caches.disks.cache.by(MACHINE, str(look.key)):
+        for seen in self._caches.disks.cache.by(MACHINE, str(reconcile_pass.key)):
             owner = seen.meta.owner
-            if owner is None or (owner.kind, owner.name) == (targets.MACHINES.kind, look.key.name):
+            if owner is None or (owner.kind, owner.name) == (targets.MACHINES.kind, reconcile_pass.key.name):
                 yield seen
 
 

@@ -37,7 +37,7 @@ def wire(program: ControllerManager, settings: StakaterSettings = StakaterSettin
         sweep_seconds=settings.resync_seconds,
         about=lambda key: {"dialect": DIALECT, "generation": str(_generation(caches, key))},
     )
-    controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, teller=voice, settings=pace)
+    controller = Controller(DIALECT, caches.fronts, machines.reconcile, machinery=program.machinery, recorder=voice, settings=pace)
     flurry = (caches.disks, caches.claims)
     for informer, keys in caches.watched:
         controller.watch(informer, keys, gather=_GATHER_SECONDS if informer in flurry else 0.0)

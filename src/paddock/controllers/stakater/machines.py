@@ -74,10 +74,10 @@ class StakaterMachineReconciler(KindReconciler):
         quiet = self._quiet.get(seen.key, state)
         if quiet is not None:
             return quiet
-        look = ReconcilePass(seen, seen.read(targets.FRONTS))
-        outcome, wrote = await self._look(look)
+        reconcile_pass = ReconcilePass(seen, seen.read(targets.FRONTS))
+        outcome, wrote = await self._look(reconcile_pass)
         # What is waited for may be anywhere: only a machine for which everything is applied rests.
-        if not wrote and look.came.applied and self._caches.state(seen.key) == state:
+        if not wrote and reconcile_pass.outcome.applied and self._caches.state(seen.key) == state:
             self._quiet.put(seen.key, state, outcome)
         return outcome
 
@@ -85,37 +85,37 @@ class StakaterMachineReconciler(KindReconciler):
         """Clear a machine away, unless it is paused."""
         return await self.work(seen)
 
-    async def _look(self, look: ReconcilePass) -> tuple[Outcome, bool]:
+    async def _look(self, reconcile_pass: ReconcilePass) -> tuple[Outcome, bool]:
         """Return the next outcome, and whether anything was written."""
-        if _is_paused(look.vm):
-            look.came = PassOutcome(synced=PAUSED)
-            return DONE, await self._report(look)
-        if look.seen.meta.going:
-            return await self._clear(look), True
+        if _is_paused(reconcile_pass.vm):
+            reconcile_pass.outcome = PassOutcome(synced=PAUSED)
+            return DONE, await self._report(reconcile_pass)
+        if reconcile_pass.seen.meta.going:
+            return await self._clear(reconcile_pass), True
         try:
-            wrote = await self._applying.carry_out(look)
+            wrote = await self._applying.carry_out(reconcile_pass)
         except Conflict:
             raise
         except PaddockError as error:
-            look.error, wrote = self._hidden(error, look), True
-            look.came = PassOutcome(synced=no("ReconcileError", str(look.error)))
-        wrote |= await self._report(look)
-        if look.error is not None:
-            raise look.error from None
-        return again(look.rest or _CREATING_SECONDS) if look.under_way else DONE, wrote
+            reconcile_pass.error, wrote = self._hidden(error, reconcile_pass), True
+            reconcile_pass.outcome = PassOutcome(synced=no("ReconcileError", str(reconcile_pass.error)))
+        wrote |= await self._report(reconcile_pass)
+        if reconcile_pass.error is not None:
+            raise reconcile_pass.error from None
+        return again(reconcile_pass.rest or _CREATING_SECONDS) if reconcile_pass.under_way else DONE, wrote
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _clear(self, look: ReconcilePass) -> Outcome:
-        if FINALIZER not in (look.seen.meta.finalizers or ()):
+    async def _clear(self, reconcile_pass: ReconcilePass) -> Outcome:
+        if FINALIZER not in (reconcile_pass.seen.meta.finalizers or ()):
             return DONE
         _LOG.debug("deleting owned objects", extra={"step": "delete"})
-        if await self._clearing.step(look):
-            await self._applying.revoke(look)
-            await finalizers.take_off(self._client, targets.FRONT_DATA, look.seen.meta, FINALIZER)
+        if await self._clearing.step(reconcile_pass):
+            await self._applying.revoke(reconcile_pass)
+            await finalizers.take_off(self._client, targets.FRONT_DATA, reconcile_pass.seen.meta, FINALIZER)
             return DONE
-        rest = self._clearing.stalled_in(look)
-        await self._report(look)
+        rest = self._clearing.stalled_in(reconcile_pass)
+        await self._report(reconcile_pass)
         return again(min(rest, _CREATING_SECONDS) if rest else _CREATING_SECONDS)
 
     async def forget(self, key: Key) -> None:
@@ -127,28 +127,30 @@ class StakaterMachineReconciler(KindReconciler):
 
     # --- the report -------------------------------------------------------------------------------------------------------
 
-    async def _report(self, look: ReconcilePass) -> bool:
+    async def _report(self, reconcile_pass: ReconcilePass) -> bool:
         """Write the status when it differs, and has rested; return whether the one that is stored is of the past."""
-        before = look.vm.status
-        wanted = statuses.status(self._observer.sight(look), look.came, ages.timestamp(self._clock.seconds()))
-        look.under_way = statuses.is_creating(wanted)
-        if wanted != before and not look.seen.meta.going and statuses.is_passing(before, wanted):
-            look.rest = self._resting.left(look.key, _PASSING_SECONDS)
-            if look.rest:
+        before = reconcile_pass.vm.status
+        wanted = statuses.status(self._observer.observe(reconcile_pass), reconcile_pass.outcome, ages.timestamp(self._clock.seconds()))
+        reconcile_pass.under_way = statuses.is_creating(wanted)
+        if wanted != before and not reconcile_pass.seen.meta.going and statuses.is_passing(before, wanted):
+            reconcile_pass.rest = self._resting.left(reconcile_pass.key, _PASSING_SECONDS)
+            if reconcile_pass.rest:
                 return True
-        self._resting.end(look.key)
+        self._resting.end(reconcile_pass.key)
         if wanted == before:
             return False
-        written = await self._statuses.write(look.seen, wanted)
+        written = await self._statuses.write(reconcile_pass.seen, wanted)
         if written is not None:
             restart = statuses.newly_requires_restart(before, wanted)
             if restart is not None:
-                self._recorder.tell(look.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}")
+                self._recorder.tell(
+                    reconcile_pass.about, "Normal", "RestartRequired", f"a change waits for a restart of the machine: {restart}"
+                )
         return written is not None
 
-    def _hidden(self, error: PaddockError, look: ReconcilePass) -> PaddockError:
+    def _hidden(self, error: PaddockError, reconcile_pass: ReconcilePass) -> PaddockError:
         """The error without anything secret: it goes into the log, an event and a condition."""
-        text = statuses.without_secrets(str(error), look.vm, self._applying.made_of(look))
+        text = statuses.without_secrets(str(error), reconcile_pass.vm, self._applying.made_of(reconcile_pass))
         if text == str(error):
             return error
         return Terminal(text) if isinstance(error, Terminal) else Transient(text)

@@ -189,7 +189,7 @@ class ReconcilePass(msgspec.Struct):
 
     seen: CachedObject
     vm: StakaterVirtualMachine
-    came: PassOutcome = PassOutcome()
+    outcome: PassOutcome = PassOutcome()
     error: PaddockError | None = None
     # objects that are reconciled more often: something is being made or is going
     under_way: bool = False
@@ -219,24 +219,24 @@ class MachineObserver:
         self._caches = caches
         self._product = product
 
-    def machine(self, look: ReconcilePass) -> kubevirt.VirtualMachine | None:
+    def machine(self, reconcile_pass: ReconcilePass) -> kubevirt.VirtualMachine | None:
         """The generated machine, when it belongs to this one."""
-        seen = self._caches.machines.cache.get(look.key)
-        return seen.read(targets.MACHINES) if seen is not None and is_owned(seen.meta, look.seen.meta.uid) else None
+        seen = self._caches.machines.cache.get(reconcile_pass.key)
+        return seen.read(targets.MACHINES) if seen is not None and is_owned(seen.meta, reconcile_pass.seen.meta.uid) else None
 
-    def sight(self, look: ReconcilePass) -> StatusFacts:
+    def observe(self, reconcile_pass: ReconcilePass) -> StatusFacts:
         """Return the facts for the status."""
-        service = names.service(look.key.name)
-        found = self.machine(look)
-        shown = self._caches.services.cache.get(Key(look.key.namespace, service))
-        ours = shown is not None and is_owned(shown.meta, look.seen.meta.uid)
-        instance = self._caches.instances.cache.get(look.key)
+        service = names.service(reconcile_pass.key.name)
+        found = self.machine(reconcile_pass)
+        shown = self._caches.services.cache.get(Key(reconcile_pass.key.namespace, service))
+        ours = shown is not None and is_owned(shown.meta, reconcile_pass.seen.meta.uid)
+        instance = self._caches.instances.cache.get(reconcile_pass.key)
         return StatusFacts(
-            vm=look.vm,
+            vm=reconcile_pass.vm,
             product=self._product,
             machine=found,
             instance=instance.read(targets.INSTANCES) if instance is not None and found is not None else None,
-            disks=tuple(self.disks(look.key.namespace, found)),
+            disks=tuple(self.disks(reconcile_pass.key.namespace, found)),
             service=shown.read(targets.SERVICES) if ours and shown is not None and not shown.meta.going else None,
             service_name=service,
         )
@@ -259,17 +259,17 @@ class MachineObserver:
         """Every DataVolume that was made for a machine."""
         return [(seen, seen.read(targets.DISKS)) for seen in self._caches.disks.cache.by(MACHINE, str(key))]
 
-    def sources(self, look: ReconcilePass) -> ReferencedObjects:
+    def sources(self, reconcile_pass: ReconcilePass) -> ReferencedObjects:
         """Return the objects that the machine refers to."""
         return ReferencedObjects(
-            ObjectSet(self._referred(look), complete=True),
+            ObjectSet(self._referred(reconcile_pass), complete=True),
             lambda namespace, name: self._caches.secrets.cache.get(Key(namespace, name)) is not None,
             self._caches.overhead_of,
             not self._caches.definitions.absent,
         )
 
-    def _referred(self, look: ReconcilePass) -> Iterable[Resource]:
-        parameters = look.vm.spec.parameters
+    def _referred(self, reconcile_pass: ReconcilePass) -> Iterable[Resource]:
+        parameters = reconcile_pass.vm.spec.parameters
         source = _read(self._caches.sources, targets.SOURCES, Key(parameters.dataSource.namespace, parameters.dataSource.name))
         if source is not None:
             yield source
@@ -280,7 +280,7 @@ class MachineObserver:
                     yield claim
         for network in parameters.networks or ():
             given = Key.of((network.multus.networkName if network.multus is not None else None) or "")
-            found = _read(self._caches.definitions, targets.DEFINITIONS, Key(given.namespace or look.key.namespace, given.name))
+            found = _read(self._caches.definitions, targets.DEFINITIONS, Key(given.namespace or reconcile_pass.key.namespace, given.name))
             if found is not None:
                 yield found
 

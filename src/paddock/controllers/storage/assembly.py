@@ -8,7 +8,7 @@ from paddock.client.target import Key
 from paddock.controllers.storage import targets
 from paddock.controllers.storage.claims import ClaimReconciler, claims_of_machine
 from paddock.controllers.storage.classes import StorageClassReconciler
-from paddock.controllers.storage.configuration import CDI_NAME, CONFIG, CdiConfigReconciler
+from paddock.controllers.storage.configuration import CDI_NAME, CONFIG, CdiConfigReconciler, CdiReconciler
 from paddock.controllers.storage.datasources import DataSourceReconciler
 from paddock.controllers.storage.datavolumes import DataVolumeReconciler
 from paddock.controllers.storage.importcrons import DataImportCronReconciler
@@ -42,7 +42,7 @@ class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
 class StorageServices(msgspec.Struct, frozen=True):
     """The parts of storage that others need."""
 
-    world: StorageView
+    view: StorageView
     transfers: Transfers
     volumes: VolumeStorePort
     images: ImageLibraryPort
@@ -60,72 +60,72 @@ def storage_controllers(
     settings: StorageSettings = StorageSettings(),  # noqa: B008 - frozen
 ) -> StorageServices:
     """Add the controllers of storage to a program. Inside a running loop."""
-    client, machinery, teller = program.client, program.machinery, program.recorder
-    world = StorageView(program.informers)
+    client, machinery, recorder = program.client, program.machinery, program.recorder
+    view = StorageView(program.informers)
     running = Transfers(at_a_time=settings.transfers_at_a_time)
-    importing = ImportSourceReader(client, machinery.clock, lambda: world.config.spec.insecureRegistries or ())
-    filling = TransferWork(client, world, importing, images, volumes)
-    claims = ClaimReconciler(client, world, volumes, running, filling, teller)
-    data_volumes = DataVolumeReconciler(client, world, volumes, running, teller, machinery)
-    released = PersistentVolumeReconciler(client, world, volumes, running)
+    importing = ImportSourceReader(client, machinery.clock, lambda: view.config.spec.insecureRegistries or ())
+    filling = TransferWork(client, view, importing, images, volumes)
+    claims = ClaimReconciler(client, view, volumes, running, filling, recorder)
+    data_volumes = DataVolumeReconciler(client, view, volumes, running, recorder, machinery)
+    released = PersistentVolumeReconciler(client, view, volumes, running)
 
     def controller(name: str, informer: Informer, reconcile: Reconcile) -> Controller:
-        made = Controller(name, informer, reconcile, machinery=machinery, teller=teller, settings=ControllerSettings(workers=4))
+        made = Controller(name, informer, reconcile, machinery=machinery, recorder=recorder, settings=ControllerSettings(workers=4))
         program.add(made)
         return made
 
-    of_claims = controller("claims", world.claims, claims.reconcile)
-    of_data_volumes = controller("datavolumes", world.data_volumes, data_volumes.reconcile)
-    of_volumes = controller("persistentvolumes", world.volumes, released.reconcile)
-    classes = StorageClassReconciler(client, world)
-    configuration = CdiConfigReconciler(client, world, lambda: (settings.upload_url(), settings.upload_authority), machinery)
-    of_classes = controller("storageclasses", world.classes, classes.reconcile)
-    of_classes.watch(world.profiles, own_key)
-    of_config = controller("cdiconfig", world.configs, configuration.reconcile_config)
-    of_config.watch(world.classes, lambda _: (CONFIG,))
-    of_cdi = controller("cdi", world.cdis, configuration.reconcile_cdi)
-    sources = DataSourceReconciler(client, world, machinery)
-    crons = DataImportCronReconciler(client, world, images, importing, teller, machinery)
-    of_sources = controller("datasources", world.data_sources, sources.reconcile)
-    of_crons = controller("dataimportcrons", world.import_crons, crons.reconcile)
-    _watch_sources(world, of_sources, of_crons)
-    controller("objecttransfers", world.transfers, ObjectTransferReconciler(client, world, machinery).reconcile)
+    of_claims = controller("claims", view.claims, claims.reconcile)
+    of_data_volumes = controller("datavolumes", view.data_volumes, data_volumes.reconcile)
+    of_volumes = controller("persistentvolumes", view.volumes, released.reconcile)
+    classes = StorageClassReconciler(client, view)
+    configuration = CdiConfigReconciler(client, view, lambda: (settings.upload_url(), settings.upload_authority))
+    of_classes = controller("storageclasses", view.classes, classes.reconcile)
+    of_classes.watch(view.profiles, own_key)
+    of_config = controller("cdiconfig", view.configs, configuration.reconcile)
+    of_config.watch(view.classes, lambda _: (CONFIG,))
+    of_cdi = controller("cdi", view.cdis, CdiReconciler(client, view.cdis, machinery).reconcile)
+    sources = DataSourceReconciler(client, view, machinery)
+    crons = DataImportCronReconciler(client, view, images, importing, recorder, machinery)
+    of_sources = controller("datasources", view.data_sources, sources.reconcile)
+    of_crons = controller("dataimportcrons", view.import_crons, crons.reconcile)
+    _watch_sources(view, of_sources, of_crons)
+    controller("objecttransfers", view.transfers, ObjectTransferReconciler(client, view, machinery).reconcile)
     # Objects that are always there are reconciled without an event.
     of_classes.offer(Key("", targets.CLASS_NAME))
     of_config.offer(CONFIG)
     of_cdi.offer(CDI_NAME)
-    _watch(world, of_claims, of_data_volumes, of_volumes)
+    _watch(view, of_claims, of_data_volumes, of_volumes)
     for each in (of_claims, of_data_volumes):
         running.listen(each.offer)
-    return StorageServices(world, running, volumes, images, UploadTargets(world, running, images, volumes))
+    return StorageServices(view, running, volumes, images, UploadTargets(view, running, images, volumes))
 
 
-def _watch(world: StorageView, of_claims: Controller, of_data_volumes: Controller, of_volumes: Controller) -> None:
+def _watch(view: StorageView, of_claims: Controller, of_data_volumes: Controller, of_volumes: Controller) -> None:
     """Watch the objects whose changes concern claims, DataVolumes and volumes."""
-    of_claims.watch(world.data_volumes, there(world.claims, own_key))
-    of_claims.watch(world.instances, there(world.claims, claims_of_machine))
-    of_data_volumes.watch(world.claims, there(world.data_volumes, own_key))
-    of_data_volumes.watch(world.instances, there(world.data_volumes, claims_of_machine))
-    of_volumes.watch(world.claims, _volume_of_gone)
+    of_claims.watch(view.data_volumes, there(view.claims, own_key))
+    of_claims.watch(view.instances, there(view.claims, claims_of_machine))
+    of_data_volumes.watch(view.claims, there(view.data_volumes, own_key))
+    of_data_volumes.watch(view.instances, there(view.data_volumes, claims_of_machine))
+    of_volumes.watch(view.claims, _volume_of_gone)
 
     def unfilled(change: CacheChange) -> Iterable[Key]:
         """Everything may have waited for a class, a source, or a claim to copy."""
-        return [seen.key for seen in world.claims.cache if not _is_settled(seen)]
+        return [seen.key for seen in view.claims.cache if not _is_settled(seen)]
 
     def unfinished(change: CacheChange) -> Iterable[Key]:
-        return [seen.key for seen in world.data_volumes.cache if not _is_final(seen)]
+        return [seen.key for seen in view.data_volumes.cache if not _is_final(seen)]
 
-    for informer in (world.classes, world.import_sources, world.upload_sources, world.clone_sources, world.data_sources):
+    for informer in (view.classes, view.import_sources, view.upload_sources, view.clone_sources, view.data_sources):
         of_claims.watch(informer, unfilled)
-    for informer in (world.classes, world.data_sources, world.profiles):
+    for informer in (view.classes, view.data_sources, view.profiles):
         of_data_volumes.watch(informer, unfinished)
 
 
-def _watch_sources(world: StorageView, of_sources: Controller, of_crons: Controller) -> None:
+def _watch_sources(view: StorageView, of_sources: Controller, of_crons: Controller) -> None:
     def naming(change: CacheChange) -> Iterable[Key]:
         """The DataSources that name an object of this name, or another DataSource."""
         key = change.seen.key
-        for seen in world.data_sources.cache:
+        for seen in view.data_sources.cache:
             source = seen.read(targets.DATA_SOURCES).spec.source
             named = source.pvc or source.snapshot or source.dataSource
             if named is not None and (named.namespace or seen.meta.namespace, named.name) == (key.namespace, key.name):
@@ -134,15 +134,15 @@ def _watch_sources(world: StorageView, of_sources: Controller, of_crons: Control
     def trusting(change: CacheChange) -> Iterable[Key]:
         """The DataSources that read a Secret or a ConfigMap of this name."""
         key = change.seen.key
-        for seen in world.data_sources.cache.by("namespace", key.namespace):
+        for seen in view.data_sources.cache.by("namespace", key.namespace):
             if key.name in names_read(seen.read(targets.DATA_SOURCES).spec.source.http):
                 yield seen.key
 
-    for informer in (world.data_volumes, world.claims, world.snapshots, world.data_sources):
+    for informer in (view.data_volumes, view.claims, view.snapshots, view.data_sources):
         of_sources.watch(informer, naming)
-    for informer in (world.secrets, world.config_maps):
+    for informer in (view.secrets, view.config_maps):
         of_sources.watch(informer, trusting)
-    for informer in (world.data_volumes, world.data_sources):
+    for informer in (view.data_volumes, view.data_sources):
         of_crons.watch(informer, labelled(LABEL))
 
 

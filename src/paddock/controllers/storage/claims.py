@@ -34,6 +34,7 @@ from paddock.plan.storage import binding, claimsizes, contents, lostvolumes, tra
 from paddock.plan.storage.contents import UnclearContent, VolumeContent
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -45,30 +46,37 @@ _GROWTH_SECONDS = 2.0
 _LOST_SECONDS = 30.0
 
 
-class ClaimReconciler:
+class ClaimReconciler(KindReconciler):
     """Reconciles claims."""
 
     def __init__(
-        self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers, filling: TransferWork, teller: EventRecorder
+        self,
+        client: Client,
+        view: StorageView,
+        volumes: VolumeStorePort,
+        running: Transfers,
+        filling: TransferWork,
+        recorder: EventRecorder,
     ) -> None:
+        super().__init__(view.claims)
         self._client = client
-        self._world = world
+        self._view = view
         self._volumes = volumes
         self._transfers = running
         self._filling = filling
-        self._teller = teller
-        self._losses = LostVolumes(client, world, volumes, teller)
-        self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
-        self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
+        self._recorder = recorder
+        self._losses = LostVolumes(client, view, volumes, recorder)
+        self._statuses = StatusWriter(client, CLAIMS, view.claims.expectations)
+        self._volume_statuses = StatusWriter(client, VOLUMES, view.volumes.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Give up filling a claim that goes."""
+        self._transfers.forget(seen.meta.uid)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bind a claim, fill its volume, let it grow."""
-        seen, claim = self._world.claims.cache.get(key), self._world.claim(key)
-        if seen is None or claim is None:
-            return DONE
-        if seen.meta.going:
-            self._transfers.forget(seen.meta.uid)
-            return DONE
+        key, claim = seen.key, seen.read(CLAIMS)
         if not is_bound(claim) and await self._give_default(claim, key):
             # The watch brings us here again.
             return DONE
@@ -87,7 +95,7 @@ class ClaimReconciler:
             if (size := claimsizes.guest_size(claim)) > LARGEST:
                 self._tell(seen.meta, "Warning", reasons.VOLUME_TOO_LARGE, str(too_large(size)))
                 return DONE
-            content = contents.of_claim(claim, self._world.lookup)
+            content = contents.of_claim(claim, self._view.lookup)
             if isinstance(content, UnclearContent) and content.reason == contents.CROSS_NAMESPACE:
                 # Nothing that comes later could fill it.
                 self._tell(seen.meta, "Warning", content.reason, content.message)
@@ -101,7 +109,7 @@ class ClaimReconciler:
         """A claim that was made before there was a default class gets it now, as in Kubernetes."""
         if claim.spec is None or claim.spec.storageClassName is not None:
             return False
-        found = self._world.storage_class(None)
+        found = self._view.storage_class(None)
         if found is None:
             return False
         await self._client.patch(CLAIMS, key, merge_patch({"spec": {"storageClassName": found.metadata.name}}))
@@ -111,7 +119,7 @@ class ClaimReconciler:
         """The class, when volumes of it are made here."""
         meta = seen.meta
         name = claim.spec.storageClassName if claim.spec is not None else None
-        found = self._world.storage_class(name) if name else None
+        found = self._view.storage_class(name) if name else None
         if found is not None and found.provisioner == PROVISIONER:
             return found
         if is_bound(claim) or self._has_static_volume(seen):
@@ -128,25 +136,27 @@ class ClaimReconciler:
 
     def _has_static_volume(self, seen: CachedObject) -> bool:
         """Return whether there is a volume that the server binds to the claim in a moment: an administrator made it."""
-        volumes = (each.read(VOLUMES) for each in self._world.volumes.cache)
+        volumes = (each.read(VOLUMES) for each in self._view.volumes.cache)
         return binding.chosen(msgspec.json.decode(seen.raw), volumes, waits=False) is not None
 
-    def _waits(self, claim: PersistentVolumeClaim, found: StorageClass, key: Key) -> bool:
+    def _waits(self, claim: PersistentVolumeClaim, storage_class: StorageClass, key: Key) -> bool:
         """Return whether the volume waits for its first consumer, and there is none."""
-        if found.volumeBindingMode != "WaitForFirstConsumer" or is_bound(claim):
+        if storage_class.volumeBindingMode != "WaitForFirstConsumer" or is_bound(claim):
             return False
-        return BIND_NOW not in (claim.metadata.annotations or {}) and not self._world.users(key)
+        return BIND_NOW not in (claim.metadata.annotations or {}) and not self._view.users(key)
 
     # --- binding ----------------------------------------------------------------------------------------------------------
 
-    async def _bind(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> None:
+    async def _bind(self, claim: PersistentVolumeClaim, storage_class: StorageClass, meta: Meta) -> None:
         """Give it a volume."""
         name, size = lostvolumes.name_of(meta.uid), quantity.binary(claimsizes.request_of(claim))
-        volume = self._world.volumes.expectations.latest(Key("", name))
+        volume = self._view.volumes.expectations.latest(Key("", name))
         if volume is None:
-            path = self._volumes.place(meta.uid, (found.parameters or {}).get(POOL, ""))
+            path = self._volumes.place(meta.uid, (storage_class.parameters or {}).get(POOL, ""))
             try:
-                volume = CachedObject.from_data(await self._client.create(VOLUMES, persistent_volume(claim, found, size, str(path))))
+                volume = CachedObject.from_data(
+                    await self._client.create(VOLUMES, persistent_volume(claim, storage_class, size, str(path)))
+                )
             except AlreadyExists:
                 volume = CachedObject.of(await self._client.get_raw(VOLUMES, Key("", name)))
             else:
@@ -155,15 +165,15 @@ class ClaimReconciler:
         await self._volume_statuses.change(volume, {"phase": "Bound"})
         document: Data = {"spec": {"volumeName": name}, "metadata": {"annotations": {**_BOUND, _PROVISIONED: PROVISIONER}}}
         bound = CachedObject.of(await self._client.patch_raw(CLAIMS, meta.key, merge_patch(document)))
-        self._world.claims.expectations.wrote(bound)
+        self._view.claims.expectations.wrote(bound)
         modes = claim.spec.accessModes if claim.spec is not None else None
         await self._statuses.change(bound, {"phase": "Bound", "accessModes": modes, "capacity": {"storage": size}, "conditions": None})
 
     # --- filling ----------------------------------------------------------------------------------------------------------
 
-    async def _fill(self, claim: PersistentVolumeClaim, found: StorageClass, meta: Meta) -> Outcome:
+    async def _fill(self, claim: PersistentVolumeClaim, storage_class: StorageClass, meta: Meta) -> Outcome:
         volume = self._volumes.get(meta.uid)
-        content = contents.of_claim(claim, self._world.lookup)
+        content = contents.of_claim(claim, self._view.lookup)
         if volume is not None:
             await self._losses.note(meta.uid)
             await self._note(claim, content, filled=True)
@@ -177,7 +187,7 @@ class ClaimReconciler:
             return again(1.0) if self._transfers.look(meta.uid).stage == "running" else DONE
         if self._is_given_up(claim):
             return DONE
-        pool = (found.parameters or {}).get(POOL, "")
+        pool = (storage_class.parameters or {}).get(POOL, "")
         goal = Goal(uid=meta.uid, claim=meta.key, size=claimsizes.guest_size(claim), pool=pool, content=content)
         now = self._transfers.ensure(meta.uid, meta.key, self._filling.work(goal), restarts=_restarts(claim))
         await self._note(claim, content, filled=False)
@@ -189,7 +199,7 @@ class ClaimReconciler:
         """A DataVolume that failed stays so, also when this program was not there for a while."""
         for owner in claim.metadata.ownerReferences or ():
             if owner.kind == "DataVolume":
-                volume = self._world.lookup.data_volume(claim.metadata.namespace or "", owner.name)
+                volume = self._view.lookup.data_volume(claim.metadata.namespace or "", owner.name)
                 return volume is not None and volume.status is not None and volume.status.phase == "Failed"
         return False
 
@@ -208,7 +218,7 @@ class ClaimReconciler:
         if changed:
             key = Key(claim.metadata.namespace or "", claim.metadata.name)
             document = {"metadata": {"uid": claim.metadata.uid, "annotations": changed}}
-            self._world.claims.expectations.wrote(CachedObject.of(await self._client.patch_raw(CLAIMS, key, merge_patch(document))))
+            self._view.claims.expectations.wrote(CachedObject.of(await self._client.patch_raw(CLAIMS, key, merge_patch(document))))
 
     # --- growing ----------------------------------------------------------------------------------------------------------
 
@@ -237,15 +247,15 @@ class ClaimReconciler:
 
     async def _change_status(self, key: Key, change: Data) -> None:
         # With what this pass has written before.
-        latest = self._world.claims.expectations.latest(key)
+        latest = self._view.claims.expectations.latest(key)
         if latest is not None:
             await self._statuses.change(latest, change)
 
     def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(CLAIMS, meta), kind, reason, note)
+        self._recorder.tell(reference(CLAIMS, meta), kind, reason, note)
 
 
-def persistent_volume(claim: PersistentVolumeClaim, found: StorageClass, size: str, path: str) -> Data:
+def persistent_volume(claim: PersistentVolumeClaim, storage_class: StorageClass, size: str, path: str) -> Data:
     """The volume that a claim gets."""
     meta, spec = claim.metadata, claim.spec
     assert spec is not None
@@ -268,8 +278,8 @@ def persistent_volume(claim: PersistentVolumeClaim, found: StorageClass, size: s
             "capacity": {"storage": size},
             "accessModes": list(spec.accessModes or ()),
             "volumeMode": spec.volumeMode or "Filesystem",
-            "storageClassName": found.metadata.name,
-            "persistentVolumeReclaimPolicy": found.reclaimPolicy or "Delete",
+            "storageClassName": storage_class.metadata.name,
+            "persistentVolumeReclaimPolicy": storage_class.reclaimPolicy or "Delete",
             "claimRef": owner,
             "local": {"path": path},
         },

@@ -12,7 +12,9 @@ from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHINES, StorageClass
 from paddock.dialects.kubevirt.storageprofile import StorageProfileSpec, StorageProfileStatus
 from paddock.plan.storage.datavolumeclaims import PROPERTIES
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.statuses import StatusWriter
 
 _SNAPSHOT_CLASSES = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
@@ -20,30 +22,32 @@ _LABELS = {"app": "containerized-data-importer", "app.kubernetes.io/component": 
 _ALWAYS = Key("", CLASS_NAME)
 
 
-class StorageClassReconciler:
+class StorageClassReconciler(KindReconciler):
     """Reconciles StorageClasses."""
 
-    def __init__(self, client: Client, world: StorageView) -> None:
+    def __init__(self, client: Client, view: StorageView) -> None:
+        super().__init__(view.classes)
         self._client = client
-        self._world = world
-        self._statuses = StatusWriter(client, PROFILES, world.profiles.expectations)
+        self._view = view
+        self._statuses = StatusWriter(client, PROFILES, view.profiles.expectations)
         self._has_snapshot_class = False
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Make what is missing of a class."""
-        found = self._world.read(self._world.classes, CLASSES, key)
-        if found is None:
-            if key == _ALWAYS:
-                await self._make()
-            return DONE
-        if key == _ALWAYS and not self._has_snapshot_class:
+    async def missing(self, key: Key) -> Outcome:
+        """Make the class of this host."""
+        if key == _ALWAYS:
+            await self._make()
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Make the profile of a class, and the snapshot class of this host's."""
+        if seen.key == _ALWAYS and not self._has_snapshot_class:
             await self._make_snapshot_class()
-        await self._profile(found, key)
+        await self._profile(seen.read(CLASSES), seen.key)
         return DONE
 
     async def _make(self) -> None:
         """The class of this host; the default unless another is."""
-        others = [seen.read(CLASSES).metadata.annotations or {} for seen in self._world.classes.cache]
+        others = [seen.read(CLASSES).metadata.annotations or {} for seen in self._view.classes.cache]
         marks = [mark for mark in (IS_DEFAULT, IS_DEFAULT_FOR_MACHINES) if not any(each.get(mark) == "true" for each in others)]
         body: Data = {
             "metadata": {"name": CLASS_NAME, "annotations": dict.fromkeys(marks, "true")},
@@ -72,10 +76,10 @@ class StorageClassReconciler:
         except AlreadyExists:
             return
 
-    async def _profile(self, found: StorageClass, key: Key) -> None:
+    async def _profile(self, storage_class: StorageClass, key: Key) -> None:
         """Write the profile of the claims of a class. An administrator's choices take precedence."""
-        seen = self._world.profiles.cache.get(key)
-        status = profile_status(found, seen.read(PROFILES).spec if seen is not None else StorageProfileSpec())
+        seen = self._view.profiles.cache.get(key)
+        status = profile_status(storage_class, seen.read(PROFILES).spec if seen is not None else StorageProfileSpec())
         if seen is None:
             body: Data = {"metadata": {"name": key.name, "labels": _LABELS}, "spec": {}, "status": msgspec.to_builtins(status)}
             await self._create(PROFILES, PROFILES.read(msgspec.json.encode(body)))
@@ -83,12 +87,12 @@ class StorageClassReconciler:
             await self._statuses.write(seen, status)
 
 
-def profile_status(found: StorageClass, decided: StorageProfileSpec) -> StorageProfileStatus:
+def profile_status(storage_class: StorageClass, decided: StorageProfileSpec) -> StorageProfileStatus:
     """Return the status for a class. For a foreign class it knows no properties."""
-    is_ours = found.provisioner == PROVISIONER
+    is_ours = storage_class.provisioner == PROVISIONER
     return StorageProfileStatus(
-        storageClass=found.metadata.name,
-        provisioner=found.provisioner,
+        storageClass=storage_class.metadata.name,
+        provisioner=storage_class.provisioner,
         cloneStrategy=decided.cloneStrategy or ("copy" if is_ours else None),
         claimPropertySets=decided.claimPropertySets or (list(PROPERTIES) if is_ours else None),
         dataImportCronSourceFormat=decided.dataImportCronSourceFormat or ("pvc" if is_ours else None),

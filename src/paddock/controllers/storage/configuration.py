@@ -14,45 +14,59 @@ from paddock.dialects.kubevirt.cdiconfig import CDIConfig, CDIConfigStatus, CDIS
 from paddock.meta import ages
 from paddock.meta.conditions import Condition, settled
 from paddock.plan.storage import claimsizes
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
+from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.statuses import StatusWriter
 
 CONFIG, CDI_NAME = Key("", "config"), Key("", "cdi")
 
 
-class CdiConfigReconciler:
-    """Reconciles CDIConfig and CDI. `address` tells where clients upload to, and the certificates to trust there."""
+class CdiConfigReconciler(KindReconciler):
+    """Reconciles CDIConfig. `address` tells where clients upload to, and the certificates to trust there."""
 
-    def __init__(self, client: Client, world: StorageView, address: Callable[[], tuple[str, str]], machinery: Machinery) -> None:
+    def __init__(self, client: Client, view: StorageView, address: Callable[[], tuple[str, str]]) -> None:
+        super().__init__(view.configs)
         self._client = client
-        self._world = world
+        self._view = view
         self._address = address
-        self._clock = machinery.clock
-        self._config_statuses = StatusWriter(client, CONFIGS, world.configs.expectations)
-        self._cdi_statuses = StatusWriter(client, CDIS, world.cdis.expectations)
+        self._statuses = StatusWriter(client, CONFIGS, view.configs.expectations)
 
-    async def reconcile_config(self, key: Key) -> Outcome:
-        """The settings for all."""
-        if key != CONFIG:
-            return DONE
-        seen = self._world.configs.cache.get(key)
-        if seen is None:
-            cdi = self._world.read(self._world.cdis, CDIS, CDI_NAME)
+    async def missing(self, key: Key) -> Outcome:
+        """Make the settings for all, as the CDI has them."""
+        if key == CONFIG:
+            cdi = self._view.read(self._view.cdis, CDIS, CDI_NAME)
             spec = msgspec.to_builtins(cdi.spec.config) if cdi is not None and cdi.spec.config is not None else {}
-            await self._create(CONFIGS, {"metadata": {"name": key.name}, "spec": spec})
-            return DONE
-        classes = [seen.meta.name for seen in self._world.classes.cache if seen.read(CLASSES).provisioner]
-        await self._config_statuses.write(seen, config_status(seen.read(CONFIGS), self._address(), classes))
+            await _create(self._client, CONFIGS, {"metadata": {"name": key.name}, "spec": spec})
         return DONE
 
-    async def reconcile_cdi(self, key: Key) -> Outcome:
-        """There is nothing to install."""
-        seen = self._world.cdis.cache.get(key)
-        if seen is None:
-            if key == CDI_NAME:
-                await self._create(CDIS, {"metadata": {"name": key.name}, "spec": {}})
-            return DONE
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Write the settings that hold."""
+        if seen.key == CONFIG:
+            classes = [each.meta.name for each in self._view.classes.cache if each.read(CLASSES).provisioner]
+            await self._statuses.write(seen, config_status(seen.read(CONFIGS), self._address(), classes))
+        return DONE
+
+
+class CdiReconciler(KindReconciler):
+    """Reconciles CDI."""
+
+    def __init__(self, client: Client, informer: Informer, machinery: Machinery) -> None:
+        super().__init__(informer)
+        self._client = client
+        self._clock = machinery.clock
+        self._statuses = StatusWriter(client, CDIS, informer.expectations)
+
+    async def missing(self, key: Key) -> Outcome:
+        """Make the CDI."""
+        if key == CDI_NAME:
+            await _create(self._client, CDIS, {"metadata": {"name": key.name}, "spec": {}})
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Report that it is deployed: there is nothing to install."""
         wanted = (
             Condition(type="Available", status="True", reason="DeployCompleted", message="Deployment Completed"),
             Condition(type="Progressing", status="False"),
@@ -60,14 +74,15 @@ class CdiConfigReconciler:
         )
         before = seen.read(CDIS).status or CDIStatus()
         conditions = settled(before.conditions, wanted, ages.timestamp(self._clock.seconds()))
-        await self._cdi_statuses.write(seen, msgspec.structs.replace(before, phase="Deployed", conditions=conditions))
+        await self._statuses.write(seen, msgspec.structs.replace(before, phase="Deployed", conditions=conditions))
         return DONE
 
-    async def _create(self, target: Any, body: Data) -> None:
-        try:
-            await self._client.create(target, target.read(msgspec.json.encode(body)))
-        except AlreadyExists:
-            return
+
+async def _create(client: Client, target: Any, body: Data) -> None:
+    try:
+        await client.create(target, target.read(msgspec.json.encode(body)))
+    except AlreadyExists:
+        return
 
 
 def config_status(config: CDIConfig, address: tuple[str, str], classes: list[str]) -> CDIConfigStatus:

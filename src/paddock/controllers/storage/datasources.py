@@ -21,22 +21,22 @@ from paddock.runtime.statuses import StatusWriter
 class DataSourceReconciler(KindReconciler):
     """Reconciles DataSources."""
 
-    def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
-        super().__init__(world.data_sources)
-        self._world = world
+    def __init__(self, client: Client, view: StorageView, machinery: Machinery) -> None:
+        super().__init__(view.data_sources)
+        self._view = view
         self._clock = machinery.clock
-        self._statuses = StatusWriter(client, DATA_SOURCES, world.data_sources.expectations)
+        self._statuses = StatusWriter(client, DATA_SOURCES, view.data_sources.expectations)
         self._around = SourceLookup(
-            has_claim=lambda namespace, name: world.claims.cache.get(Key(namespace, name)) is not None,
+            has_claim=lambda namespace, name: view.claims.cache.get(Key(namespace, name)) is not None,
             has_snapshot=self._has_snapshot,
-            secret=lambda namespace, name: _secret(world, Key(namespace, name)),
-            config_map=lambda namespace, name: _config_map(world, Key(namespace, name)),
+            secret=lambda namespace, name: _secret(view, Key(namespace, name)),
+            config_map=lambda namespace, name: _config_map(view, Key(namespace, name)),
         )
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Look at what a DataSource names."""
         source = seen.read(DATA_SOURCES)
-        found, wanted = datasources.report(source, self._world.lookup, self._around)
+        found, wanted = datasources.report(source, self._view.lookup, self._around)
         before = source.status or DataSourceStatus()
         conditions = reporting.conditions(before.conditions, wanted, ages.timestamp(self._clock.seconds()))
         status = DataSourceStatus(source=found, sourceType=source_type(found) if found is not None else None, conditions=conditions)
@@ -44,15 +44,15 @@ class DataSourceReconciler(KindReconciler):
         return DONE
 
     def _has_snapshot(self, namespace: str, name: str) -> bool | None:
-        found = self._world.read(self._world.snapshots, SNAPSHOTS, Key(namespace, name))
+        found = self._view.read(self._view.snapshots, SNAPSHOTS, Key(namespace, name))
         return None if found is None else bool(found.status is not None and found.status.readyToUse)
 
 
-def _secret(world: StorageView, key: Key) -> dict[str, bytes] | None:
-    found = world.read(world.secrets, TYPED_SECRETS, key)
+def _secret(view: StorageView, key: Key) -> dict[str, bytes] | None:
+    found = view.read(view.secrets, TYPED_SECRETS, key)
     return None if found is None else decoded(found)
 
 
-def _config_map(world: StorageView, key: Key) -> dict[str, bytes] | None:
-    found = world.read(world.config_maps, TYPED_CONFIG_MAPS, key)
+def _config_map(view: StorageView, key: Key) -> dict[str, bytes] | None:
+    found = view.read(view.config_maps, TYPED_CONFIG_MAPS, key)
     return None if found is None else values(found)

@@ -38,16 +38,16 @@ class DataVolumeReconciler(KindReconciler):
     """Reconciles DataVolumes."""
 
     def __init__(
-        self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers, teller: EventRecorder, machinery: Machinery
+        self, client: Client, view: StorageView, volumes: VolumeStorePort, running: Transfers, recorder: EventRecorder, machinery: Machinery
     ) -> None:
-        super().__init__(world.data_volumes)
+        super().__init__(view.data_volumes)
         self._client = client
-        self._world = world
+        self._view = view
         self._volumes = volumes
         self._transfers = running
-        self._teller = teller
+        self._recorder = recorder
         self._clock = machinery.clock
-        self._statuses = StatusWriter(client, DATA_VOLUMES, world.data_volumes.expectations)
+        self._statuses = StatusWriter(client, DATA_VOLUMES, view.data_volumes.expectations)
 
     async def work(self, seen: CachedObject) -> Outcome:
         """See that the claim is there, and say how far it is."""
@@ -68,7 +68,7 @@ class DataVolumeReconciler(KindReconciler):
         """Return the content that fills the claim; None where the claim names its source itself, or somebody else fills it."""
         if contents.has_reference(volume.spec) or _is_prepopulated(volume):
             return None
-        return contents.of_data_volume(volume, self._world.lookup)
+        return contents.of_data_volume(volume, self._view.lookup)
 
     # --- the claim --------------------------------------------------------------------------------------------------------
 
@@ -76,7 +76,7 @@ class DataVolumeReconciler(KindReconciler):
         self, volume: DataVolume, content: VolumeContent | UnclearContent | None, meta: Meta
     ) -> tuple[PersistentVolumeClaim | None, tuple[str, str] | None]:
         """The claim if it is there, and what stands in the way."""
-        found = self._world.claims.cache.get(meta.key)
+        found = self._view.claims.cache.get(meta.key)
         if found is not None:
             return await self._adopted(volume, found, meta)
         if _is_prepopulated(volume):
@@ -128,11 +128,11 @@ class DataVolumeReconciler(KindReconciler):
         spec = volume.spec
         given = spec.pvc or spec.storage
         named = (given.storageClassName if given is not None else None) or spec.storageClassName
-        found = self._world.storage_class(named or None)
+        found = self._view.storage_class(named or None)
         name = found.metadata.name if found is not None else named or ""
-        profile = self._world.read(self._world.profiles, PROFILES, Key("", name)) if name else None
+        profile = self._view.read(self._view.profiles, PROFILES, Key("", name)) if name else None
         return ClaimContext(
-            storage_class=found, profile=profile, overhead=self._world.overhead(name), copied_size=self._copied_size(content)
+            storage_class=found, profile=profile, overhead=self._view.overhead(name), copied_size=self._copied_size(content)
         )
 
     def _copied_size(self, content: VolumeContent | None) -> int | None:
@@ -141,10 +141,10 @@ class DataVolumeReconciler(KindReconciler):
         if content.kind == "snapshot":
             # The transfer says what is wrong with a snapshot that is damaged.
             with contextlib.suppress(VolumeBroken):
-                held = self._volumes.get_snapshot(self._world.snapshot_id(content.namespace, content.name) or "none")
+                held = self._volumes.get_snapshot(self._view.snapshot_id(content.namespace, content.name) or "none")
                 return held.size if held is not None else None
             return None
-        source = self._world.claim(Key(content.namespace, content.name))
+        source = self._view.claim(Key(content.namespace, content.name))
         return claimsizes.guest_size(source) if source is not None else None
 
     # --- the report -------------------------------------------------------------------------------------------------------
@@ -185,9 +185,9 @@ class DataVolumeReconciler(KindReconciler):
     def _waits(self, claim: PersistentVolumeClaim) -> bool:
         if is_bound(claim) or lostvolumes.is_lost(claim) or claim.spec is None or BIND_NOW in (claim.metadata.annotations or {}):
             return False
-        found = self._world.storage_class(claim.spec.storageClassName)
+        found = self._view.storage_class(claim.spec.storageClassName)
         place = Key(claim.metadata.namespace or "", claim.metadata.name)
-        return found is not None and found.volumeBindingMode == "WaitForFirstConsumer" and not self._world.users(place)
+        return found is not None and found.volumeBindingMode == "WaitForFirstConsumer" and not self._view.users(place)
 
     async def _report(self, volume: DataVolume, report: Report, looked: TransferFacts, seen: cache.CachedObject) -> None:
         before = volume.status or DataVolumeStatus()
@@ -208,7 +208,7 @@ class DataVolumeReconciler(KindReconciler):
             self._tell(seen.meta, "Warning", f"{transfers.family_of(looked.source)}Failed", looked.transfer.message)
 
     def _tell(self, meta: Meta, kind: str, reason: str, note: str) -> None:
-        self._teller.tell(reference(DATA_VOLUMES, meta), kind, reason, note)
+        self._recorder.tell(reference(DATA_VOLUMES, meta), kind, reason, note)
 
 
 def _state(claim: PersistentVolumeClaim | None) -> Literal["absent", "pending", "bound", "lost"]:

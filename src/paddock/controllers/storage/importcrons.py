@@ -28,6 +28,7 @@ from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject, Meta, by_label
 from paddock.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.runtime.deleting import delete_seen
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
@@ -37,42 +38,40 @@ _AGAIN_SECONDS = 300.0
 _LONGEST_WAIT = 86400.0
 
 
-class DataImportCronReconciler:
+class DataImportCronReconciler(KindReconciler):
     """Reconciles DataImportCrons."""
 
     def __init__(
         self,
         client: Client,
-        world: StorageView,
+        view: StorageView,
         images: ImageLibraryPort,
         importing: ImportSourceReader,
-        teller: EventRecorder,
+        recorder: EventRecorder,
         machinery: Machinery,
     ) -> None:
+        super().__init__(view.import_crons, ObjectFinalizer(client, FINALIZER))
         self._client = client
-        self._world = world
+        self._view = view
         self._images = images
         self._importing = importing
-        self._teller = teller
+        self._recorder = recorder
         self._clock = machinery.clock
-        self._expectations = world.import_crons.expectations
+        self._expectations = view.import_crons.expectations
         self._statuses = StatusWriter(client, IMPORT_CRONS, self._expectations)
         # what the last look came to, where it found no digest
         self._troubles: dict[str, tuple[str, str]] = {}
-        world.data_volumes.cache.index("cron", by_label(LABEL))
-        world.data_sources.cache.index("cron", by_label(LABEL))
+        view.data_volumes.cache.index("cron", by_label(LABEL))
+        view.data_sources.cache.index("cron", by_label(LABEL))
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Keep the imports, or delete them too, as the policy says."""
+        await self._end(seen.read(IMPORT_CRONS), seen.meta)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Look if it is time, import what is new, keep what is to be kept."""
-        seen = self._world.import_crons.cache.get(key)
-        if seen is None:
-            return DONE
-        if seen.meta.going:
-            await self._end(seen.read(IMPORT_CRONS), seen.meta)
-            return DONE
-        if (written := await finalizers.put_on(self._client, IMPORT_CRONS, seen.meta, FINALIZER)) is not None:
-            self._expectations.wrote(written)
-        found = seen.read(IMPORT_CRONS)
+        key, found = seen.key, seen.read(IMPORT_CRONS)
         desired, executed, wait = await self._look(found, seen.meta)
         imports = CronImports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
         await self._import(found, imports, seen.meta)
@@ -80,7 +79,7 @@ class DataImportCronReconciler:
         if whole is not None:
             await self._name(found, whole, seen.meta)
         for name in importcrons.superfluous(found, imports):
-            volume = self._world.data_volumes.cache.get(Key(key.namespace, name))
+            volume = self._view.data_volumes.cache.get(Key(key.namespace, name))
             if volume is not None:
                 await delete_seen(self._client, DATA_VOLUMES, volume)
         await self._report(found, imports, executed, key)
@@ -88,18 +87,18 @@ class DataImportCronReconciler:
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
-    async def _look(self, found: DataImportCron, meta: Meta) -> tuple[str, str | None, float | None]:
+    async def _look(self, data_import_cron: DataImportCron, meta: Meta) -> tuple[str, str | None, float | None]:
         """The digest that is wanted, when it was last looked, and the seconds until the next look (None: none)."""
-        before = found.status.lastExecutionTimestamp if found.status is not None else None
-        desired = (found.metadata.annotations or {}).get(DESIRED, "")
-        if not found.spec.schedule:
+        before = data_import_cron.status.lastExecutionTimestamp if data_import_cron.status is not None else None
+        desired = (data_import_cron.metadata.annotations or {}).get(DESIRED, "")
+        if not data_import_cron.spec.schedule:
             return desired, before, None
-        now, schedule = self._clock.seconds(), cron.parse(found.spec.schedule)
+        now, schedule = self._clock.seconds(), cron.parse(data_import_cron.spec.schedule)
         since = ages.seconds_of(before) if before else None
         due = cron.next_after(schedule, since) if since is not None else now
         if due is None or due > now:
             return desired, before, None if due is None else due - now
-        digest = await self._digest(found, meta)
+        digest = await self._digest(data_import_cron, meta)
         executed = ages.timestamp(now)
         if digest and digest != desired:
             document = {"metadata": {"uid": meta.uid, "annotations": {DESIRED: digest}}}
@@ -111,31 +110,31 @@ class DataImportCronReconciler:
             return desired, before, _AGAIN_SECONDS if wait is None else min(wait, _AGAIN_SECONDS)
         return digest, executed, wait
 
-    async def _digest(self, found: DataImportCron, meta: Meta) -> str:
-        source = importcrons.source_of(found)
+    async def _digest(self, cron: DataImportCron, meta: Meta) -> str:
+        source = importcrons.source_of(cron)
         self._troubles.pop(meta.uid, None)
         try:
             if source.registry is not None:
                 content = VolumeContent(kind="registry", source=source.registry)
-                wanted = await self._importing.source(content, found.metadata.namespace or "")
+                wanted = await self._importing.source(content, cron.metadata.namespace or "")
                 assert isinstance(wanted, RegistryImage)
-                return await self._images.resolve(wanted, owner=found.metadata.namespace or "")
+                return await self._images.resolve(wanted, owner=cron.metadata.namespace or "")
             if source.pvc is not None:
-                return await self._claim(found, source.pvc)
+                return await self._claim(cron, source.pvc)
         except PaddockError as error:
             reason = "NotAuthorized" if isinstance(error, permission.NotPermitted) else "NoDigest"
             self._troubles[meta.uid] = (reason, str(error))
-            self._teller.tell(reference(IMPORT_CRONS, meta), "Warning", reason, str(error))
+            self._recorder.tell(reference(IMPORT_CRONS, meta), "Warning", reason, str(error))
         return ""
 
-    async def _claim(self, found: DataImportCron, source: NamespacedReference) -> str:
+    async def _claim(self, cron: DataImportCron, source: NamespacedReference) -> str:
         """A claim's UID is what tells one of its contents from another."""
-        namespace = found.metadata.namespace or ""
+        namespace = cron.metadata.namespace or ""
         content = VolumeContent(kind="pvc", namespace=source.namespace or namespace, name=source.name)
-        seen = self._world.import_crons.cache.get(Key(namespace, found.metadata.name))
+        seen = self._view.import_crons.cache.get(Key(namespace, cron.metadata.name))
         made_by = requesters.note_of_cron(orjson.loads(seen.raw)) if seen is not None else None
         await permission.check_maker(self._client, content, namespace, made_by or "")
-        claim = self._world.claim(Key(content.namespace, content.name))
+        claim = self._view.claim(Key(content.namespace, content.name))
         if claim is None or not claim.metadata.uid:
             raise NoClaim(f"the claim {content.namespace}/{content.name} is not there")
         return f"uid:{hashlib.sha256(claim.metadata.uid.encode()).hexdigest()}"
@@ -143,40 +142,40 @@ class DataImportCronReconciler:
     # --- importing --------------------------------------------------------------------------------------------------------
 
     def _volumes(self, key: Key) -> list[DataVolume]:
-        found = self._world.data_volumes.cache.by("cron", key.name)
+        found = self._view.data_volumes.cache.by("cron", key.name)
         return [seen.read(DATA_VOLUMES) for seen in found if seen.meta.namespace == key.namespace and not seen.meta.going]
 
-    async def _import(self, found: DataImportCron, imports: CronImports, meta: Meta) -> None:
+    async def _import(self, cron: DataImportCron, imports: CronImports, meta: Meta) -> None:
         if not imports.desired:
             return
-        name = importcrons.volume_name(found, imports.desired)
-        if self._world.data_volumes.cache.get(Key(meta.namespace or "", name)) is not None:
+        name = importcrons.volume_name(cron, imports.desired)
+        if self._view.data_volumes.cache.get(Key(meta.namespace or "", name)) is not None:
             return
-        body = importcrons.volume_of(found, imports.desired)
+        body = importcrons.volume_of(cron, imports.desired)
         try:
             await self._client.create(DATA_VOLUMES, DATA_VOLUMES.read(msgspec.json.encode(body)))
         except AlreadyExists:
             return
 
-    def _whole(self, found: DataImportCron, imports: CronImports) -> DataVolume | None:
-        name = importcrons.volume_name(found, imports.desired) if imports.desired else ""
+    def _whole(self, cron: DataImportCron, imports: CronImports) -> DataVolume | None:
+        name = importcrons.volume_name(cron, imports.desired) if imports.desired else ""
         return next((each for each in imports.volumes if each.metadata.name == name and importcrons.is_whole(each)), None)
 
-    async def _name(self, found: DataImportCron, volume: DataVolume, meta: Meta) -> None:
+    async def _name(self, cron: DataImportCron, volume: DataVolume, meta: Meta) -> None:
         """Let the DataSource name the newest import."""
-        key = Key(meta.namespace or "", found.spec.managedDataSource)
-        wanted = importcrons.data_source_of(found, volume)
-        seen = self._world.data_sources.cache.get(key)
+        key = Key(meta.namespace or "", cron.spec.managedDataSource)
+        wanted = importcrons.data_source_of(cron, volume)
+        seen = self._view.data_sources.cache.get(key)
         if seen is None:
             try:
                 await self._client.create(DATA_SOURCES, DATA_SOURCES.read(msgspec.json.encode(wanted)))
             except AlreadyExists:
                 return
             return
-        other = (seen.meta.labels or {}).get(LABEL, found.metadata.name)
-        if other != found.metadata.name:
+        other = (seen.meta.labels or {}).get(LABEL, cron.metadata.name)
+        if other != cron.metadata.name:
             text = f"DataSource {key.name} is kept by DataImportCron {other}"
-            self._teller.tell(reference(IMPORT_CRONS, meta), "Warning", "DataSourceTaken", text)
+            self._recorder.tell(reference(IMPORT_CRONS, meta), "Warning", "DataSourceTaken", text)
             return
         pvc = seen.read(DATA_SOURCES).spec.source.pvc
         if pvc is None or pvc.name != volume.metadata.name or seen.meta.labels is None or LABEL not in seen.meta.labels:
@@ -189,36 +188,35 @@ class DataImportCronReconciler:
 
     # --- the report and the end -------------------------------------------------------------------------------------------
 
-    async def _report(self, found: DataImportCron, imports: CronImports, executed: str | None, key: Key) -> None:
-        before, now = found.status or DataImportCronStatus(), ages.timestamp(self._clock.seconds())
-        whole = self._whole(found, imports)
+    async def _report(self, cron: DataImportCron, imports: CronImports, executed: str | None, key: Key) -> None:
+        before, now = cron.status or DataImportCronStatus(), ages.timestamp(self._clock.seconds())
+        whole = self._whole(cron, imports)
         imported, since = before.lastImportedPVC, before.lastImportTimestamp
         if whole is not None and (imported is None or imported.name != whole.metadata.name):
             imported, since = NamespacedReference(namespace=whole.metadata.namespace or "", name=whole.metadata.name), now
         current = None
         if imports.desired:
-            current = [ImportStatus(DataVolumeName=importcrons.volume_name(found, imports.desired), Digest=imports.desired)]
+            current = [ImportStatus(DataVolumeName=importcrons.volume_name(cron, imports.desired), Digest=imports.desired)]
         status = DataImportCronStatus(
             currentImports=current,
             lastImportedPVC=imported,
             lastExecutionTimestamp=executed,
             lastImportTimestamp=since,
             sourceFormat="pvc",
-            conditions=reporting.conditions(before.conditions, importcrons.conditions(found, imports), now),
+            conditions=reporting.conditions(before.conditions, importcrons.conditions(cron, imports), now),
         )
         # With what this pass has written before.
         latest = self._expectations.latest(key)
-        if latest is not None and latest.meta.uid == found.metadata.uid:
+        if latest is not None and latest.meta.uid == cron.metadata.uid:
             await self._statuses.write(latest, status)
 
-    async def _end(self, found: DataImportCron, meta: Meta) -> None:
-        """Keep the imports, or delete them too, as the policy says."""
+    async def _end(self, cron: DataImportCron, meta: Meta) -> None:
         self._troubles.pop(meta.uid, None)
-        if found.spec.retentionPolicy == "None":
-            source = self._world.data_sources.cache.get(Key(meta.namespace or "", found.spec.managedDataSource))
-            if source is not None and (source.meta.labels or {}).get(LABEL) == found.metadata.name:
+        if cron.spec.retentionPolicy == "None":
+            source = self._view.data_sources.cache.get(Key(meta.namespace or "", cron.spec.managedDataSource))
+            if source is not None and (source.meta.labels or {}).get(LABEL) == cron.metadata.name:
                 await delete_seen(self._client, DATA_SOURCES, source)
-            for seen in self._world.data_volumes.cache.by("cron", meta.name):
+            for seen in self._view.data_volumes.cache.by("cron", meta.name):
                 if seen.meta.namespace == meta.namespace:
                     await delete_seen(self._client, DATA_VOLUMES, seen)
         await finalizers.take_off(self._client, IMPORT_CRONS, meta, FINALIZER)

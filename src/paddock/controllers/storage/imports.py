@@ -74,16 +74,16 @@ class ImportSourceReader:
             checksum=source.checksum or "",
         )
 
-    async def _trust(self, given: CertConfig, namespace: str, trust: ServerTrust) -> ServerTrust:
-        authorities, certificate, key = [trust.ca, _bundle(given.caBundle or "")], "", ""
-        if given.secretRef is not None:
-            secret = await self._secret(given.secretRef.name, namespace)
+    async def _trust(self, cert_config: CertConfig, namespace: str, trust: ServerTrust) -> ServerTrust:
+        authorities, certificate, key = [trust.ca, _bundle(cert_config.caBundle or "")], "", ""
+        if cert_config.secretRef is not None:
+            secret = await self._secret(cert_config.secretRef.name, namespace)
             authorities.append(_bundle(_text(pem.first(secret, pem.AUTHORITIES))))
             certificate, key = _text(secret.get("tls.crt", b"")), _text(secret.get("tls.key", b""))
-        if given.cert is not None and given.cert.secretRef is not None:
-            certificate = _text(await self._member(given.cert.secretRef.name, pem.CERTIFICATE, namespace))
-        if given.key is not None and given.key.secretRef is not None:
-            key = _text(await self._member(given.key.secretRef.name, pem.KEY, namespace))
+        if cert_config.cert is not None and cert_config.cert.secretRef is not None:
+            certificate = _text(await self._member(cert_config.cert.secretRef.name, pem.CERTIFICATE, namespace))
+        if cert_config.key is not None and cert_config.key.secretRef is not None:
+            key = _text(await self._member(cert_config.key.secretRef.name, pem.KEY, namespace))
         return ServerTrust(ca="\n".join(each for each in authorities if each), certificate=certificate, key=key, verify=trust.verify)
 
     async def _registry(self, source: RegistrySource, namespace: str) -> RegistryImage:

@@ -19,13 +19,13 @@ from paddock.runtime.statuses import StatusWriter
 class LostVolumes:
     """Remembers which claims were filled, and says which of their volumes are gone."""
 
-    def __init__(self, client: Client, world: StorageView, volumes: VolumeStorePort, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, view: StorageView, volumes: VolumeStorePort, recorder: EventRecorder) -> None:
         self._client = client
-        self._world = world
+        self._view = view
         self._volumes = volumes
-        self._teller = teller
-        self._statuses = StatusWriter(client, CLAIMS, world.claims.expectations)
-        self._volume_statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
+        self._recorder = recorder
+        self._statuses = StatusWriter(client, CLAIMS, view.claims.expectations)
+        self._volume_statuses = StatusWriter(client, VOLUMES, view.volumes.expectations)
 
     def damage(self, uid: str) -> str:
         """Return the reason why the volume of a claim cannot be read; empty when it can, or is not there."""
@@ -37,20 +37,20 @@ class LostVolumes:
 
     def is_gone(self, uid: str) -> bool:
         """Return whether the volume of a claim was filled and is not there."""
-        return self._world.was_filled(uid) and self._volumes.get(uid) is None
+        return self._view.was_filled(uid) and self._volumes.get(uid) is None
 
     async def note(self, uid: str) -> None:
         """Write down that a claim is filled. The note goes with the PersistentVolume, so with the claim that has this UID."""
         key = Key("", lostvolumes.name_of(uid))
-        if self._world.was_filled(uid) or self._world.volumes.expectations.latest(key) is None:
+        if self._view.was_filled(uid) or self._view.volumes.expectations.latest(key) is None:
             return
         document = {"metadata": {"annotations": {lostvolumes.FILLED: "true"}}}
         written = CachedObject.of(await self._client.patch_raw(VOLUMES, key, merge_patch(document)))
-        self._world.volumes.expectations.wrote(written)
+        self._view.volumes.expectations.wrote(written)
 
     async def lose(self, claim: PersistentVolumeClaim, seen: CachedObject, damage: str) -> None:
         """Say that the volume is gone, or what is damaged of it."""
-        volume = self._world.volumes.expectations.latest(Key("", lostvolumes.name_of(seen.meta.uid)))
+        volume = self._view.volumes.expectations.latest(Key("", lostvolumes.name_of(seen.meta.uid)))
         if volume is None:
             return
         reason = reasons.VOLUME_DAMAGED if damage else reasons.VOLUME_LOST
@@ -59,18 +59,18 @@ class LostVolumes:
             return
         await self._volume_statuses.change(volume, lostvolumes.volume_status(reason, text))
         await self._statuses.change(seen, lostvolumes.claim_status(reason, text))
-        self._teller.tell(reference(CLAIMS, seen.meta), "Warning", "VolumeDamaged" if damage else "ClaimLost", text)
+        self._recorder.tell(reference(CLAIMS, seen.meta), "Warning", "VolumeDamaged" if damage else "ClaimLost", text)
 
     async def find(self, seen: CachedObject) -> None:
         """Say that the volume is there again."""
         key = Key("", lostvolumes.name_of(seen.meta.uid))
-        volume = self._world.volumes.expectations.latest(key)
+        volume = self._view.volumes.expectations.latest(key)
         if volume is not None:
             await self._volume_statuses.change(volume, lostvolumes.VOLUME_FOUND)
         await self._statuses.change(seen, lostvolumes.CLAIM_FOUND)
-        self._teller.tell(reference(CLAIMS, seen.meta), "Normal", "VolumeFound", f"volume {key.name} is there again")
+        self._recorder.tell(reference(CLAIMS, seen.meta), "Normal", "VolumeFound", f"volume {key.name} is there again")
 
     def _pool(self, claim: PersistentVolumeClaim) -> str:
         name = claim.spec.storageClassName if claim.spec is not None else None
-        found = self._world.storage_class(name) if name else None
+        found = self._view.storage_class(name) if name else None
         return ((found.parameters if found is not None else None) or {}).get(POOL, "")

@@ -46,12 +46,12 @@ class _Held(Exception):
 class ObjectTransferReconciler(KindReconciler):
     """Reconciles ObjectTransfers."""
 
-    def __init__(self, client: Client, world: StorageView, machinery: Machinery) -> None:
-        super().__init__(world.transfers)
+    def __init__(self, client: Client, view: StorageView, machinery: Machinery) -> None:
+        super().__init__(view.transfers)
         self._client = client
-        self._world = world
+        self._view = view
         self._clock = machinery.clock
-        self._statuses = StatusWriter(client, targets.TRANSFERS, world.transfers.expectations)
+        self._statuses = StatusWriter(client, targets.TRANSFERS, view.transfers.expectations)
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring one transfer a step on."""
@@ -69,15 +69,15 @@ class ObjectTransferReconciler(KindReconciler):
         source, target = transfer.spec.source, transfer.spec.target
         there = Key(source.namespace, source.name)
         wanted = Key(target.namespace or source.namespace, target.name or source.name)
-        claim = self._world.claim(there)
-        made = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, wanted)
+        claim = self._view.claim(there)
+        made = self._view.read(self._view.data_volumes, targets.DATA_VOLUMES, wanted)
         is_copy = made is not None and (made.metadata.annotations or {}).get(_OF) == transfer.metadata.uid
         if claim is None and self._arrived(wanted, transfer):
             await self._let_go(transfer, wanted, made if is_copy else None)
             return "Complete"
         if claim is None:
             raise _Held("Pending", f"waiting for {source.kind} {there}")
-        if (made is None and self._world.claim(wanted) is not None) or (made is not None and not is_copy):
+        if (made is None and self._view.claim(wanted) is not None) or (made is not None and not is_copy):
             raise _Held("Error", f"{wanted} is there already: delete it, or choose another name, and make a new transfer")
         if made is None:
             self._check(transfer, there, claim)
@@ -96,14 +96,14 @@ class ObjectTransferReconciler(KindReconciler):
         copied = (made.metadata.annotations or {}).get(_FROM, claim.metadata.uid)
         if copied != claim.metadata.uid:
             raise _Held("Error", f"{there} was replaced while it was copied: delete the copy, and make a new transfer")
-        if users := self._world.users(there):
+        if users := self._view.users(there):
             name = users[0].metadata.name
             raise _Held("Error", f"machine {name} uses {there} since it was copied: stop it, delete the copy, and make a new transfer")
 
     def _check(self, transfer: ObjectTransfer, there: Key, claim: PersistentVolumeClaim) -> None:
         source = transfer.spec.source
         if source.kind == "DataVolume":
-            found = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, there)
+            found = self._view.read(self._view.data_volumes, targets.DATA_VOLUMES, there)
             if found is None or found.status is None or found.status.phase != "Succeeded":
                 raise _Held("Pending", f"waiting for DataVolume {there} to be filled")
             noted = found.metadata.annotations or {}
@@ -112,10 +112,10 @@ class ObjectTransferReconciler(KindReconciler):
         lacking = [name for name, value in (source.requiredAnnotations or {}).items() if noted.get(name) != value]
         if lacking:
             raise _Held("Pending", f"waiting for the annotations {', '.join(lacking)} of {source.kind} {there}")
-        if users := self._world.users(there):
+        if users := self._view.users(there):
             raise _Held("Pending", f"{there} is in use by machine {users[0].metadata.name}: stop it")
 
-    async def _copy(self, transfer: ObjectTransfer, claim: PersistentVolumeClaim, wanted: Key) -> None:
+    async def _copy(self, transfer: ObjectTransfer, claim: PersistentVolumeClaim, key: Key) -> None:
         source, spec = transfer.spec.source, claim.spec
         assert spec is not None
         storage = {
@@ -123,7 +123,7 @@ class ObjectTransferReconciler(KindReconciler):
         }
         notes = {_OF: transfer.metadata.uid or "", _FROM: claim.metadata.uid or ""}
         body: Data = {
-            "metadata": {"name": wanted.name, "namespace": wanted.namespace, "annotations": notes},
+            "metadata": {"name": key.name, "namespace": key.namespace, "annotations": notes},
             "spec": {"source": {"pvc": {"namespace": source.namespace, "name": source.name}}, "pvc": storage},
         }
         try:
@@ -144,21 +144,21 @@ class ObjectTransferReconciler(KindReconciler):
         except NotFound:
             return
 
-    def _arrived(self, wanted: Key, transfer: ObjectTransfer) -> bool:
+    def _arrived(self, key: Key, transfer: ObjectTransfer) -> bool:
         """Return whether the copy is complete: its DataVolume says so, or has been released, which comes after that."""
-        made = self._world.read(self._world.data_volumes, targets.DATA_VOLUMES, wanted)
+        made = self._view.read(self._view.data_volumes, targets.DATA_VOLUMES, key)
         is_running = transfer.status is not None and transfer.status.phase == "Running"
         if made is None:
-            return is_running and self._world.claim(wanted) is not None
+            return is_running and self._view.claim(key) is not None
         is_copy = (made.metadata.annotations or {}).get(_OF) == transfer.metadata.uid
         return is_copy and made.status is not None and made.status.phase == "Succeeded"
 
-    async def _let_go(self, transfer: ObjectTransfer, wanted: Key, made: DataVolume | None) -> None:
+    async def _let_go(self, transfer: ObjectTransfer, key: Key, made: DataVolume | None) -> None:
         """A claim that was moved is a claim again, and no DataVolume."""
         if transfer.spec.source.kind == "DataVolume" or made is None:
             return
         try:
-            await self._client.delete(targets.DATA_VOLUMES, wanted, DeletionOptions(uid=made.metadata.uid or "", propagation="Orphan"))
+            await self._client.delete(targets.DATA_VOLUMES, key, DeletionOptions(uid=made.metadata.uid or "", propagation="Orphan"))
         except NotFound:
             return
 

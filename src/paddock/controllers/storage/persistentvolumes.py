@@ -11,43 +11,53 @@ from paddock.controllers.storage.transfers import Transfers
 from paddock.controllers.storage.view import StorageView
 from paddock.dialects.core.storageclass import VOLUME_PROTECTION
 from paddock.runtime import finalizers
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome
 from paddock.runtime.deleting import delete_seen
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.statuses import StatusWriter
 
 
-class PersistentVolumeReconciler:
+class PersistentVolumeReconciler(KindReconciler):
     """Reconciles the volumes that claims have or had."""
 
-    def __init__(self, client: Client, world: StorageView, volumes: VolumeStorePort, running: Transfers) -> None:
+    def __init__(self, client: Client, view: StorageView, volumes: VolumeStorePort, running: Transfers) -> None:
+        super().__init__(view.volumes)
         self._client = client
-        self._world = world
+        self._view = view
         self._volumes = volumes
         self._transfers = running
-        self._statuses = StatusWriter(client, VOLUMES, world.volumes.expectations)
+        self._statuses = StatusWriter(client, VOLUMES, view.volumes.expectations)
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Look at one volume."""
-        seen, data = self._world.volumes.cache.get(key), self._world.volume(key.name)
-        if seen is None or data is None or not is_ours(data):
+    async def work(self, seen: CachedObject) -> Outcome:
+        """Delete a volume without its claim, or release it."""
+        data = seen.read(VOLUMES)
+        if not await self._released_uid(data):
             return DONE
-        spec = data["spec"]
-        owner = spec.get("claimRef") or {}
-        uid = str(owner.get("uid") or "")
-        if not uid or await self._claim_is_there(Key(str(owner.get("namespace")), str(owner.get("name"))), uid):
-            return DONE
-        self._transfers.forget(uid)
-        if seen.meta.going:
-            await self._volumes.delete(uid)
-            await finalizers.take_off(self._client, VOLUMES, seen.meta, VOLUME_PROTECTION)
-        elif spec.get("persistentVolumeReclaimPolicy") == "Delete":
+        if data["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             await delete_seen(self._client, VOLUMES, seen)
         elif (data.get("status") or {}).get("phase") != "Released":
             await self._statuses.change(seen, {"phase": "Released"})
         return DONE
 
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Delete what a volume without its claim holds."""
+        if uid := await self._released_uid(seen.read(VOLUMES)):
+            await self._volumes.delete(uid)
+            await finalizers.take_off(self._client, VOLUMES, seen.meta, VOLUME_PROTECTION)
+        return DONE
+
+    async def _released_uid(self, data: Data) -> str:
+        """Return the UID of the claim that a volume of this host had; empty while the claim is there."""
+        owner = data["spec"].get("claimRef") or {}
+        uid = str(owner.get("uid") or "") if is_ours(data) else ""
+        if not uid or await self._claim_is_there(Key(str(owner.get("namespace")), str(owner.get("name"))), uid):
+            return ""
+        self._transfers.forget(uid)
+        return uid
+
     async def _claim_is_there(self, key: Key, uid: str) -> bool:
-        if self._world.claim_by_uid(uid) is not None:
+        if self._view.claim_by_uid(uid) is not None:
             return True
         # The caches of claims and volumes are not of the same moment, and what is deleted now never comes back.
         found = await self._client.find(CLAIMS, key)

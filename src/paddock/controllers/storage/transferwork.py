@@ -31,10 +31,10 @@ class TransferWork:
     """Makes the work of transfers."""
 
     def __init__(
-        self, client: Client, world: StorageView, importing: ImportSourceReader, images: ImageLibraryPort, volumes: VolumeStorePort
+        self, client: Client, view: StorageView, importing: ImportSourceReader, images: ImageLibraryPort, volumes: VolumeStorePort
     ) -> None:
         self._client = client
-        self._world = world
+        self._view = view
         self._importing = importing
         self._images = images
         self._volumes = volumes
@@ -75,18 +75,18 @@ class TransferWork:
         content = goal.content
         await permission.check(self._client, content, goal.claim.namespace)
         place = Key(content.namespace, content.name)
-        source = self._world.claim(place)
+        source = self._view.claim(place)
         if source is None:
             raise TransferBlocked("CloneSourceNotFound", f"the claim {place} to copy is not there", fix="make it")
         volume = self._volumes.get(source.metadata.uid or "")
         if hostdirectories.is_static(to_data(source)):
             why = "has a volume that an administrator made, which is no disk"
             raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy {why}", fix="name a claim of Paddock's own class")
-        if volume is None and self._world.was_filled(source.metadata.uid or ""):
+        if volume is None and self._view.was_filled(source.metadata.uid or ""):
             raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy has lost its volume")
         if volume is None:
             raise TransferBlocked("CloneSourceNotReady", f"the claim {place} to copy is not filled yet")
-        if self._world.users(place):
+        if self._view.users(place):
             raise _in_use(place)
 
         def told(done: int, total: int) -> None:
@@ -101,17 +101,15 @@ class TransferWork:
         content = goal.content
         await permission.check(self._client, content, goal.claim.namespace)
         place = f"{content.namespace}/{content.name}"
-        snapshot = self._world.snapshot_id(content.namespace, content.name)
+        snapshot = self._view.snapshot_id(content.namespace, content.name)
         if not snapshot or self._volumes.get_snapshot(snapshot) is None:
             raise TransferBlocked("SnapshotNotReady", f"the snapshot {place} is not there, or not ready")
         await self._volumes.restore(snapshot, goal.uid, goal.size, pool=goal.pool)
 
     def _preallocates(self, goal: Goal) -> bool:
-        return goal.content.preallocate or bool(self._world.config.spec.preallocation)
+        return goal.content.preallocate or bool(self._view.config.spec.preallocation)
 
 
-def _in_use(place: Key) -> TransferBlocked:
+def _in_use(key: Key) -> TransferBlocked:
     """A disk that a machine writes is never copied: what came out would be no state that it ever had."""
-    return TransferBlocked(
-        "CloneSourceInUse", f"the claim {place} is in use by a machine", fix="stop the machine, or copy a snapshot of it"
-    )
+    return TransferBlocked("CloneSourceInUse", f"the claim {key} is in use by a machine", fix="stop the machine, or copy a snapshot of it")

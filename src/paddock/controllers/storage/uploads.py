@@ -32,15 +32,15 @@ class NotATarget(Transient):
 class UploadTargets:
     """Knows which claims can be uploaded to, and does it."""
 
-    def __init__(self, world: StorageView, running: Transfers, images: ImageLibraryPort, volumes: VolumeStorePort) -> None:
-        self._world = world
+    def __init__(self, view: StorageView, running: Transfers, images: ImageLibraryPort, volumes: VolumeStorePort) -> None:
+        self._view = view
         self._transfers = running
         self._images = images
         self._volumes = volumes
 
     def state(self, claim: Key, uid: str) -> State:
         """Return the state of an upload target: `ready`, `filled`, `busy`, or the reason why it is not ready."""
-        found = self._world.claim(claim)
+        found = self._view.claim(claim)
         if found is None or found.metadata.uid != uid:
             return "it is not there"
         try:
@@ -48,24 +48,24 @@ class UploadTargets:
                 return "filled"
         except VolumeBroken as error:
             return str(error)
-        if self._world.was_filled(uid):
+        if self._view.was_filled(uid):
             return "its volume is lost"
-        content = contents.of_claim(found, self._world.lookup)
+        content = contents.of_claim(found, self._view.lookup)
         if not isinstance(content, VolumeContent) or content.kind != "upload":
             return "it is no target of an upload"
         if self._transfers.look(uid).stage == "running":
             return "busy"
         return "ready" if is_bound(found) else "it is not bound yet"
 
-    async def receive(self, place: Key, uid: str, chunks: AsyncIterator[bytes], length: int | None) -> None:
+    async def receive(self, key: Key, uid: str, chunks: AsyncIterator[bytes], length: int | None) -> None:
         """Fill the claim with what is sent. Raises what went wrong; the claim is ready for another upload then."""
-        claim = self._world.claim(place)
-        state = self.state(place, uid)
+        claim = self._view.claim(key)
+        state = self.state(key, uid)
         if claim is None or state != "ready":
-            raise NotATarget(f"the claim {place} is not ready for an upload", why=state)
-        content = contents.of_claim(claim, self._world.lookup)
+            raise NotATarget(f"the claim {key} is not ready for an upload", why=state)
+        content = contents.of_claim(claim, self._view.lookup)
         assert isinstance(content, VolumeContent)
-        found = self._world.storage_class(claim.spec.storageClassName if claim.spec is not None else None)
+        found = self._view.storage_class(claim.spec.storageClassName if claim.spec is not None else None)
         pool = ((found.parameters if found is not None else None) or {}).get(POOL, "")
 
         async def work(tell: Tell) -> None:
@@ -74,7 +74,7 @@ class UploadTargets:
             else:
                 await self._import(claim, content, (chunks, length), pool, tell)
 
-        await self._transfers.run(uid, place, work)
+        await self._transfers.run(uid, key, work)
 
     async def _import(
         self, claim: PersistentVolumeClaim, content: VolumeContent, sent: tuple[AsyncIterator[bytes], int | None], pool: str, tell: Tell
@@ -86,7 +86,7 @@ class UploadTargets:
 
         chunks, length = sent
         image = await self._images.fetch(Upload(_bounded(chunks, size), length), told, limit=size)
-        preallocate = content.preallocate or bool(self._world.config.spec.preallocation)
+        preallocate = content.preallocate or bool(self._view.config.spec.preallocation)
         await self._volumes.create(uid, size, base=image, preallocate=preallocate, pool=pool)
 
     async def _unpack(self, claim: PersistentVolumeClaim, chunks: AsyncIterator[bytes], pool: str) -> None:

@@ -33,14 +33,14 @@ class MachineBinding:
         except NotFound:
             return None
 
-    async def make(self, wanted: VirtrigaudVirtualMachine) -> VirtrigaudVirtualMachine | None:
+    async def make(self, vm: VirtrigaudVirtualMachine) -> VirtrigaudVirtualMachine | None:
         """Make the object; None if there is another one of its name. Raises `Invalid` for a spec that the server refuses.
 
         It has its finalizer from the beginning: deleted before its controller has seen it, it would leave its machine behind.
         """
-        held = msgspec.structs.replace(wanted, metadata=msgspec.structs.replace(wanted.metadata, finalizers=[marks.MACHINE_FINALIZER]))
+        held = msgspec.structs.replace(vm, metadata=msgspec.structs.replace(vm.metadata, finalizers=[marks.MACHINE_FINALIZER]))
         try:
-            made = await self._client.create(targets.MACHINES, held, wanted.metadata.namespace or "")
+            made = await self._client.create(targets.MACHINES, held, vm.metadata.namespace or "")
         except AlreadyExists:
             return None
         self._machines.expectations.wrote(CachedObject.from_data(_data(made)))

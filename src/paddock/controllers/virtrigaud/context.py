@@ -167,17 +167,17 @@ class MachinePass:
         self.status = msgspec.structs.replace(self.status, **members)
 
 
-def hold(parts: VirtrigaudParts, look: MachinePass, error: ProviderError, rule: RetryRule | None = None) -> RetryHold:
+def hold(parts: VirtrigaudParts, machine_pass: MachinePass, error: ProviderError, rule: RetryRule | None = None) -> RetryHold:
     """The pause after an error. A machine that exists is observed all the same after the longest pause."""
     chosen = rule or retries.rule(error.kind)
-    look.memory.failures += 1
-    pause = parts.pause(look.memory.failures, error, chosen)
+    machine_pass.memory.failures += 1
+    pause = parts.pause(machine_pass.memory.failures, error, chosen)
     if chosen.terminal:
-        pause = parts.settings.polls.off if look.status.id else float("inf")
-    return RetryHold(parts.now() + pause, look.inputs, chosen.reason, said(look, error), retries.reason(error))
+        pause = parts.settings.polls.off if machine_pass.status.id else float("inf")
+    return RetryHold(parts.now() + pause, machine_pass.inputs, chosen.reason, said(machine_pass, error), retries.reason(error))
 
 
-def said(look: MachinePass, error: ProviderError) -> str:
+def said(machine_pass: MachinePass, error: ProviderError) -> str:
     """A provider's words in a message that names the Provider."""
-    ref = look.vm.spec.providerRef
-    return f"Provider {ref.namespace or look.key.namespace}/{ref.name}: {error.reported}"
+    ref = machine_pass.vm.spec.providerRef
+    return f"Provider {ref.namespace or machine_pass.key.namespace}/{ref.name}: {error.reported}"

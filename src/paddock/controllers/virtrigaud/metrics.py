@@ -146,10 +146,10 @@ class VirtrigaudMetrics:
         else:
             known[task] = self._clock.seconds()
 
-    def breakers(self, found: Mapping[ProviderLabels, BreakerSample]) -> None:
+    def breakers(self, breaker_samples: Mapping[ProviderLabels, BreakerSample]) -> None:
         """Take over the circuit breakers of now."""
-        self._breakers.replace({(of.type, of.provider): _BREAKER[each.state] for of, each in found.items()})
-        self._breaker_failures.replace({(of.type, of.provider): float(each.failures) for of, each in found.items()})
+        self._breakers.replace({(of.type, of.provider): _BREAKER[each.state] for of, each in breaker_samples.items()})
+        self._breaker_failures.replace({(of.type, of.provider): float(each.failures) for of, each in breaker_samples.items()})
 
     def forget(self, of: ProviderLabels) -> None:
         """Drop the tasks of a Provider that is gone."""

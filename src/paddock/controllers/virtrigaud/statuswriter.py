@@ -17,19 +17,21 @@ class MachineStatusWriter:
         self._parts = parts
         self._statuses = StatusWriter(parts.client, targets.MACHINES, parts.caches.machines.expectations)
 
-    async def write(self, look: MachinePass) -> bool:
+    async def write(self, machine_pass: MachinePass) -> bool:
         """Write what the pass reports so far; return whether there was anything to write.
 
         Only an id that another controller gave to the machine ends the pass with a conflict.
         """
-        look.change(conditions=without(look.status.conditions, *look.dropped))
-        look.status = status.settle(look.vm, look.status, look.values.values(), self._parts.timestamp(), failed=look.failed)
-        look.values = {name: msgspec.structs.replace(each, anew=False) for name, each in look.values.items()}
-        seen = look.seen
-        written = await self._statuses.write_surely(seen, look.status, agrees=lambda fresh: _id(fresh) == _id(seen))
+        machine_pass.change(conditions=without(machine_pass.status.conditions, *machine_pass.dropped))
+        machine_pass.status = status.settle(
+            machine_pass.vm, machine_pass.status, machine_pass.values.values(), self._parts.timestamp(), failed=machine_pass.failed
+        )
+        machine_pass.values = {name: msgspec.structs.replace(each, anew=False) for name, each in machine_pass.values.items()}
+        seen = machine_pass.seen
+        written = await self._statuses.write_surely(seen, machine_pass.status, agrees=lambda fresh: _id(fresh) == _id(seen))
         if written is None:
             return False
-        look.seen = written
+        machine_pass.seen = written
         return True
 
 

@@ -42,86 +42,86 @@ class ActionRefused(Exception):
 class VirtualMachineActions:
     """The writes of the controller."""
 
-    def __init__(self, client: Client, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, recorder: EventRecorder) -> None:
         self._client = client
-        self._teller = teller
+        self._recorder = recorder
 
-    def tell(self, sight: ObservedVirtualMachine, kind: str, reason: str, note: str) -> None:
+    def tell(self, observed: ObservedVirtualMachine, kind: str, reason: str, note: str) -> None:
         """An event of the machine."""
-        self._teller.tell(sight.about, kind, reason, note)
+        self._recorder.tell(observed.about, kind, reason, note)
 
     # --- starting and stopping --------------------------------------------------------------------------------------------
 
-    async def start(self, sight: ObservedVirtualMachine, sizes: dict[str, ResolvedInstancetype], *, paused: bool) -> Data:
+    async def start(self, observed: ObservedVirtualMachine, sizes: dict[str, ResolvedInstancetype], *, paused: bool) -> Data:
         """Make the instance; raises `ActionRefused`."""
-        await self._forget_start(sight)
-        wanted = instances.instance_of(sight.data, list(sizes.values()), paused=paused)
+        await self._forget_start(observed)
+        wanted = instances.instance_of(observed.data, list(sizes.values()), paused=paused)
         # Together, so that they are one commit of the store. Should the copy alone be missing, every later change asks for a restart.
-        kept, made = await asyncio.gather(self.keep_start(sight), self._make_instance(sight, wanted), return_exceptions=True)
+        kept, made = await asyncio.gather(self.keep_start(observed), self._make_instance(observed, wanted), return_exceptions=True)
         if isinstance(made, BaseException):
             raise made
         if kept is not None:
             raise kept
         return made
 
-    async def _make_instance(self, sight: ObservedVirtualMachine, wanted: Data) -> Data:
+    async def _make_instance(self, observed: ObservedVirtualMachine, wanted: Data) -> Data:
         made: Data
         try:
             made = await self._client.create(targets.INSTANCE_DATA, wanted)
         except AlreadyExists:
-            made = await self._existing(sight)
+            made = await self._existing(observed)
         except Conflict:
             raise
         except PaddockError as error:
-            raise self._refused(sight, "FailedCreate", f"Error creating virtual machine instance: {error}", error) from error
+            raise self._refused(observed, "FailedCreate", f"Error creating virtual machine instance: {error}", error) from error
         else:
-            note = f"Started the virtual machine by creating the new virtual machine instance {sight.key.name}"
-            self.tell(sight, NORMAL, "SuccessfulCreate", note)
+            note = f"Started the virtual machine by creating the new virtual machine instance {observed.key.name}"
+            self.tell(observed, NORMAL, "SuccessfulCreate", note)
         return made
 
-    async def _existing(self, sight: ObservedVirtualMachine) -> Data:
+    async def _existing(self, observed: ObservedVirtualMachine) -> Data:
         """The instance that has the name already: ours after a crash between two writes, or a user's own."""
-        found = await self._client.get(targets.INSTANCE_DATA, sight.key)
+        found = await self._client.get(targets.INSTANCE_DATA, observed.key)
         owners = found["metadata"].get("ownerReferences") or ()
-        if any(each.get("uid") == sight.meta.uid for each in owners):
+        if any(each.get("uid") == observed.meta.uid for each in owners):
             return found
         error = Terminal(
-            f"cannot start {sight.key}",
-            why=f"a VirtualMachineInstance {sight.key.name} exists that does not belong to it",
+            f"cannot start {observed.key}",
+            why=f"a VirtualMachineInstance {observed.key.name} exists that does not belong to it",
             fix="delete the instance, or rename the machine",
         )
-        raise self._refused(sight, "FailedCreate", str(error), error)
+        raise self._refused(observed, "FailedCreate", str(error), error)
 
-    async def stop(self, sight: ObservedVirtualMachine, grace_seconds: int | None) -> None:
+    async def stop(self, observed: ObservedVirtualMachine, grace_seconds: int | None) -> None:
         """Delete the instance; raises `ActionRefused`."""
-        instance = sight.instance
+        instance = observed.instance
         if instance is None:
             return
         uid = instance.metadata.uid or ""
         try:
-            await self._client.delete(targets.INSTANCE_DATA, sight.key, DeletionOptions(uid=uid, grace_seconds=grace_seconds))
+            await self._client.delete(targets.INSTANCE_DATA, observed.key, DeletionOptions(uid=uid, grace_seconds=grace_seconds))
         except NotFound:
             return
         except Conflict:
             raise
         except PaddockError as error:
-            raise self._refused(sight, "FailedDelete", f"Error deleting virtual machine instance {uid}: {error}", error) from error
-        self.tell(sight, NORMAL, "SuccessfulDelete", f"Stopped the virtual machine by deleting the virtual machine instance {uid}")
+            raise self._refused(observed, "FailedDelete", f"Error deleting virtual machine instance {uid}: {error}", error) from error
+        self.tell(observed, NORMAL, "SuccessfulDelete", f"Stopped the virtual machine by deleting the virtual machine instance {uid}")
         # The status says at once what the watch will tell in a moment.
         marked = msgspec.structs.replace(instance.metadata, deletionTimestamp=instance.metadata.deletionTimestamp or "now")
-        sight.instance = msgspec.structs.replace(instance, metadata=marked)
+        observed.instance = msgspec.structs.replace(instance, metadata=marked)
 
-    async def change_strategy(self, sight: ObservedVirtualMachine, strategy: RunStrategy) -> None:
+    async def change_strategy(self, observed: ObservedVirtualMachine, strategy: RunStrategy) -> None:
         """Write another strategy into the spec, in the form it has there."""
-        spec = sight.data["spec"]
+        spec = observed.data["spec"]
         member, value = ("running", strategy is RunStrategy.ALWAYS) if spec.get("running") is not None else ("runStrategy", str(strategy))
         change = {"op": "replace", "path": f"/spec/{member}", "value": value}
-        await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch([at_revision(sight.meta.resourceVersion), change]))
+        await self._client.patch(targets.MACHINE_DATA, observed.key, json_patch([at_revision(observed.meta.resourceVersion), change]))
 
-    async def update_instance(self, sight: ObservedVirtualMachine, operations: list[Data]) -> Data | None:
+    async def update_instance(self, observed: ObservedVirtualMachine, operations: list[Data]) -> Data | None:
         """Change the instance while it runs, and return it, or None if it is gone; raises `ActionRefused`."""
         try:
-            return await self._client.patch(targets.INSTANCE_DATA, sight.key, json_patch(operations))
+            return await self._client.patch(targets.INSTANCE_DATA, observed.key, json_patch(operations))
         except NotFound:
             return None
         except Conflict:
@@ -131,47 +131,47 @@ class VirtualMachineActions:
 
     # --- what is kept -----------------------------------------------------------------------------------------------------
 
-    async def sizes(self, sight: ObservedVirtualMachine) -> dict[str, ResolvedInstancetype]:
+    async def sizes(self, observed: ObservedVirtualMachine) -> dict[str, ResolvedInstancetype]:
         """The instancetype and the preference of a machine, each from the copy that is made at the first look; raises `ActionRefused`."""
-        return {each.member: await self._frozen(sight, each) for each in await self._resolved(sight)}
+        return {each.member: await self._frozen(observed, each) for each in await self._resolved(observed)}
 
-    async def expand(self, sight: ObservedVirtualMachine, binding: str) -> None:
+    async def expand(self, observed: ObservedVirtualMachine, binding: str) -> None:
         """Write what the instancetype and the preference say into the machine, in place of their names; raises `ActionRefused`."""
-        found = await self._resolved(sight)
-        spec = instancetypes.expanded_machine(sight.data, found, binding)["spec"]
-        operations = [at_revision(sight.meta.resourceVersion), {"op": "replace", "path": "/spec", "value": spec}]
-        await self._client.patch(targets.MACHINE_DATA, sight.key, json_patch(operations))
+        found = await self._resolved(observed)
+        spec = instancetypes.expanded_machine(observed.data, found, binding)["spec"]
+        operations = [at_revision(observed.meta.resourceVersion), {"op": "replace", "path": "/spec", "value": spec}]
+        await self._client.patch(targets.MACHINE_DATA, observed.key, json_patch(operations))
         for each in found:
             if each.revision:
-                await self.forget_revision(sight, each.revision)
+                await self.forget_revision(observed, each.revision)
 
-    async def _resolved(self, sight: ObservedVirtualMachine) -> list[ResolvedInstancetype]:
+    async def _resolved(self, observed: ObservedVirtualMachine) -> list[ResolvedInstancetype]:
         found: list[ResolvedInstancetype] = []
         for member in instancetypes.KINDS:
-            if sight.data["spec"].get(member) is None:
+            if observed.data["spec"].get(member) is None:
                 continue
-            known = await self._fetch(sight, member)
+            known = await self._fetch(observed, member)
             try:
-                named = instancetypes.find(member, sight.data["spec"], sight.key.namespace, _in(known), sight.data.get("status"))
+                named = instancetypes.find(member, observed.data["spec"], observed.key.namespace, _in(known), observed.data.get("status"))
             except instancetypes.MissingInstancetype as missing:
                 error = Terminal(missing.why, fix=f"make the {member}, or name another in spec.{member}")
-                raise self._refused(sight, _UNKNOWN[member], str(error), error) from None
+                raise self._refused(observed, _UNKNOWN[member], str(error), error) from None
             if named is not None:
-                self._refuse_conflicts(sight, named)
+                self._refuse_conflicts(observed, named)
                 found.append(named)
         return found
 
-    def _refuse_conflicts(self, sight: ObservedVirtualMachine, instancetype: ResolvedInstancetype) -> None:
+    def _refuse_conflicts(self, observed: ObservedVirtualMachine, instancetype: ResolvedInstancetype) -> None:
         """Refuse an instancetype that was made after a machine that sets the same fields. Admission has held a copy against them."""
         if instancetype.member != instancetypes.INSTANCETYPE or instancetype.revision:
             return
-        place = MachinePlace(spec=sight.machine.spec, path=("spec",))
+        place = MachinePlace(spec=observed.machine.spec, path=("spec",))
         fields = [each.field for each in sizing.conflicts(place, from_data(instancetype.spec, InstancetypeSpec))]
         if fields:
             error = Terminal(f"VMI conflicts with instancetype spec in fields: [{', '.join(fields)}]", fix="leave them out of the machine")
-            raise self._refused(sight, "FailedCreate", str(error), error)
+            raise self._refused(observed, "FailedCreate", str(error), error)
 
-    async def _fetch(self, sight: ObservedVirtualMachine, member: str) -> dict[tuple[str, str, str], Data]:
+    async def _fetch(self, observed: ObservedVirtualMachine, member: str) -> dict[tuple[str, str, str], Data]:
         """Everything that `instancetype.find` may ask for, as far as it exists."""
         asked: list[tuple[str, str, str]] = []
 
@@ -181,7 +181,7 @@ class VirtualMachineActions:
 
         known: dict[tuple[str, str, str], Data] = {}
         try:
-            instancetypes.find(member, sight.data["spec"], sight.key.namespace, note, sight.data.get("status"))
+            instancetypes.find(member, observed.data["spec"], observed.key.namespace, note, observed.data.get("status"))
         except instancetypes.MissingInstancetype:
             for resource, namespace, name in asked:
                 try:
@@ -191,46 +191,46 @@ class VirtualMachineActions:
                 break
         return known
 
-    async def _frozen(self, sight: ObservedVirtualMachine, found: ResolvedInstancetype) -> ResolvedInstancetype:
-        if found.revision:
-            return found
-        revision = instancetypes.revision_of(found, sight.data, instances.owner_of(sight.data))
+    async def _frozen(self, observed: ObservedVirtualMachine, resolved_instancetype: ResolvedInstancetype) -> ResolvedInstancetype:
+        if resolved_instancetype.revision:
+            return resolved_instancetype
+        revision = instancetypes.revision_of(resolved_instancetype, observed.data, instances.owner_of(observed.data))
         await self._keep(revision)
         name = revision["metadata"]["name"]
-        kept = await self._client.get(targets.REVISIONS, Key(sight.key.namespace, name))
+        kept = await self._client.get(targets.REVISIONS, Key(observed.key.namespace, name))
         if (kept.get("data") or {}).get("spec") != revision["data"]["spec"]:
             error = Terminal(f"found existing ControllerRevision with unexpected data: {name}", fix="delete it, and it is made anew")
-            raise self._refused(sight, "FailedCreate", str(error), error)
-        return msgspec.structs.replace(found, revision=name)
+            raise self._refused(observed, "FailedCreate", str(error), error)
+        return msgspec.structs.replace(resolved_instancetype, revision=name)
 
-    async def renewed_copies(self, sight: ObservedVirtualMachine, copies: Mapping[str, str]) -> dict[str, str]:
+    async def renewed_copies(self, observed: ObservedVirtualMachine, copies: Mapping[str, str]) -> dict[str, str]:
         """Make a copy in place of each that does not say its version; return the names of those made, by the member of the machine."""
         renewed: dict[str, str] = {}
         for member, name in copies.items():
-            copy = await self._client.find(targets.REVISIONS, Key(sight.key.namespace, name))
+            copy = await self._client.find(targets.REVISIONS, Key(observed.key.namespace, name))
             old = instancetypes.unversioned(member, copy) if copy is not None else None
-            if old is not None and (made := (await self._frozen(sight, old)).revision) != name:
+            if old is not None and (made := (await self._frozen(observed, old)).revision) != name:
                 renewed[member] = made
         return renewed
 
-    async def started_from(self, sight: ObservedVirtualMachine, revision: str) -> Data | None:
+    async def started_from(self, observed: ObservedVirtualMachine, revision: str) -> Data | None:
         """The spec that the instance was started from."""
         if not revision:
             return None
-        kept = await self._client.find(targets.REVISIONS, Key(sight.key.namespace, revision))
+        kept = await self._client.find(targets.REVISIONS, Key(observed.key.namespace, revision))
         if kept is None:
             return None
         spec: Data | None = (kept.get("data") or {}).get("spec")
         return spec
 
-    async def keep_start(self, sight: ObservedVirtualMachine) -> None:
+    async def keep_start(self, observed: ObservedVirtualMachine) -> None:
         """Keep what the machine is now: its instance is made from it, or brought up to it."""
-        await self._keep(instances.start_revision(sight.data))
+        await self._keep(instances.start_revision(observed.data))
 
-    async def forget_revision(self, sight: ObservedVirtualMachine, name: str) -> None:
+    async def forget_revision(self, observed: ObservedVirtualMachine, name: str) -> None:
         """A copy is of no use any more."""
         try:
-            await self._client.delete(targets.REVISIONS, Key(sight.key.namespace, name))
+            await self._client.delete(targets.REVISIONS, Key(observed.key.namespace, name))
         except NotFound:
             return
 
@@ -241,22 +241,22 @@ class VirtualMachineActions:
             # What is kept of a start does not change, so it is the same.
             return
 
-    async def _forget_start(self, sight: ObservedVirtualMachine) -> None:
+    async def _forget_start(self, observed: ObservedVirtualMachine) -> None:
         """The copy of the start before is of no use any more."""
-        status = sight.machine.status
+        status = observed.machine.status
         before = status.observedGeneration if status is not None else None
-        if before is None or before == sight.meta.generation:
+        if before is None or before == observed.meta.generation:
             return
-        old = {**sight.data, "metadata": {**sight.data["metadata"], "generation": before}}
-        await self.forget_revision(sight, instances.start_revision_name(old))
+        old = {**observed.data, "metadata": {**observed.data["metadata"], "generation": before}}
+        await self.forget_revision(observed, instances.start_revision_name(old))
 
     # --- disks ------------------------------------------------------------------------------------------------------------
 
-    async def make_disk(self, sight: ObservedVirtualMachine, volume: DataVolume) -> None:
+    async def make_disk(self, observed: ObservedVirtualMachine, volume: DataVolume) -> None:
         """Make the DataVolume of a template; raises `ActionRefused`."""
         name, wanted = volume.metadata.name, to_data(volume)
         metadata = wanted["metadata"]
-        metadata["labels"] = {**(metadata.get("labels") or {}), instances.CREATED_BY: sight.meta.uid}
+        metadata["labels"] = {**(metadata.get("labels") or {}), instances.CREATED_BY: observed.meta.uid}
         metadata["annotations"] = {_ADOPTION: "true", **(metadata.get("annotations") or {})}
         try:
             await self._client.create(targets.DISK_DATA, wanted)
@@ -265,18 +265,18 @@ class VirtualMachineActions:
         except Conflict:
             raise
         except PaddockError as error:
-            self.tell(sight, WARNING, "FailedDataVolumeCreate", f"Error creating DataVolume {name}: {error}")
+            self.tell(observed, WARNING, "FailedDataVolumeCreate", f"Error creating DataVolume {name}: {error}")
             text = PaddockError(f"Error encountered while creating DataVolumes: {error}")
             raise ActionRefused("FailedCreate", error if isinstance(error, Terminal) else text) from error
-        self.tell(sight, NORMAL, "SuccessfulDataVolumeCreate", f"Created DataVolume {name}")
+        self.tell(observed, NORMAL, "SuccessfulDataVolumeCreate", f"Created DataVolume {name}")
 
-    async def adopt_disk(self, sight: ObservedVirtualMachine, disk: CachedObject) -> None:
+    async def adopt_disk(self, observed: ObservedVirtualMachine, disk: CachedObject) -> None:
         """Give the DataVolume of a template that nobody owns to the machine: it goes with it from now on."""
-        owner = Adopter(targets.MACHINE_DATA, sight.key, sight.meta.uid, preservation.may_adopt)
+        owner = Adopter(targets.MACHINE_DATA, observed.key, observed.meta.uid, preservation.may_adopt)
         await adopt(self._client, owner, targets.DISK_DATA, disk)
 
-    def _refused(self, sight: ObservedVirtualMachine, reason: str, note: str, error: PaddockError) -> ActionRefused:
-        self.tell(sight, WARNING, reason, note)
+    def _refused(self, observed: ObservedVirtualMachine, reason: str, note: str, error: PaddockError) -> ActionRefused:
+        self.tell(observed, WARNING, reason, note)
         return ActionRefused(reason, error)
 
 

@@ -40,6 +40,7 @@ from paddock.plan.storage.sourcerefs import InlineSource, SourceBlocker
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again, owners
+from paddock.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
@@ -52,10 +53,10 @@ _WORKERS = 32
 COMPONENT = "virtualmachine-controller"
 
 
-class _Look(msgspec.Struct):
+class VirtualMachinePass(msgspec.Struct):
     """The state of one pass so far."""
 
-    sight: ObservedVirtualMachine
+    observed: ObservedVirtualMachine
     decision: LifecycleDecision
     failure: Any = None
     # None: they were not looked at, and stay as the status has them
@@ -74,15 +75,16 @@ class _Look(msgspec.Struct):
         self.trouble, self.error = FailureNote(refused.reason, str(refused.error)), refused.error
 
 
-class VirtualMachineReconciler:
+class VirtualMachineReconciler(KindReconciler):
     """The controller of VirtualMachines."""
 
-    def __init__(self, client: Client, caches: VirtualMachineCaches, machinery: Machinery, teller: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: VirtualMachineCaches, machinery: Machinery, recorder: EventRecorder) -> None:
+        super().__init__(caches.machines, ObjectFinalizer(client, VM_FINALIZER))
         self._client = client
         self._caches = caches
         self._clock = machinery.clock
         self._chance = machinery.chance
-        self._acts = VirtualMachineActions(client, teller)
+        self._actions = VirtualMachineActions(client, recorder)
         self._statuses = StatusWriter(client, targets.MACHINES, caches.machines.expectations)
         self._resting = StatusDelays()
         # machines that a quota refused something
@@ -90,20 +92,19 @@ class VirtualMachineReconciler:
         # The copies of each machine that say their version.
         self._copies: dict[Key, dict[str, str]] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop what is kept for a machine that is gone."""
+        self._resting.end(key)
+        self._copies.pop(key, None)
+        self._refused.pop(key, None)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one machine a step on."""
-        sight = self._caches.look(key)
-        if sight is None:
-            self._resting.end(key)
-            self._copies.pop(key, None)
-            self._refused.pop(key, None)
-            return DONE
-        if sight.meta.going:
-            return await self._end(sight)
-        if await finalizers.put_on(self._client, targets.MACHINES, sight.meta, VM_FINALIZER) or await self._carry_requests(sight):
+        observed = self._caches.observe(seen)
+        if await self._carry_requests(observed):
             # The watch brings us here again.
             return DONE
-        return await self._go_on(sight)
+        return await self._go_on(observed)
 
     def refused(self, change: CacheChange) -> tuple[Key, ...]:
         """Return the machines that a change of a quota concerns."""
@@ -111,26 +112,27 @@ class VirtualMachineReconciler:
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _end(self, sight: ObservedVirtualMachine) -> Outcome:
-        """Without its machine an instance ends, unless it was to be left alone; the disks follow their owner."""
-        if sight.instance is not None and sight.is_ours and not finalizers.leaves_dependents(sight.meta):
-            look = _Look(sight, LifecycleDecision(RunStep.KEEP))
-            if sight.instance.metadata.deletionTimestamp is None:
-                grace = sight.machine.metadata.deletionGracePeriodSeconds
-                await self._try(look, self._acts.stop(sight, grace))
-            elif await self._release(look) or _is_about_to_go(sight.instance):
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Stop the instance of a machine that goes, unless it was to be left alone; the disks follow their owner."""
+        observed = self._caches.observe(seen)
+        if observed.instance is not None and observed.is_ours and not finalizers.leaves_dependents(observed.meta):
+            machine_pass = VirtualMachinePass(observed, LifecycleDecision(RunStep.KEEP))
+            if observed.instance.metadata.deletionTimestamp is None:
+                grace = observed.machine.metadata.deletionGracePeriodSeconds
+                await self._try(machine_pass, self._actions.stop(observed, grace))
+            elif await self._release(machine_pass) or _is_about_to_go(observed.instance):
                 # The machine goes with it, and a status of that moment is for nobody.
                 return DONE
-            await self._report(look)
-            if look.error is not None:
-                raise look.error
+            await self._report(machine_pass)
+            if machine_pass.error is not None:
+                raise machine_pass.error
             return DONE
-        await finalizers.take_off(self._client, targets.MACHINES, sight.meta, VM_FINALIZER)
+        await finalizers.take_off(self._client, targets.MACHINES, observed.meta, VM_FINALIZER)
         return DONE
 
-    async def _release(self, look: _Look) -> bool:
+    async def _release(self, machine_pass: VirtualMachinePass) -> bool:
         """Let go of an instance whose end was taken note of; return whether something was written."""
-        instance = look.sight.instance
+        instance = machine_pass.observed.instance
         if instance is None or instance.metadata.deletionTimestamp is None:
             return False
         held = instance.metadata.finalizers or []
@@ -139,36 +141,36 @@ class VirtualMachineReconciler:
         rest = [each for each in held if each != VM_FINALIZER]
         metadata = {"finalizers": rest or None, "resourceVersion": instance.metadata.resourceVersion, "uid": instance.metadata.uid}
         try:
-            await self._client.patch(targets.INSTANCE_DATA, look.sight.key, merge_patch({"metadata": metadata}))
+            await self._client.patch(targets.INSTANCE_DATA, machine_pass.observed.key, merge_patch({"metadata": metadata}))
         except NotFound:
             return False
         return True
 
     # --- the way on -------------------------------------------------------------------------------------------------------
 
-    async def _carry_requests(self, sight: ObservedVirtualMachine) -> bool:
+    async def _carry_requests(self, observed: ObservedVirtualMachine) -> bool:
         """Volumes that were asked for go into the template; whether something was written, which brings us here again."""
-        status = sight.data.get("status") or {}
-        hardware = sight.data["spec"]["template"]["spec"]
+        status = observed.data.get("status") or {}
+        hardware = observed.data["spec"]["template"]["spec"]
         change: Data = {}
         made = hardware
         if requests := status.get("volumeRequests"):
             made, change["volumeRequests"] = volumerequests.plugged(made, requests).hardware, None
         if request := status.get("memoryDumpRequest"):
-            outcome = volumerequests.dumped(made, request, sight.instance_data, self._now())
+            outcome = volumerequests.dumped(made, request, observed.instance_data, self._now())
             made = outcome.hardware
             if outcome.remains != request:
                 change["memoryDumpRequest"] = None
                 if outcome.remains is not None:
-                    await self._note_dump(sight.key.namespace, outcome.remains)
+                    await self._note_dump(observed.key.namespace, outcome.remains)
                     gone = {name: None for name in request if name not in outcome.remains}
                     change["memoryDumpRequest"] = {**outcome.remains, **gone}
         if identical(made, hardware) and not change:
             return False
-        seen = sight.seen
+        seen = observed.seen
         if not identical(made, hardware):
-            operations = [at_revision(sight.meta.resourceVersion), {"op": "replace", "path": "/spec/template/spec", "value": made}]
-            seen = CachedObject.of(await self._client.patch_raw(targets.MACHINES, sight.key, json_patch(operations)))
+            operations = [at_revision(observed.meta.resourceVersion), {"op": "replace", "path": "/spec/template/spec", "value": made}]
+            seen = CachedObject.of(await self._client.patch_raw(targets.MACHINES, observed.key, json_patch(operations)))
             self._caches.machines.expectations.wrote(seen)
         await self._statuses.change(seen, change)
         return True
@@ -181,178 +183,180 @@ class VirtualMachineReconciler:
                     targets.CLAIMS, Key(namespace, request["claimName"]), merge_patch({"metadata": {"annotations": notes}})
                 )
 
-    async def _go_on(self, sight: ObservedVirtualMachine) -> Outcome:
-        look = _Look(sight, lifecycle.decide(sight.machine, sight.instance if sight.is_ours else None))
+    async def _go_on(self, observed: ObservedVirtualMachine) -> Outcome:
+        machine_pass = VirtualMachinePass(observed, lifecycle.decide(observed.machine, observed.instance if observed.is_ours else None))
         now, chance = self._clock.seconds(), self._chance.random()
-        look.failure = lifecycle.start_failure(sight.machine, sight.instance if sight.is_ours else None, now, chance)
-        if await self._renew_copies(look):
+        machine_pass.failure = lifecycle.start_failure(observed.machine, observed.instance if observed.is_ours else None, now, chance)
+        if await self._renew_copies(machine_pass):
             # The watch brings us here again.
             return DONE
-        if self._is_to_expand(sight):
+        if self._is_to_expand(observed):
             # What is written brings us here again.
-            await self._try(look, self._acts.expand(sight, self._default_binding()))
-            if look.error is None:
+            await self._try(machine_pass, self._actions.expand(observed, self._default_binding()))
+            if machine_pass.error is None:
                 return DONE
         else:
-            await self._try(look, self._find_sizes(look))
-        await self._try(look, self._make_disks(look))
-        await self._note_last_generation(look)
-        await self._step(look)
-        await self._follow(look)
-        await self._report(look)
+            await self._try(machine_pass, self._find_sizes(machine_pass))
+        await self._try(machine_pass, self._make_disks(machine_pass))
+        await self._note_last_generation(machine_pass)
+        await self._step(machine_pass)
+        await self._follow(machine_pass)
+        await self._report(machine_pass)
         # What the end of the instance means is in the status now.
-        await self._release(look)
-        self._refused.pop(sight.key, None)
-        if isinstance(look.error, QuotaExceeded):
-            self._refused[sight.key] = None
-        if look.error is not None:
-            raise look.error
-        return DONE if look.wait is None else again(look.wait)
+        await self._release(machine_pass)
+        self._refused.pop(observed.key, None)
+        if isinstance(machine_pass.error, QuotaExceeded):
+            self._refused[observed.key] = None
+        if machine_pass.error is not None:
+            raise machine_pass.error
+        return DONE if machine_pass.wait is None else again(machine_pass.wait)
 
-    async def _try(self, look: _Look, act: Any) -> Any:
+    async def _try(self, machine_pass: VirtualMachinePass, act: Any) -> Any:
         try:
             return await act
         except ActionRefused as refused:
-            look.refused(refused)
+            machine_pass.refused(refused)
             return None
 
-    async def _renew_copies(self, look: _Look) -> bool:
+    async def _renew_copies(self, machine_pass: VirtualMachinePass) -> bool:
         """Replace copies that do not say their version; return whether there was one. The status names the new one before the old goes."""
-        sight, copies = look.sight, instancetypes.copies(look.sight.data)
-        if copies == self._copies.get(sight.key, {}):
+        observed, copies = machine_pass.observed, instancetypes.copies(machine_pass.observed.data)
+        if copies == self._copies.get(observed.key, {}):
             return False
-        renewed = await self._try(look, self._acts.renewed_copies(sight, copies))
+        renewed = await self._try(machine_pass, self._actions.renewed_copies(observed, copies))
         if renewed:
             named = {f"{member}Ref": {"controllerRevisionRef": {"name": name}} for member, name in renewed.items()}
-            await self._statuses.change(sight.seen, named)
+            await self._statuses.change(observed.seen, named)
             for member in renewed:
-                await self._acts.forget_revision(sight, copies[member])
+                await self._actions.forget_revision(observed, copies[member])
         elif renewed is not None:
-            self._copies[sight.key] = copies
+            self._copies[observed.key] = copies
         return bool(renewed)
 
-    async def _find_sizes(self, look: _Look) -> None:
+    async def _find_sizes(self, machine_pass: VirtualMachinePass) -> None:
         """Sizes are needed for a start, and kept at the first look."""
-        spec, status = look.sight.data["spec"], look.sight.data.get("status") or {}
+        spec, status = machine_pass.observed.data["spec"], machine_pass.observed.data.get("status") or {}
         named = {member: _named(member, spec.get(member) or {}) for member in KINDS}
         known = {member: _named(member, status.get(f"{member}Ref") or {}) for member in KINDS}
-        if look.decision.step is RunStep.START or named != known:
-            look.sizes = await self._acts.sizes(look.sight)
-            self._copies[look.sight.key] = {member: each.revision for member, each in look.sizes.items()}
+        if machine_pass.decision.step is RunStep.START or named != known:
+            machine_pass.sizes = await self._actions.sizes(machine_pass.observed)
+            self._copies[machine_pass.observed.key] = {member: each.revision for member, each in machine_pass.sizes.items()}
 
-    async def _make_disks(self, look: _Look) -> None:
+    async def _make_disks(self, machine_pass: VirtualMachinePass) -> None:
         """DataVolumes are made with the machine; those that may wait are made when it is to run."""
-        sight = look.sight
-        if _is_restored(sight):
+        observed = machine_pass.observed
+        if _is_restored(observed):
             # The restore replaces them.
             return
-        volumes = {each.metadata.name: each for each in datavolumetemplates.data_volumes(sight.machine)}
-        due = set(volumes) if look.decision.step is RunStep.START else set()
-        if life_of(sight.instance) is InstanceState.LIVE:
+        volumes = {each.metadata.name: each for each in datavolumetemplates.data_volumes(observed.machine)}
+        due = set(volumes) if machine_pass.decision.step is RunStep.START else set()
+        if life_of(observed.instance) is InstanceState.LIVE:
             # What a running machine has lost comes again when it starts the next time; what is new to it is made now.
-            due = set(volumes) - set(claims_of((sight.instance.spec.volumes if sight.instance is not None else None) or ()))
-        sight.disks = [msgspec.structs.replace(disk, expected=disk.expected or disk.name in due) for disk in sight.disks]
+            due = set(volumes) - set(claims_of((observed.instance.spec.volumes if observed.instance is not None else None) or ()))
+        observed.disks = [msgspec.structs.replace(disk, expected=disk.expected or disk.name in due) for disk in observed.disks]
         found: list[InlineSource | SourceBlocker | None] = []
         for name in volumes:
-            there = self._caches.disks.cache.get(Key(sight.key.namespace, name))
+            there = self._caches.disks.cache.get(Key(observed.key.namespace, name))
             if there is not None:
-                await self._acts.adopt_disk(sight, there)
-        for index, disk in enumerate(sight.disks):
+                await self._actions.adopt_disk(observed, there)
+        for index, disk in enumerate(observed.disks):
             if disk.name not in volumes or disk.phase is not None or disk.claim is not None:
                 continue
             wanted = volumes[disk.name]
             reference = wanted.spec.sourceRef
-            source = sourcerefs.resolve(reference, sight.key.namespace, self._caches.source) if reference is not None else None
+            source = sourcerefs.resolve(reference, observed.key.namespace, self._caches.source) if reference is not None else None
             found.append(source)
             if disk.expected and not isinstance(source, SourceBlocker):
                 made = sourcerefs.inlined(wanted, source) if source is not None else sourcerefs.followed(wanted, self._caches.source)
-                self._tell_of_absent_source(sight, made)
-                await self._acts.make_disk(sight, made)
-                sight.disks[index] = msgspec.structs.replace(disk, phase="")
-        look.sources = sourcerefs.conditions(sight.machine, found)
-        word = (sight.machine.status.printableStatus if sight.machine.status is not None else "") or ""
-        for disk in sight.disks:
+                self._tell_of_absent_source(observed, made)
+                await self._actions.make_disk(observed, made)
+                observed.disks[index] = msgspec.structs.replace(disk, phase="")
+        machine_pass.sources = sourcerefs.conditions(observed.machine, found)
+        word = (observed.machine.status.printableStatus if observed.machine.status is not None else "") or ""
+        for disk in observed.disks:
             if disk.phase == "Failed" and word != "DataVolumeError":
-                self._acts.tell(sight, "Warning", "FailedDataVolumeImport", f"DataVolume {disk.name} failed to import disk image")
+                self._actions.tell(observed, "Warning", "FailedDataVolumeImport", f"DataVolume {disk.name} failed to import disk image")
 
-    def _tell_of_absent_source(self, sight: ObservedVirtualMachine, volume: DataVolume) -> None:
+    def _tell_of_absent_source(self, observed: ObservedVirtualMachine, volume: DataVolume) -> None:
         """The DataVolume is made all the same, and waits for the claim that it copies."""
         source = volume.spec.source.pvc if volume.spec.source is not None else None
-        if source is None or self._caches.claims.cache.get(Key(source.namespace or sight.key.namespace, source.name)) is not None:
+        if source is None or self._caches.claims.cache.get(Key(source.namespace or observed.key.namespace, source.name)) is not None:
             return
         name = volume.metadata.name
         why = f"Source PVC {source.name} not available: Target PVC {name} will remain unpopulated until source is created"
         # KubeVirt spells the reason so.
-        self._acts.tell(sight, "Warning", "SourcePVCNotAvailabe", why)
+        self._actions.tell(observed, "Warning", "SourcePVCNotAvailabe", why)
 
-    async def _step(self, look: _Look) -> None:
-        sight, decision = look.sight, look.decision
+    async def _step(self, machine_pass: VirtualMachinePass) -> None:
+        observed, decision = machine_pass.observed, machine_pass.decision
         if decision.becomes is not None:
-            await self._acts.change_strategy(sight, decision.becomes)
+            await self._actions.change_strategy(observed, decision.becomes)
         elif decision.step is RunStep.STOP:
-            await self._try(look, self._acts.stop(sight, None))
+            await self._try(machine_pass, self._actions.stop(observed, None))
         elif decision.step is RunStep.START:
-            held = lifecycle.held_seconds(look.failure, self._clock.seconds())
-            templates = set(template_names(sight.machine))
-            waits = any(disk.name in templates and not disk.is_filled for disk in sight.disks)
-            look.wait = held or None
-            look.held = bool(held) or waits or look.error is not None or _is_restored(sight)
-            if not look.held:
-                made = await self._try(look, self._acts.start(sight, look.sizes or {}, paused=decision.paused))
+            held = lifecycle.held_seconds(machine_pass.failure, self._clock.seconds())
+            templates = set(template_names(observed.machine))
+            waits = any(disk.name in templates and not disk.is_filled for disk in observed.disks)
+            machine_pass.wait = held or None
+            machine_pass.held = bool(held) or waits or machine_pass.error is not None or _is_restored(observed)
+            if not machine_pass.held:
+                made = await self._try(machine_pass, self._actions.start(observed, machine_pass.sizes or {}, paused=decision.paused))
                 if made is None:
-                    look.held = True
+                    machine_pass.held = True
                 else:
                     self._caches.instances.expectations.wrote(CachedObject.from_data(made))
-                    sight.instance_data, sight.instance = made, from_data(made, targets.INSTANCES.cls)
-                    look.decision = msgspec.structs.replace(decision, requests=lifecycle.waiting(decision.requests, sight.instance))
+                    observed.instance_data, observed.instance = made, from_data(made, targets.INSTANCES.cls)
+                    machine_pass.decision = msgspec.structs.replace(
+                        decision, requests=lifecycle.waiting(decision.requests, observed.instance)
+                    )
 
-    async def _note_last_generation(self, look: _Look) -> None:
+    async def _note_last_generation(self, machine_pass: VirtualMachinePass) -> None:
         """Bring an instance that is about to end up to a generation with its own template.
 
         The status keeps the last generation that was observed. Without this, a halted machine would seem to wait for its own halt.
         """
-        sight, data = look.sight, look.sight.instance_data
-        if look.decision.step is not RunStep.STOP or data is None or not _is_behind(sight):
+        observed, data = machine_pass.observed, machine_pass.observed.instance_data
+        if machine_pass.decision.step is not RunStep.STOP or data is None or not _is_behind(observed):
             return
-        before = await self._acts.started_from(sight, _revision(data))
-        if before is not None and liveupdate.update(before, sight.data["spec"], data, live=False).is_complete:
-            await self._bring_up_to_date(look, [])
+        before = await self._actions.started_from(observed, _revision(data))
+        if before is not None and liveupdate.update(before, observed.data["spec"], data, live=False).is_complete:
+            await self._bring_up_to_date(machine_pass, [])
 
-    async def _follow(self, look: _Look) -> None:
+    async def _follow(self, machine_pass: VirtualMachinePass) -> None:
         """Apply the part of a changed template that a running instance can take now."""
-        sight, data = look.sight, look.sight.instance_data
-        if data is None or not _is_behind(sight):
+        observed, data = machine_pass.observed, machine_pass.observed.instance_data
+        if data is None or not _is_behind(observed):
             return
-        before = await self._acts.started_from(sight, _revision(data))
+        before = await self._actions.started_from(observed, _revision(data))
         if before is None:
-            look.restart = liveupdate.OTHER
+            machine_pass.restart = liveupdate.OTHER
             return
-        update = liveupdate.update(before, sight.data["spec"], data, live=self._is_live())
-        look.restart = update.restart
-        if is_suspended(sight.instance):
+        update = liveupdate.update(before, observed.data["spec"], data, live=self._is_live())
+        machine_pass.restart = update.restart
+        if is_suspended(observed.instance):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
         if update.is_complete:
-            await self._bring_up_to_date(look, list(update.patch))
+            await self._bring_up_to_date(machine_pass, list(update.patch))
         elif update.patch:
-            await self._change_instance(look, list(update.patch))
+            await self._change_instance(machine_pass, list(update.patch))
 
-    async def _bring_up_to_date(self, look: _Look, operations: list[Data]) -> None:
+    async def _bring_up_to_date(self, machine_pass: VirtualMachinePass, operations: list[Data]) -> None:
         """Change the instance so that it is of the generation of now."""
-        sight, revision = look.sight, _revision(look.sight.instance_data or {})
-        await self._acts.keep_start(sight)
-        await self._change_instance(look, _up_to_date(sight, operations))
-        if look.error is None and revision != start_revision_name(sight.data):
-            await self._acts.forget_revision(sight, revision)
+        observed, revision = machine_pass.observed, _revision(machine_pass.observed.instance_data or {})
+        await self._actions.keep_start(observed)
+        await self._change_instance(machine_pass, _up_to_date(observed, operations))
+        if machine_pass.error is None and revision != start_revision_name(observed.data):
+            await self._actions.forget_revision(observed, revision)
 
-    async def _change_instance(self, look: _Look, operations: list[Data]) -> None:
-        sight = look.sight
-        assert sight.instance_data is not None
-        revision = at_revision(sight.instance_data["metadata"]["resourceVersion"])
-        written = await self._try(look, self._acts.update_instance(sight, [revision, *operations]))
+    async def _change_instance(self, machine_pass: VirtualMachinePass, operations: list[Data]) -> None:
+        observed = machine_pass.observed
+        assert observed.instance_data is not None
+        revision = at_revision(observed.instance_data["metadata"]["resourceVersion"])
+        written = await self._try(machine_pass, self._actions.update_instance(observed, [revision, *operations]))
         if written is not None:
             self._caches.instances.expectations.wrote(CachedObject.from_data(written))
-            sight.instance_data, sight.instance = written, from_data(written, targets.INSTANCES.cls)
+            observed.instance_data, observed.instance = written, from_data(written, targets.INSTANCES.cls)
 
     def _configuration(self) -> KubeVirtConfiguration:
         seen = self._caches.installations.cache.get(_INSTALLATION)
@@ -365,62 +369,64 @@ class VirtualMachineReconciler:
         network = self._configuration().network
         return (network.defaultNetworkInterface if network is not None else None) or "bridge"
 
-    def _is_to_expand(self, sight: ObservedVirtualMachine) -> bool:
+    def _is_to_expand(self, observed: ObservedVirtualMachine) -> bool:
         """A machine that runs keeps its references until it has stopped: what it was made from does not change under it."""
         configured = self._configuration().instancetype
         policy = configured.referencePolicy if configured is not None else None
-        return sight.instance is None and instancetypes.is_to_expand(policy, sight.data)
+        return observed.instance is None and instancetypes.is_to_expand(policy, observed.data)
 
     # --- the report -------------------------------------------------------------------------------------------------------
 
-    async def _report(self, look: _Look) -> None:
+    async def _report(self, machine_pass: VirtualMachinePass) -> None:
         """Write the status when it differs."""
-        sight = look.sight
-        wants = look.decision.step is RunStep.START and sight.instance is None
+        observed = machine_pass.observed
+        wants = machine_pass.decision.step is RunStep.START and observed.instance is None
         wanted = machinestatus.status(
-            sight.machine,
-            sight.instance if sight.is_ours else None,
+            observed.machine,
+            observed.instance if observed.is_ours else None,
             MachineFacts(
                 word=printable.printable(
                     printable.PrintableFacts(
-                        sight.machine,
-                        sight.instance if sight.is_ours else None,
-                        disks=sight.disks,
+                        observed.machine,
+                        observed.instance if observed.is_ours else None,
+                        disks=observed.disks,
                         wants_start=wants,
-                        start_is_due=wants and look.trouble is None and lifecycle.held_seconds(look.failure, self._clock.seconds()) == 0,
-                        failing=lifecycle.is_failing(sight.machine, look.failure, sight.instance),
+                        start_is_due=wants
+                        and machine_pass.trouble is None
+                        and lifecycle.held_seconds(machine_pass.failure, self._clock.seconds()) == 0,
+                        failing=lifecycle.is_failing(observed.machine, machine_pass.failure, observed.instance),
                     )
                 ),
-                strategy=self._strategy(look),
-                requests=look.decision.requests,
-                failure=look.failure,
-                trouble=look.trouble,
-                restart=look.restart,
-                sizes=look.sizes,
-                sources=look.sources,
-                absent=[disk.name for disk in sight.disks if disk.claim is None],
+                strategy=self._strategy(machine_pass),
+                requests=machine_pass.decision.requests,
+                failure=machine_pass.failure,
+                trouble=machine_pass.trouble,
+                restart=machine_pass.restart,
+                sizes=machine_pass.sizes,
+                sources=machine_pass.sources,
+                absent=[disk.name for disk in observed.disks if disk.claim is None],
             ),
             self._now(),
         )
-        before = sight.machine.status
-        if before != wanted and self._rests(look, machinestatus.rest_seconds(before, wanted)):
+        before = observed.machine.status
+        if before != wanted and self._rests(machine_pass, machinestatus.rest_seconds(before, wanted)):
             return
-        self._resting.end(sight.key)
+        self._resting.end(observed.key)
         if before != wanted:
-            await self._statuses.write(sight.seen, wanted)
+            await self._statuses.write(observed.seen, wanted)
 
-    def _rests(self, look: _Look, seconds: float) -> bool:
+    def _rests(self, machine_pass: VirtualMachinePass, seconds: float) -> bool:
         """Return whether the status may still wait for the next one."""
-        left = self._resting.left(look.sight.key, seconds) if seconds else 0.0
+        left = self._resting.left(machine_pass.observed.key, seconds) if seconds else 0.0
         if left:
-            look.wait = left if look.wait is None else min(look.wait, left)
+            machine_pass.wait = left if machine_pass.wait is None else min(machine_pass.wait, left)
         return bool(left)
 
-    def _strategy(self, look: _Look) -> str:
+    def _strategy(self, machine_pass: VirtualMachinePass) -> str:
         """The strategy as processed: a start that is still held leaves the one before, else the machine would look as if it was stopped."""
-        status, strategy = look.sight.machine.status, strategy_of(look.sight.machine.spec)
+        status, strategy = machine_pass.observed.machine.status, strategy_of(machine_pass.observed.machine.spec)
         before = (status.runStrategy if status is not None else None) or ""
-        if strategy is RunStrategy.RERUN and look.decision.step is RunStep.START and look.sight.instance is None:
+        if strategy is RunStrategy.RERUN and machine_pass.decision.step is RunStep.START and machine_pass.observed.instance is None:
             return before
         return str(strategy)
 
@@ -433,12 +439,12 @@ def _named(member: str, matcher: Data) -> tuple[str, str] | None:
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
 
 
-def _is_behind(sight: ObservedVirtualMachine) -> bool:
+def _is_behind(observed: ObservedVirtualMachine) -> bool:
     """Return whether the machine has an instance that runs on and is of an earlier generation."""
-    instance = sight.instance
-    if instance is None or not sight.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
+    instance = observed.instance
+    if instance is None or not observed.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
         return False
-    return (instance.metadata.annotations or {}).get(GENERATION, "") != str(sight.meta.generation or 1)
+    return (instance.metadata.annotations or {}).get(GENERATION, "") != str(observed.meta.generation or 1)
 
 
 def _is_about_to_go(instance: VirtualMachineInstance) -> bool:
@@ -452,17 +458,19 @@ def _revision(instance: Data) -> str:
     return name
 
 
-def _is_restored(sight: ObservedVirtualMachine) -> bool:
+def _is_restored(observed: ObservedVirtualMachine) -> bool:
     """Return whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
-    return sight.machine.status is not None and bool(sight.machine.status.restoreInProgress)
+    return observed.machine.status is not None and bool(observed.machine.status.restoreInProgress)
 
 
-def _up_to_date(sight: ObservedVirtualMachine, operations: list[Data]) -> list[Data]:
+def _up_to_date(observed: ObservedVirtualMachine, operations: list[Data]) -> list[Data]:
     """The operations by which an instance says that it is as the machine of now is."""
-    assert sight.instance_data is not None
-    path, name = "/metadata/annotations", start_revision_name(sight.data)
-    annotations = next((each["value"] for each in operations if each["path"] == path), sight.instance_data["metadata"].get("annotations"))
-    wanted = {**(annotations or {}), GENERATION: str(sight.meta.generation or 1)}
+    assert observed.instance_data is not None
+    path, name = "/metadata/annotations", start_revision_name(observed.data)
+    annotations = next(
+        (each["value"] for each in operations if each["path"] == path), observed.instance_data["metadata"].get("annotations")
+    )
+    wanted = {**(annotations or {}), GENERATION: str(observed.meta.generation or 1)}
     return [
         *(each for each in operations if each["path"] != path),
         {"op": "add", "path": path, "value": wanted},
@@ -477,7 +485,7 @@ def wire(program: ControllerManager) -> Controller:
     settings = ControllerSettings(workers=_WORKERS)
     reconcile = machines.reconcile
     controller = Controller(
-        "virtualmachine", caches.machines, reconcile, machinery=program.machinery, teller=program.recorder, settings=settings
+        "virtualmachine", caches.machines, reconcile, machinery=program.machinery, recorder=program.recorder, settings=settings
     )
     controller.watch(caches.instances, owners(targets.MACHINES.group, targets.MACHINES.kind))
     controller.watch(caches.disks, owners(targets.MACHINES.group, targets.MACHINES.kind))

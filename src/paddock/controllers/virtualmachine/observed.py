@@ -106,11 +106,9 @@ class VirtualMachineCaches:
         self.machines.cache.index(BY_SOURCE, _sources)
         self.machines.cache.index(BY_SIZE, _sizes)
 
-    def look(self, key: Key) -> ObservedVirtualMachine | None:
-        """A machine; None when it is gone."""
-        seen = self.machines.cache.get(key)
-        if seen is None:
-            return None
+    def observe(self, seen: CachedObject) -> ObservedVirtualMachine:
+        """Return a machine with its instance and its disks."""
+        key = seen.key
         machine, data = seen.read(targets.MACHINES), orjson.loads(seen.raw)
         # One that was created a moment ago may not be in the cache.
         started = self.instances.expectations.latest(key)

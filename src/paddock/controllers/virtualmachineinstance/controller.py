@@ -55,6 +55,7 @@ from paddock.plan.instance.suspension import is_wished
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer
+from paddock.runtime.kindreconciler import KindReconciler
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.statusdelays import StatusDelays
 from paddock.runtime.statuses import StatusWriter
@@ -93,12 +94,12 @@ class ReconcilerParts(msgspec.Struct, frozen=True):
     bounds: NamespaceBounds
 
 
-class InstanceReconciler:
+class InstanceReconciler(KindReconciler):
     """Reconciles VirtualMachineInstances."""
 
     def __init__(self, client: Client, informer: Informer, machines: Machines, clock: Clock, parts: ReconcilerParts) -> None:
+        super().__init__(informer)
         self._client = client
-        self._informer = informer
         self._statuses = StatusWriter(client, INSTANCES, informer.expectations)
         self._resting = StatusDelays()
         self._machines = machines
@@ -112,17 +113,21 @@ class InstanceReconciler:
         self._suspensions = parts.suspensions
         self._bounds = parts.bounds
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop what is kept for an instance that is gone."""
+        self._preparer.forget(key)
+        self._bounds.forget(key)
+        self._resting.end(key)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Stop the guest, and report its end like each other state."""
+        return await self.work(seen)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Bring one instance and its machine together."""
-        seen = self._informer.cache.get(key)
-        if seen is None:
-            self._preparer.forget(key)
-            self._bounds.forget(key)
-            self._resting.end(key)
-            return DONE
         machine = self._machines.get(seen.meta.uid) or await self._machines.recover(seen.meta.uid)
         comes = machine is not None and machine.observed.phase in COMING and not seen.meta.going
-        if comes and self._resting.rests(key) and (left := self._resting.left(key, PASSING_SECONDS)):
+        if comes and self._resting.rests(seen.key) and (left := self._resting.left(seen.key, PASSING_SECONDS)):
             # It needs nothing, and there is nothing to say yet.
             return again(left)
         instance = seen.read(INSTANCES)
@@ -154,7 +159,7 @@ class InstanceReconciler:
 
     # --- actions ----------------------------------------------------------------------------------------------------------
 
-    async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None, place: PlaceRequest) -> QemuMachine | None:
+    async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None, place_request: PlaceRequest) -> QemuMachine | None:
         """Do what the state asks for; return the machine that is there afterwards."""
         if _phase(instance) in FINAL or (machine is not None and machine.observed.phase == "ended"):
             return machine
@@ -171,7 +176,7 @@ class InstanceReconciler:
             return machine
         if machine is None or machine.observed.phase == "defined":
             # One that ran and is not known any more is lost, not new.
-            return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance, place)
+            return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance, place_request)
         if machine.observed.phase == "suspended":
             await self._keep_suspended(instance, machine)
         elif machine.observed.phase == "running":
@@ -191,10 +196,10 @@ class InstanceReconciler:
         if not is_wished(instance.metadata.annotations):
             await self._suspensions.resume(instance, machine, self._machines)
 
-    async def _start(self, instance: VirtualMachineInstance, place: PlaceRequest) -> QemuMachine:
-        place.check()
+    async def _start(self, instance: VirtualMachineInstance, place_request: PlaceRequest) -> QemuMachine:
+        place_request.check()
         try:
-            config = await self._preparer.prepare(instance, place.ask)
+            config = await self._preparer.prepare(instance, place_request.ask)
             machine = await self._machines.define(instance.metadata.uid or "", config)
             paused, priority = instance.spec.startStrategy == "Paused", self._preparer.priority(instance)
             await machine.start(paused=paused, priority=priority, grace=grace_of(instance))
@@ -348,7 +353,7 @@ def no_definitions(instance: VirtualMachineInstance) -> Mapping[str, HostBridge 
     return {name: f"the NetworkAttachmentDefinition {definition} does not exist" for name, definition in names.items()}
 
 
-def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolve: Resolve = no_definitions) -> InstanceController:
+def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity, resolve: Resolve = no_definitions) -> InstanceController:
     """Add the controller to a program. Each part is complete when it is made, from those above it."""
     informers, machinery, recorder = program.informers, program.machinery, program.recorder
     instances = informers.of(INSTANCES)
@@ -357,27 +362,27 @@ def wire(program: ControllerManager, engine: Engine, place: NodeIdentity, resolv
     objects = InstanceReferences(informers, requests.instance)
     credentials = CredentialReader(objects)
     monitors = GuestMonitors(engine.networks, credentials, requests.machine)
-    scheduler = Scheduler(informers, engine, place.node)
-    seeder = Seeder(program.client, objects, credentials, place.authority)
+    scheduler = Scheduler(informers, engine, node_identity.node)
+    seeder = Seeder(program.client, objects, credentials, node_identity.authority)
     pulls = ImagePulls(machinery.chance, requests.machine)
     disks = DiskLayers(engine, objects, seeder, ClaimUsers(instances, engine), pulls)
-    nics = InstanceNics(engine.networks, resolve, place.domain)
+    nics = InstanceNics(engine.networks, resolve, node_identity.domain)
     preparer = Preparer(engine, objects, scheduler, (disks, HostDirectories(engine.settings, objects)), nics, recorder)
     dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
     suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)
-    observer = InstanceObserver(place.node, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
+    observer = InstanceObserver(node_identity.node, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
     bounds = NamespaceBounds(informers)
     parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, bounds)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 
-    async def reconcile(key: Key) -> Outcome:
+    async def counted(key: Key) -> Outcome:
         reconciles.inc(*key)
         return await reconciler.reconcile(key)
 
     settings = ControllerSettings(workers=_WORKERS)
-    controller = Controller("virtualmachineinstances", instances, reconcile, machinery=machinery, teller=recorder, settings=settings)
+    controller = Controller("virtualmachineinstances", instances, counted, machinery=machinery, recorder=recorder, settings=settings)
     for informer, keys in (*objects.watched, *scheduler.watched, *bounds.watched):
         controller.watch(informer, keys)
     requests.listen(controller.offer)

@@ -180,10 +180,10 @@ class GuestMonitor:
         """Stop watching."""
         await _cancel(self._tasks)
 
-    def keep(self, wanted: GuestCredentials) -> None:
+    def keep(self, guest_credentials: GuestCredentials) -> None:
         """Have these keys and passwords in the guest from now on."""
-        if wanted != self._wanted:
-            self._wanted = wanted
+        if guest_credentials != self._wanted:
+            self._wanted = guest_credentials
             self._changed.set()
 
     def agent_changed(self) -> None:
@@ -318,16 +318,16 @@ class GuestMonitor:
             except TimeoutError:
                 connected = False
 
-    async def _bring(self, wanted: GuestCredentials) -> bool:
+    async def _bring(self, guest_credentials: GuestCredentials) -> bool:
         try:
-            for user, keys in wanted.keys.items():
+            for user, keys in guest_credentials.keys.items():
                 await self._machine.agent.add_keys(user, list(keys), reset=True)
-            for user, password in wanted.passwords.items():
+            for user, password in guest_credentials.passwords.items():
                 await self._machine.agent.set_password(user, password)
         except PaddockError as error:
             why = str(error)
         else:
-            why = wanted.missing
+            why = guest_credentials.missing
         if why != self.credentials:
             self.credentials = why
             self._request()

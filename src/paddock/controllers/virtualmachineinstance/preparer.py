@@ -164,7 +164,7 @@ class Preparer:
     def _translated(
         self,
         instance: VirtualMachineInstance,
-        found: Mapping[str, ResolvedVolume],
+        resolved_volumes: Mapping[str, ResolvedVolume],
         nics: Mapping[str, AttachedNic],
         kernel: KernelConfig | None,
     ) -> MachineTranslation:
@@ -174,7 +174,7 @@ class Preparer:
         efi = firmware.bootloader.efi if firmware is not None and firmware.bootloader is not None else None
         cpus = self._scheduler.cpus(instance)
         resolved = MachineInputs(
-            volumes=found,
+            volumes=resolved_volumes,
             vcpus=cpus.vcpus,
             emulator=cpus.emulator,
             cards=cards,

@@ -103,44 +103,44 @@ class Seeder:
             public_keys=keys,
         )
 
-    def _texts(self, instance: VirtualMachineInstance, name: str, given: CloudInitSource) -> Texts:
-        user = _inline(given.userData, given.userDataBase64)
-        if given.secretRef is not None:
-            user = seed.user_data(self._values(instance, name, given.secretRef.name))
-        network = _inline(given.networkData, given.networkDataBase64)
-        if given.networkDataSecretRef is not None:
-            network = seed.network_data(self._values(instance, name, given.networkDataSecretRef.name))
+    def _texts(self, instance: VirtualMachineInstance, name: str, cloud_init_source: CloudInitSource) -> Texts:
+        user = _inline(cloud_init_source.userData, cloud_init_source.userDataBase64)
+        if cloud_init_source.secretRef is not None:
+            user = seed.user_data(self._values(instance, name, cloud_init_source.secretRef.name))
+        network = _inline(cloud_init_source.networkData, cloud_init_source.networkDataBase64)
+        if cloud_init_source.networkDataSecretRef is not None:
+            network = seed.network_data(self._values(instance, name, cloud_init_source.networkDataSecretRef.name))
         return Texts(user, network)
 
     # --- files ------------------------------------------------------------------------------------------------------------
 
-    def _sysprep(self, instance: VirtualMachineInstance, name: str, given: Sysprep) -> Mapping[str, bytes]:
-        if given.secret is not None:
-            return self._values(instance, name, given.secret.name)
-        reference = given.configMap or VolumeNameReference()
+    def _sysprep(self, instance: VirtualMachineInstance, name: str, sysprep: Sysprep) -> Mapping[str, bytes]:
+        if sysprep.secret is not None:
+            return self._values(instance, name, sysprep.secret.name)
+        reference = sysprep.configMap or VolumeNameReference()
         found = self._config_map(instance, name, ConfigMapVolume(name=reference.name))
         return {} if found is None else found.files
 
-    def _config_map(self, instance: VirtualMachineInstance, name: str, given: ConfigMapVolume) -> Seed | None:
-        found = self._objects.config_map(key_of(instance), given.name)
-        if found is None and not given.optional:
-            raise prerequisites.failed("FailedMount", f'volume {name}: configmap "{given.name}" not found')
+    def _config_map(self, instance: VirtualMachineInstance, name: str, volume: ConfigMapVolume) -> Seed | None:
+        found = self._objects.config_map(key_of(instance), volume.name)
+        if found is None and not volume.optional:
+            raise prerequisites.failed("FailedMount", f'volume {name}: configmap "{volume.name}" not found')
         data, binary = (found.data or {}, found.binaryData or {}) if found is not None else ({}, {})
-        return configfiles.config_map(data, {key: base64.b64decode(text) for key, text in binary.items()}, given.volumeLabel or "")
+        return configfiles.config_map(data, {key: base64.b64decode(text) for key, text in binary.items()}, volume.volumeLabel or "")
 
-    def _secret(self, instance: VirtualMachineInstance, name: str, given: SecretVolume) -> Seed:
-        values = self._values(instance, name, given.secretName, optional=bool(given.optional))
-        return configfiles.secret(values, given.volumeLabel or "")
+    def _secret(self, instance: VirtualMachineInstance, name: str, volume: SecretVolume) -> Seed:
+        values = self._values(instance, name, volume.secretName, optional=bool(volume.optional))
+        return configfiles.secret(values, volume.volumeLabel or "")
 
-    async def _account(self, instance: VirtualMachineInstance, name: str, given: ServiceAccountVolume) -> Seed:
+    async def _account(self, instance: VirtualMachineInstance, name: str, volume: ServiceAccountVolume) -> Seed:
         namespace = instance.metadata.namespace or ""
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{given.serviceAccountName}/token"
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{volume.serviceAccountName}/token"
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": _TOKEN_SECONDS}}
         try:
             answer = await self._client.request("POST", path, body=msgspec.json.encode(body))
         except NotFound as error:
             raise prerequisites.failed(
-                "FailedMount", f'volume {name}: serviceaccount "{given.serviceAccountName}" not found', 5.0
+                "FailedMount", f'volume {name}: serviceaccount "{volume.serviceAccountName}" not found', 5.0
             ) from error
         return configfiles.service_account(namespace, msgspec.json.decode(answer, type=_Token).status.token, self._authority)
 

@@ -57,13 +57,13 @@ class DiskStorage:
         self._set = DesiredSet(client, (), manager=targets.MANAGER, keeps=(caches.claims, caches.volumes))
 
     async def reach(
-        self, owner: InvolvedObject, disks: tuple[Data, ...], found: Mapping[str, ExistingClaim], known: frozenset[str], vm: str
+        self, owner: InvolvedObject, disks: tuple[Data, ...], existing_claims: Mapping[str, ExistingClaim], known: frozenset[str], vm: str
     ) -> list[ObservedClaim]:
         """Bring each disk to its desired state and return the claims. `known` claims were used by the machine and are not made anew.
 
         `vm` is the UID of its VirtualMachine; "" means none.
         """
-        acts = [self._act(owner.namespace, each, found, known) for each in disks]
+        acts = [self._act(owner.namespace, each, existing_claims, known) for each in disks]
         ours = await self._take_back(owner, [act.name for act in acts], vm)
         applied = [act for act in acts if act.verb == "apply"]
         await self._set.reach(owner, [DesiredObject(_TARGETS[act.data["kind"]], act.data, adopt=act.name in ours) for act in applied])
@@ -73,7 +73,7 @@ class DiskStorage:
                 await self._client.patch(targets.CLAIM_DATA, Key(owner.namespace, act.name), patch, WriteOptions(manager=targets.MANAGER))
         for disk in disks:
             await self._label(owner, disk)
-        return [await self._claim(owner.namespace, act, found.get(act.name)) for act in acts]
+        return [await self._claim(owner.namespace, act, existing_claims.get(act.name)) for act in acts]
 
     async def _label(self, owner: InvolvedObject, disk: Data) -> None:
         """Keep the labels of a DataVolume that is there. Nothing else of one can change."""
@@ -96,15 +96,15 @@ class DiskStorage:
         """The machine is gone."""
         self._set.forget(owner)
 
-    def _act(self, namespace: str, wanted: Data, found: Mapping[str, ExistingClaim], known: frozenset[str]) -> ClaimAction:
+    def _act(self, namespace: str, wanted: Data, existing_claims: Mapping[str, ExistingClaim], known: frozenset[str]) -> ClaimAction:
         name = wanted["metadata"]["name"]
         filled = self._caches.volumes.cache.get(Key(namespace, name)) is not None
-        return claims.settle(wanted, found.get(name), filled=filled, known=name in known)
+        return claims.settle(wanted, existing_claims.get(name), filled=filled, known=name in known)
 
-    async def _claim(self, namespace: str, act: ClaimAction, found: ExistingClaim | None) -> ObservedClaim:
+    async def _claim(self, namespace: str, act: ClaimAction, existing_claim: ExistingClaim | None) -> ObservedClaim:
         if act.verb == "miss":
             return ObservedClaim(act.name, "Pending", lost=await self._is_lost(Key(namespace, act.name)))
-        return ObservedClaim(act.name, found.status.phase if found is not None else "Pending")
+        return ObservedClaim(act.name, existing_claim.status.phase if existing_claim is not None else "Pending")
 
     async def _is_lost(self, key: Key) -> bool:
         """The cache may be behind: only a loss that the server confirms is reported."""
@@ -136,24 +136,24 @@ class MachineMaker:
         self._unread = UnreadFieldEvents(parts.recorder)
         self._set = DesiredSet(parts.client, [parts.caches.secrets, parts.caches.vms], manager=targets.MANAGER)
 
-    async def bring_about(self, look: MachineContext) -> None:
+    async def bring_about(self, machine_context: MachineContext) -> None:
         """Do what can be done. What keeps the machine from being complete is noted in the look; conflicts are raised."""
         try:
-            wanted = self._translation.of(look.seen, look.machine, look.found)
+            wanted = self._translation.of(machine_context.seen, machine_context.machine, machine_context.found)
         except UntranslatableMachine as error:
-            look.problem = problem_of_unmet(error)
-            reported = look.machine.status is not None and report.reason_of(look.machine.status) == error.error_type
-            look.behind = not reported and await self._is_behind(look, error)
+            machine_context.problem = problem_of_unmet(error)
+            reported = machine_context.machine.status is not None and report.reason_of(machine_context.machine.status) == error.error_type
+            machine_context.behind = not reported and await self._is_behind(machine_context, error)
             return
-        self._unread.tell(look.owner, wanted.losses)
+        self._unread.tell(machine_context.owner, wanted.losses)
         steps: tuple[tuple[Aspect, _Step], ...] = (("network", self._networks), ("storage", self._disks), ("machine", self._machine))
         for aspect, step in steps:
-            if look.problem is None:
-                await self._try(look, aspect, step(look, wanted))
+            if machine_context.problem is None:
+                await self._try(machine_context, aspect, step(machine_context, wanted))
 
-    async def _is_behind(self, look: MachineContext, error: UntranslatableMachine) -> bool:
+    async def _is_behind(self, machine_context: MachineContext, error: UntranslatableMachine) -> bool:
         """Return whether the server has what a machine lacks. A problem that the server does not confirm is no problem."""
-        key = Key(look.key.namespace, error.name)
+        key = Key(machine_context.key.namespace, error.name)
         match error:
             case StorageClassNotFound():
                 return await self._caches.classes.is_behind()
@@ -170,13 +170,13 @@ class MachineMaker:
         return False
 
     @staticmethod
-    async def _try(look: MachineContext, aspect: Aspect, work: Awaitable[None]) -> None:
+    async def _try(machine_context: MachineContext, aspect: Aspect, work: Awaitable[None]) -> None:
         try:
             await work
         except Conflict:
             raise
         except PaddockError as error:
-            look.problem, look.error = problem_of_backend(error, aspect), error
+            machine_context.problem, machine_context.error = problem_of_backend(error, aspect), error
 
     def forget(self, owner: InvolvedObject) -> None:
         """The machine is gone."""
@@ -184,42 +184,42 @@ class MachineMaker:
         self._unread.forget(owner.uid)
         self._storage.forget(owner)
 
-    async def _networks(self, look: MachineContext, wanted: WantedObjects) -> None:
-        for each in wanted.attachments:
+    async def _networks(self, machine_context: MachineContext, wanted_objects: WantedObjects) -> None:
+        for each in wanted_objects.attachments:
             await self._attachments.ensure(each)
-            look.attached.add(each.metadata.name)
+            machine_context.attached.add(each.metadata.name)
 
-    async def _disks(self, look: MachineContext, wanted: WantedObjects) -> None:
-        known = look.vm.claims if look.vm is not None else frozenset()
-        before = look.machine.status
-        if look.vm is None and before is not None and (before.vmName or before.phase in (phases.RUNNING, phases.STOPPED)):
+    async def _disks(self, machine_context: MachineContext, wanted_objects: WantedObjects) -> None:
+        known = machine_context.vm.claims if machine_context.vm is not None else frozenset()
+        before = machine_context.machine.status
+        if machine_context.vm is None and before is not None and (before.vmName or before.phase in (phases.RUNNING, phases.STOPPED)):
             # It had a VirtualMachine: the disks of that were there, and are not made anew because it is gone.
-            known = frozenset(before.claims or (each["metadata"]["name"] for each in wanted.disks))
-        vm = look.vm_seen.meta.uid if look.vm_seen is not None else ""
-        look.claims = await self._storage.reach(look.owner, wanted.disks, look.found, known, vm)
+            known = frozenset(before.claims or (each["metadata"]["name"] for each in wanted_objects.disks))
+        vm = machine_context.vm_seen.meta.uid if machine_context.vm_seen is not None else ""
+        machine_context.claims = await self._storage.reach(machine_context.owner, wanted_objects.disks, machine_context.found, known, vm)
 
-    async def _machine(self, look: MachineContext, wanted: WantedObjects) -> None:
-        if look.vm_seen is not None and look.vm_seen.meta.going:
+    async def _machine(self, machine_context: MachineContext, wanted_objects: WantedObjects) -> None:
+        if machine_context.vm_seen is not None and machine_context.vm_seen.meta.going:
             # It is made again when it is gone.
             return
-        secrets = [DesiredObject(targets.SECRETS, each) for each in wanted.secrets]
-        reached = await self._set.reach(look.owner, [*secrets, self._with_power(look, wanted.vm)])
-        look.made = True
-        look.wrote = look.wrote or bool(reached.applied or reached.deleted)
-        if not wanted.vm["spec"].get("dataVolumeTemplates"):
-            await self._storage.drop_image(look.seen, iso_name(look.key.name))
+        secrets = [DesiredObject(targets.SECRETS, each) for each in wanted_objects.secrets]
+        reached = await self._set.reach(machine_context.owner, [*secrets, self._with_power(machine_context, wanted_objects.vm)])
+        machine_context.made = True
+        machine_context.wrote = machine_context.wrote or bool(reached.applied or reached.deleted)
+        if not wanted_objects.vm["spec"].get("dataVolumeTemplates"):
+            await self._storage.drop_image(machine_context.seen, iso_name(machine_context.key.name))
 
     @staticmethod
-    def _with_power(look: MachineContext, vm: Data) -> DesiredObject:
+    def _with_power(machine_context: MachineContext, vm: Data) -> DesiredObject:
         """The VirtualMachine with what it says of power; where that only repeats what is there, it must still be there."""
-        if look.vm_seen is None:
+        if machine_context.vm_seen is None:
             return DesiredObject(_VM_DATA, vm)
-        there: Data = orjson.loads(look.vm_seen.raw)
+        there: Data = orjson.loads(machine_context.vm_seen.raw)
         ours = {name.removeprefix("f:") for name in (applied_fields(there, targets.MANAGER) or {}).get("f:spec", {})}
-        on = objects.declared_power(look.machine)
+        on = objects.declared_power(machine_context.machine)
         spec = objects.with_power(vm["spec"], there.get("spec") or {}, ours, on)
         repeats = on is None and spec.keys() & {objects.RUNNING, objects.STRATEGY}
-        return DesiredObject(_VM_DATA, {**vm, "spec": spec}, at=look.vm_seen.meta.resourceVersion if repeats else "")
+        return DesiredObject(_VM_DATA, {**vm, "spec": spec}, at=machine_context.vm_seen.meta.resourceVersion if repeats else "")
 
 
 # --- the way out: VirtualMachine, claims, networks, finalizer, each when the one before is gone -----------------------------
@@ -234,46 +234,46 @@ class MachineFinalizer:
         self._storage = storage
         self._ask_network = ask_network
 
-    async def step(self, look: MachineContext, said: str) -> RemainingObjects | None:
+    async def step(self, machine_context: MachineContext, said: str) -> RemainingObjects | None:
         """Do what comes next; what is still there, or None when the machine has been let go. The log has the step `said`."""
-        if FINALIZER not in (look.seen.meta.finalizers or ()):
+        if FINALIZER not in (machine_context.seen.meta.finalizers or ()):
             return None
-        if finalizers.leaves_dependents(look.seen.meta):
+        if finalizers.leaves_dependents(machine_context.seen.meta):
             _LOG.info("releasing machine without its dependents")
-            await finalizers.take_off(self._client, targets.MACHINES, look.seen.meta, FINALIZER)
+            await finalizers.take_off(self._client, targets.MACHINES, machine_context.seen.meta, FINALIZER)
             return None
-        networks = networks_of(look.seen)
-        remains = self._caches.remains(look.seen, (each.name for each in networks))
-        if remains.step != "machine" and await self._is_behind(look):
+        networks = networks_of(machine_context.seen)
+        remains = self._caches.remains(machine_context.seen, (each.name for each in networks))
+        if remains.step != "machine" and await self._is_behind(machine_context):
             return remains
         if remains.step != said:
             _LOG.info("deleting machine", extra={"step": remains.step})
         if remains.step == "machine":
-            await self._delete_vm(look)
+            await self._delete_vm(machine_context)
         elif remains.step == "claims":
-            await self._storage.clear(look.seen)
+            await self._storage.clear(machine_context.seen)
         elif remains.step == "networks":
             for each in networks:
                 self._ask_network(each)
         else:
-            await finalizers.take_off(self._client, targets.MACHINES, look.seen.meta, FINALIZER)
+            await finalizers.take_off(self._client, targets.MACHINES, machine_context.seen.meta, FINALIZER)
             return None
         return remains
 
-    async def _delete_vm(self, look: MachineContext) -> None:
-        if look.vm_seen is not None:
-            await delete_seen(self._client, _VM_DATA, look.vm_seen)
+    async def _delete_vm(self, machine_context: MachineContext) -> None:
+        if machine_context.vm_seen is not None:
+            await delete_seen(self._client, _VM_DATA, machine_context.vm_seen)
 
-    async def _is_behind(self, look: MachineContext) -> bool:
+    async def _is_behind(self, machine_context: MachineContext) -> bool:
         """Delete a VirtualMachine that the cache does not have yet; return whether there was one."""
-        found = await self._client.find(_VM_DATA, look.key)
+        found = await self._client.find(_VM_DATA, machine_context.key)
         if found is None:
             return False
         meta = found["metadata"]
-        if not any(each.get("uid") == look.seen.meta.uid for each in meta.get("ownerReferences") or ()):
+        if not any(each.get("uid") == machine_context.seen.meta.uid for each in meta.get("ownerReferences") or ()):
             return False
         await self._client.delete(
-            _VM_DATA, look.key, DeletionOptions(uid=meta["uid"], revision=meta["resourceVersion"], propagation="Background")
+            _VM_DATA, machine_context.key, DeletionOptions(uid=meta["uid"], revision=meta["resourceVersion"], propagation="Background")
         )
         return True
 

@@ -97,24 +97,24 @@ def look_at(caches: VitistackCaches, seen: CachedObject) -> MachineContext:
     )
 
 
-def sight(caches: VitistackCaches, look: MachineContext, settings: VitistackSettings) -> ObservedMachine:
+def sight(caches: VitistackCaches, machine_context: MachineContext, settings: VitistackSettings) -> ObservedMachine:
     """Return the observed state for the status."""
     return ObservedMachine(
-        machine=look.machine,
-        vm=look.vm,
-        made=look.made,
-        instance=look.instance,
-        claims=tuple(look.claims) if look.claims is not None else None,
-        volumes=tuple(_VOLUME.decode(each.raw) for each in caches.volumes_of(look.key, look.seen.meta.uid)),
-        networks=tuple(_networks(caches, look)),
-        problem=look.problem,
+        machine=machine_context.machine,
+        vm=machine_context.vm,
+        made=machine_context.made,
+        instance=machine_context.instance,
+        claims=tuple(machine_context.claims) if machine_context.claims is not None else None,
+        volumes=tuple(_VOLUME.decode(each.raw) for each in caches.volumes_of(machine_context.key, machine_context.seen.meta.uid)),
+        networks=tuple(_networks(caches, machine_context)),
+        problem=machine_context.problem,
         start_failure_limit=settings.start_failure_limit,
     )
 
 
-def _networks(caches: VitistackCaches, look: MachineContext) -> list[ObservedNetwork]:
-    names = dict.fromkeys(each.networkName for each in ownform.networks(look.machine.spec))
-    return [_network(caches, Key(look.key.namespace, name), attached=name in look.attached) for name in names]
+def _networks(caches: VitistackCaches, machine_context: MachineContext) -> list[ObservedNetwork]:
+    names = dict.fromkeys(each.networkName for each in ownform.networks(machine_context.machine.spec))
+    return [_network(caches, Key(machine_context.key.namespace, name), attached=name in machine_context.attached) for name in names]
 
 
 def _network(caches: VitistackCaches, key: Key, *, attached: bool) -> ObservedNetwork:

@@ -123,12 +123,12 @@ class VitistackMachineReconciler(KindReconciler):
         wait = self._wait(past, seen)
         if wait > 0:
             return again(wait)
-        look = look_at(self._parts.caches, seen)
-        with logs.about(phase=(look.machine.status.phase if look.machine.status else None) or phases.PENDING):
+        machine_context = look_at(self._parts.caches, seen)
+        with logs.about(phase=(machine_context.machine.status.phase if machine_context.machine.status else None) or phases.PENDING):
             if seen.meta.going:
-                return await self._leave(look, past)
-            outcome = await self._accept(look, past)
-            return await self._carry_out(look, past, at) if outcome is None else outcome
+                return await self._leave(machine_context, past)
+            outcome = await self._accept(machine_context, past)
+            return await self._carry_out(machine_context, past, at) if outcome is None else outcome
 
     def _wait(self, past: _Past, seen: CachedObject) -> float:
         """Return the seconds that a machine waits after a shortage; 0 for one that has changed or is being deleted."""
@@ -137,92 +137,96 @@ class VitistackMachineReconciler(KindReconciler):
             return 0.0
         return hold.until - self._parts.clock.seconds()
 
-    async def _accept(self, look: MachineContext, past: _Past) -> Outcome | None:
+    async def _accept(self, machine_context: MachineContext, past: _Past) -> Outcome | None:
         """Take the steps before anything is made: the finalizer and the phase Pending. None means to go on."""
-        if _FOREIGN_FINALIZER in (look.seen.meta.finalizers or ()) and report.accepts(look.machine):
+        if _FOREIGN_FINALIZER in (machine_context.seen.meta.finalizers or ()) and report.accepts(machine_context.machine):
             _LOG.warning("machine has the finalizer of another operator; leaving it in place", extra={"finalizer": _FOREIGN_FINALIZER})
         try:
-            written = await finalizers.put_on(self._parts.client, targets.MACHINES, look.seen.meta, FINALIZER)
+            written = await finalizers.put_on(self._parts.client, targets.MACHINES, machine_context.seen.meta, FINALIZER)
         except NotFound:
             # Deleted a moment ago.
             return DONE
         if written is not None:
             self._parts.caches.machines.expectations.wrote(written)
-            self._go_on_from(written, look)
-        if not report.accepts(look.machine) or self._is_final(look):
+            self._go_on_from(written, machine_context)
+        if not report.accepts(machine_context.machine) or self._is_final(machine_context):
             return None
-        outcome = await self._say(look, past, self._status(look))
-        return outcome or DONE if report.accepts(look.machine) else None
+        outcome = await self._say(machine_context, past, self._status(machine_context))
+        return outcome or DONE if report.accepts(machine_context.machine) else None
 
     @staticmethod
-    def _go_on_from(written: CachedObject, look: MachineContext) -> None:
+    def _go_on_from(written: CachedObject, machine_context: MachineContext) -> None:
         """The machine is now as we have just written it."""
-        look.seen, look.machine = written, written.read(targets.MACHINES)
+        machine_context.seen, machine_context.machine = written, written.read(targets.MACHINES)
 
-    async def _carry_out(self, look: MachineContext, past: _Past, at: tuple[Any, ...]) -> Outcome:
+    async def _carry_out(self, machine_context: MachineContext, past: _Past, at: tuple[Any, ...]) -> Outcome:
         """Make what is missing, and say how it is."""
-        if not self._is_final(look):
-            await self._making.bring_about(look)
-        if look.behind:
+        if not self._is_final(machine_context):
+            await self._making.bring_about(machine_context)
+        if machine_context.behind:
             return again(GATHER_SECONDS)
-        outcome = await self._say(look, past, self._status(look))
-        if look.problem is not None and not look.problem.fails:
-            self._count(look.problem)
-            if look.error is not None:
-                return self._again_later(look, past, look.problem, look.error)
-        past.scarce, past.hold, past.made = 0, None, look.wrote
-        if not look.wrote and not any(each.lost for each in look.claims or ()) and self._status(look) == look.machine.status:
+        outcome = await self._say(machine_context, past, self._status(machine_context))
+        if machine_context.problem is not None and not machine_context.problem.fails:
+            self._count(machine_context.problem)
+            if machine_context.error is not None:
+                return self._again_later(machine_context, past, machine_context.problem, machine_context.error)
+        past.scarce, past.hold, past.made = 0, None, machine_context.wrote
+        if (
+            not machine_context.wrote
+            and not any(each.lost for each in machine_context.claims or ())
+            and self._status(machine_context) == machine_context.machine.status
+        ):
             # The status is complete: a phase may take several steps. A machine that has failed for good is not tried again.
-            problem = look.problem if look.problem is not None and not look.problem.fails else None
-            self._quiet.put(look.key, (look.seen.meta.resourceVersion, *at[1:]), _Quiet(problem))
+            problem = machine_context.problem if machine_context.problem is not None and not machine_context.problem.fails else None
+            self._quiet.put(machine_context.key, (machine_context.seen.meta.resourceVersion, *at[1:]), _Quiet(problem))
         return outcome or DONE
 
-    def _again_later(self, look: MachineContext, past: _Past, problem: MachineProblem, error: PaddockError) -> Outcome:
+    def _again_later(self, machine_context: MachineContext, past: _Past, problem: MachineProblem, error: PaddockError) -> Outcome:
         """The backend could not: the queue backs off. Where it has too little, the documented pauses hold."""
         if problem.error_type != problems.RESOURCES:
             raise error
         past.scarce += 1
         pause = _SCARCE.pause(past.scarce, self._chance)
-        past.hold = _Hold(look.seen.meta.generation, self._parts.clock.seconds() + pause)
+        past.hold = _Hold(machine_context.seen.meta.generation, self._parts.clock.seconds() + pause)
         return again(pause)
 
-    def _status(self, look: MachineContext) -> MachineStatus:
+    def _status(self, machine_context: MachineContext) -> MachineStatus:
         """The status as it should be."""
-        say = report.failed_status if self._is_final(look) else report.status
-        return say(sight(self._parts.caches, look, self._parts.settings), self._now())
+        say = report.failed_status if self._is_final(machine_context) else report.status
+        return say(sight(self._parts.caches, machine_context, self._parts.settings), self._now())
 
-    def _is_final(self, look: MachineContext) -> bool:
-        template = look.machine.spec.template
-        came = bool(template) and self._parts.caches.templates.cache.get(Key(look.key.namespace, template or "")) is not None
-        return report.is_final(look.machine, template_came=came)
+    def _is_final(self, machine_context: MachineContext) -> bool:
+        template = machine_context.machine.spec.template
+        came = bool(template) and self._parts.caches.templates.cache.get(Key(machine_context.key.namespace, template or "")) is not None
+        return report.is_final(machine_context.machine, template_came=came)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
-    async def _say(self, look: MachineContext, past: _Past, wanted: MachineStatus) -> Outcome | None:
+    async def _say(self, machine_context: MachineContext, past: _Past, status: MachineStatus) -> Outcome | None:
         """Write the status and tell what is new in it; None when there was nothing to write."""
-        before = look.machine.status or MachineStatus()
-        if wanted == before:
+        before = machine_context.machine.status or MachineStatus()
+        if status == before:
             past.lazy = None
             return None
-        if not report.is_urgent(before, wanted):
+        if not report.is_urgent(before, status):
             now = self._parts.clock.seconds()
             past.lazy = now if past.lazy is None else past.lazy
             if now < past.lazy + _LAZY_SECONDS:
                 return again(past.lazy + _LAZY_SECONDS - now)
         past.lazy = None
-        written = await self._statuses.write(look.seen, wanted)
+        written = await self._statuses.write(machine_context.seen, status)
         if written is None:
             return None
-        if before.phase != wanted.phase:
-            with logs.about(phase=wanted.phase or ""):
-                _LOG.info("machine phase changed", extra={"before": before.phase or "", "reason": report.reason_of(wanted)})
-        told = tuple(news(look.machine, wanted))
-        self._go_on_from(written, look)
+        if before.phase != status.phase:
+            with logs.about(phase=status.phase or ""):
+                _LOG.info("machine phase changed", extra={"before": before.phase or "", "reason": report.reason_of(status)})
+        told = tuple(news(machine_context.machine, status))
+        self._go_on_from(written, machine_context)
         for each in told:
-            self._parts.recorder.tell(look.owner, each.kind, each.reason, each.note)
+            self._parts.recorder.tell(machine_context.owner, each.kind, each.reason, each.note)
             if each.reason in problems.ERROR_TYPES:
                 _LOG.warning("machine has a problem", extra={"error_type": each.reason, "error": each.note})
-                if look.problem is None or look.problem.fails:
+                if machine_context.problem is None or machine_context.problem.fails:
                     # Others are counted with each look that finds them.
                     self._parts.metrics.failed(CONTROLLER, each.reason)
         return DONE
@@ -242,8 +246,8 @@ class VitistackMachineReconciler(KindReconciler):
 
     # --- going ------------------------------------------------------------------------------------------------------------
 
-    async def _leave(self, look: MachineContext, past: _Past) -> Outcome:
-        remains = await self._leaving.step(look, past.step)
+    async def _leave(self, machine_context: MachineContext, past: _Past) -> Outcome:
+        remains = await self._leaving.step(machine_context, past.step)
         if remains is None:
             return DONE
         past.step = remains.step
@@ -252,8 +256,8 @@ class VitistackMachineReconciler(KindReconciler):
         patience = past.leaving + _PATIENT_SECONDS - now
         if patience > 0:
             return again(patience)
-        wanted = report.leaving_status(sight(self._parts.caches, look, self._parts.settings), remains.said(), self._now())
-        await self._statuses.write(look.seen, wanted)
+        wanted = report.leaving_status(sight(self._parts.caches, machine_context, self._parts.settings), remains.said(), self._now())
+        await self._statuses.write(machine_context.seen, wanted)
         return DONE
 
     # --- who concerns whom ------------------------------------------------------------------------------------------------

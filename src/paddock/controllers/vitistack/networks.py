@@ -38,12 +38,12 @@ class NetworkDefinitions:
         self._caches = caches
         self._set = DesiredSet(client, [caches.attachments], manager=targets.MANAGER)
 
-    async def ensure(self, wanted: NetworkAttachmentDefinition) -> None:
+    async def ensure(self, definition: NetworkAttachmentDefinition) -> None:
         """Make a definition that a machine needs; one that is there is looked after by the network's own controller."""
-        key = Key(wanted.metadata.namespace or "", wanted.metadata.name)
+        key = Key(definition.metadata.namespace or "", definition.metadata.name)
         owner = self._caches.networks.cache.get(key)
         if owner is not None and self._caches.attachments.cache.get(key) is None:
-            await self._reach(owner, wanted)
+            await self._reach(owner, definition)
 
     async def keep(self, owner: CachedObject, network: NetworkConfiguration) -> bool:
         """Have the definition say what the network says; whether one was rewritten."""
@@ -56,8 +56,8 @@ class NetworkDefinitions:
         """Take the definition away; one that somebody else made stays."""
         await self._set.reach(reference(targets.NETWORKS, owner.meta), [])
 
-    async def _reach(self, owner: CachedObject, wanted: NetworkAttachmentDefinition) -> tuple[str, ...]:
-        reached = await self._set.reach(reference(targets.NETWORKS, owner.meta), [DesiredObject(targets.ATTACHMENTS, to_data(wanted))])
+    async def _reach(self, owner: CachedObject, definition: NetworkAttachmentDefinition) -> tuple[str, ...]:
+        reached = await self._set.reach(reference(targets.NETWORKS, owner.meta), [DesiredObject(targets.ATTACHMENTS, to_data(definition))])
         return reached.applied
 
 

@@ -81,8 +81,8 @@ class Translation:
         return machine if imported else without_image(machine)
 
     @staticmethod
-    def _template(machine: Machine, world: ObjectSet, namespace: str) -> Any:
-        return machinetemplate.find(machine.spec.template, namespace, world) if machine.spec.template else None
+    def _template(machine: Machine, object_set: ObjectSet, namespace: str) -> Any:
+        return machinetemplate.find(machine.spec.template, namespace, object_set) if machine.spec.template else None
 
     def _referred(self, seen: CachedObject) -> Iterator[tuple[str, Key, CachedObject | None]]:
         for target, key in referred(brief(seen).spec, seen.key.namespace):

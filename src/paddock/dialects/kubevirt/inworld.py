@@ -23,15 +23,15 @@ N = TypeVar("N", bound=Resource)
 C = TypeVar("C", bound=Resource)
 
 
-def sizing_findings(machine: VirtualMachine | VirtualMachinePool, world: ObjectSet, settings: AdmissionSettings) -> Iterator[Finding]:
+def sizing_findings(machine: VirtualMachine | VirtualMachinePool, object_set: ObjectSet, settings: AdmissionSettings) -> Iterator[Finding]:
     """The conflicts of a machine, or of the machines of a pool, with its instancetype, and the needs of its preference."""
     if isinstance(machine, VirtualMachinePool):
         place = rules_pool.place_of(machine, settings)
     else:
         place = MachinePlace(spec=machine.spec, path=("spec",), namespace=machine.metadata.namespace, settings=settings)
     namespace = namespace_of(machine)
-    size = instancetype_of(place.spec.instancetype, namespace, world)
-    preference = preference_of(place.spec.preference, namespace, world)
+    size = instancetype_of(place.spec.instancetype, namespace, object_set)
+    preference = preference_of(place.spec.preference, namespace, object_set)
     if size is not None:
         yield from sizing.conflicts(place, size)
     # Without its instancetype it is not known how large the machine is.
@@ -39,25 +39,25 @@ def sizing_findings(machine: VirtualMachine | VirtualMachinePool, world: ObjectS
         yield from sizing.unmet(place, preference, size)
 
 
-def instancetype_of(matcher: InstancetypeMatcher | None, namespace: str, world: ObjectSet) -> InstancetypeSpec | None:
+def instancetype_of(matcher: InstancetypeMatcher | None, namespace: str, object_set: ObjectSet) -> InstancetypeSpec | None:
     """The instancetype that a machine names."""
-    found = _named(matcher, namespace, world, (VirtualMachineInstancetype, VirtualMachineClusterInstancetype))
+    found = _named(matcher, namespace, object_set, (VirtualMachineInstancetype, VirtualMachineClusterInstancetype))
     return found.spec if found is not None else None
 
 
-def preference_of(matcher: PreferenceMatcher | None, namespace: str, world: ObjectSet) -> PreferenceSpec | None:
+def preference_of(matcher: PreferenceMatcher | None, namespace: str, object_set: ObjectSet) -> PreferenceSpec | None:
     """The preference that a machine names."""
-    found = _named(matcher, namespace, world, (VirtualMachinePreference, VirtualMachineClusterPreference))
+    found = _named(matcher, namespace, object_set, (VirtualMachinePreference, VirtualMachineClusterPreference))
     return found.spec if found is not None else None
 
 
 def _named(
-    matcher: InstancetypeMatcher | PreferenceMatcher | None, namespace: str, world: ObjectSet, kinds: tuple[type[N], type[C]]
+    matcher: InstancetypeMatcher | PreferenceMatcher | None, namespace: str, object_set: ObjectSet, kinds: tuple[type[N], type[C]]
 ) -> N | C | None:
     if matcher is None or not matcher.name:
         return None
     here, everywhere = kinds
     # Singular, plural and any case will do; none means the kind of cluster scope.
     if (matcher.kind or "").lower().removesuffix("s") == here.__name__.lower():
-        return world.get(here, namespace, matcher.name)
-    return world.get(everywhere, DEFAULT_NAMESPACE, matcher.name)
+        return object_set.get(here, namespace, matcher.name)
+    return object_set.get(everywhere, DEFAULT_NAMESPACE, matcher.name)

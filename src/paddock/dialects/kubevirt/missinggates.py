@@ -26,9 +26,9 @@ def missing(machine: VirtualMachine | VirtualMachinePool, gates: ClusterGates) -
 class MissingGates(Terminal):
     """KubeVirt would refuse a machine, because gates are off."""
 
-    def __init__(self, found: Iterable[GateNeed], gates: ClusterGates) -> None:
+    def __init__(self, gate_needs: Iterable[GateNeed], gates: ClusterGates) -> None:
         by_gate: dict[str, list[str]] = {}
-        for each in found:
+        for each in gate_needs:
             by_gate.setdefault(each.gate, []).append(format_path(each.path))
         names = ", ".join(by_gate)
         used = "; ".join(f"{', '.join(paths)} needs {gate}" for gate, paths in by_gate.items())

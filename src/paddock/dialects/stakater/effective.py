@@ -14,9 +14,9 @@ def network_type(network: NetworkParameters) -> str:
     return "multus" if network.multus and network.multus.networkName else "pod"
 
 
-def networks(given: list[NetworkParameters] | None) -> tuple[NetworkParameters, ...]:
+def networks(network_parameters: list[NetworkParameters] | None) -> tuple[NetworkParameters, ...]:
     """The networks of the machine; none given means one pod network, an empty list means none."""
-    return DEFAULT_NETWORKS if given is None else tuple(given)
+    return DEFAULT_NETWORKS if network_parameters is None else tuple(network_parameters)
 
 
 def secure_boot(firmware: FirmwareParameters, architecture: str) -> bool:

@@ -79,9 +79,9 @@ BUILT_IN: Mapping[str, MachineClassSpec] = MappingProxyType(
 NO_CLASS = _plain(2, "2Gi")
 
 
-def find(name: str, world: ObjectSet) -> MachineClassSpec | None:
+def find(name: str, object_set: ObjectSet) -> MachineClassSpec | None:
     """The class of this name: an object, else a built-in one."""
-    found = world.get(MachineClass, DEFAULT_NAMESPACE, name)
+    found = object_set.get(MachineClass, DEFAULT_NAMESPACE, name)
     return found.spec if found else BUILT_IN.get(name)
 
 

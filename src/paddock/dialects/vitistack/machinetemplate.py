@@ -18,11 +18,11 @@ class MachineTemplate(Resource):
     spec: Annotated[MachineTemplateSpec, Field("What a machine has that says nothing else.", required=True)] = MachineTemplateSpec()
 
 
-def find(name: str, namespace: str, world: ObjectSet) -> MachineTemplateSpec | None:
+def find(name: str, namespace: str, object_set: ObjectSet) -> MachineTemplateSpec | None:
     """The template of this name: a built-in one, else the namespace's own. None is called `none`."""
     if name in RESERVED:
         return BUILT_IN.get(name)
-    found = world.get(MachineTemplate, namespace, name)
+    found = object_set.get(MachineTemplate, namespace, name)
     return found.spec if found else None
 
 

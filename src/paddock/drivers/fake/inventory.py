@@ -136,13 +136,13 @@ class FakeInventory:
         disk = self.next_id("disk")
         return FakeDisk(disk, name, size, type, f"/fake/{machine.id}/{disk}.qcow2")
 
-    def make_data_disk(self, machine: FakeMachine, given: FakeDiskSpec) -> FakeDisk:
+    def make_data_disk(self, machine: FakeMachine, fake_disk_spec: FakeDiskSpec) -> FakeDisk:
         """A disk beside the first one, as a request wants it."""
-        disk = self.make_disk(machine, given.name, given.size_gib * GIB, given.type)
-        disk.storage_class, disk.scsi = given.storage_class, given.scsi
-        if given.path:
+        disk = self.make_disk(machine, fake_disk_spec.name, fake_disk_spec.size_gib * GIB, fake_disk_spec.type)
+        disk.storage_class, disk.scsi = fake_disk_spec.storage_class, fake_disk_spec.scsi
+        if fake_disk_spec.path:
             # An imported disk becomes the machine's own, and goes with it.
-            imported = self.disks.pop(given.path)
+            imported = self.disks.pop(fake_disk_spec.path)
             disk.id, disk.path, disk.data, disk.size = imported.id, imported.path, imported.data, max(disk.size, imported.size)
         return disk
 

@@ -91,10 +91,10 @@ class FakeSnapshots:
             return found
         raise ProviderError(ErrorKind.CONFLICT, f"a machine named {found.name} exists", why=named(found.owner), fix="choose another name")
 
-    def _make(self, source: FakeMachine, request: m.CloneRequest, wanted: payloads.ClassPayload, snapshot: str) -> m.CloneResponse:
+    def _make(self, source: FakeMachine, request: m.CloneRequest, machine_class: payloads.ClassPayload, snapshot: str) -> m.CloneResponse:
         hardware = copy.copy(source.hardware)
-        hardware.cpu = wanted.cpu or hardware.cpu
-        hardware.memory_mib = wanted.memory_mib or hardware.memory_mib
+        hardware.cpu = machine_class.cpu or hardware.cpu
+        hardware.memory_mib = machine_class.memory_mib or hardware.memory_mib
         specs.bounded("class_json", hardware.cpu, 1, 1024)
         specs.bounded("class_json", hardware.memory_mib, 1, 1 << 30)
         self._inventory.check_quota(hardware)

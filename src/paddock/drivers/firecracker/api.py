@@ -40,8 +40,8 @@ class VmmRefusal(ProviderError):
 class VmmApi:
     """The API of one VMM. A VMM can put anything in the place of its socket, so only an answer of its process counts."""
 
-    def __init__(self, place: Path, pid: int, seconds: float = _SECONDS) -> None:
-        self._place = place
+    def __init__(self, path: Path, pid: int, seconds: float = _SECONDS) -> None:
+        self._place = path
         self._pid = pid
         self._seconds = seconds
 

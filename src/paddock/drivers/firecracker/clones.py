@@ -72,7 +72,7 @@ class MicroVmCloning:
         record = self._store.folder(request.target_name).read()
         return record is not None and _is_clone(record, request) and record.state != BUILDING
 
-    def _claimed(self, request: m.CloneRequest, given: CloneCustomization) -> MicroVmRecord:
+    def _claimed(self, request: m.CloneRequest, customization: CloneCustomization) -> MicroVmRecord:
         """The record of the clone, new or of an earlier call."""
         there = self._store.folder(request.target_name).read()
         if there is not None:
@@ -82,21 +82,21 @@ class MicroVmCloning:
                 raise refusals.conflict(f"machine {there.name} exists and is no clone of this machine", fix="choose another name")
             return there
         folder, source = self._store.get(request.source_vm_id)
-        spec = self._snapshots.find(folder, given.snapshot).spec if given.snapshot else source.spec
+        spec = self._snapshots.find(folder, customization.snapshot).spec if customization.snapshot else source.spec
         token = secrets.token_hex(6)
         record = MicroVmRecord(
             name=request.target_name,
             token=token,
             cloned_for=_whose(request),
-            origin=msgspec.structs.replace(source.origin, imported="", source=source.id, snapshot=given.snapshot),
-            spec=cloned(spec, given, token),
+            origin=msgspec.structs.replace(source.origin, imported="", source=source.id, snapshot=customization.snapshot),
+            spec=cloned(spec, customization, token),
             user=self._lifecycle.free_user(),
-            limitations=given.limitations,
+            limitations=customization.limitations,
         )
         self._store.claim(record)
         return record
 
-    async def _copy(self, id: str, given: CloneCustomization) -> None:
+    async def _copy(self, id: str, customization: CloneCustomization) -> None:
         target = self._store.get(id)[1]
         source_id = target.origin.source
         first, second = sorted((target.name, source_id.partition("/")[0]))
@@ -106,15 +106,15 @@ class MicroVmCloning:
                 return
             into, target = found
             try:
-                await self._fill(into, target, source_id, given)
+                await self._fill(into, target, source_id, customization)
             except BaseException:
                 await asyncio.shield(self._lifecycle.undo(into, target))
                 raise
 
-    async def _fill(self, into: MicroVmFolder, target: MicroVmRecord, source_id: str, given: CloneCustomization) -> None:
+    async def _fill(self, into: MicroVmFolder, target: MicroVmRecord, source_id: str, customization: CloneCustomization) -> None:
         folder, source, process = await power.settled(self._store, self._runs, source_id)
-        if given.snapshot:
-            place = folder.snapshot(self._snapshots.find(folder, given.snapshot).id)
+        if customization.snapshot:
+            place = folder.snapshot(self._snapshots.find(folder, customization.snapshot).id)
             await asyncio.to_thread(_copy_disks, target, into, {each.name: place / f"{each.name}.raw" for each in target.spec.disks})
         else:
             async with self._runs.paused(folder, source, process):
@@ -122,7 +122,7 @@ class MicroVmCloning:
                 await asyncio.to_thread(_copy_disks, target, into, paths)
         for name in (KERNEL, *((INITRD,) if target.spec.initrd else ())):
             files.link(folder.path / name, into.path / name)
-        into.write_guest(_guest(folder.guest(), given))
+        into.write_guest(_guest(folder.guest(), customization))
         await asyncio.to_thread(self._finish, into, target)
 
     def _finish(self, into: MicroVmFolder, target: MicroVmRecord) -> None:
@@ -136,10 +136,10 @@ class MicroVmCloning:
         return DONE if found is not None and found[1].state != BUILDING else failed("the clone was not made to its end; clone again")
 
 
-def cloned(spec: MicroVmSpec, given: CloneCustomization, token: str) -> MicroVmSpec:
+def cloned(spec: MicroVmSpec, customization: CloneCustomization, token: str) -> MicroVmSpec:
     """Return the hardware of a clone: its source's, with what is asked for, and with addresses of its own. Pure."""
-    wanted = {each.name: each for each in given.networks}
-    strange = next((each.name for each in given.networks if all(each.name != nic.name for nic in spec.nics)), None)
+    wanted = {each.name: each for each in customization.networks}
+    strange = next((each.name for each in customization.networks if all(each.name != nic.name for nic in spec.nics)), None)
     if strange is not None:
         raise refusals.invalid(f'customization.networks: the machine has no interface "{strange[:64]}"')
     nics = tuple(
@@ -152,11 +152,11 @@ def cloned(spec: MicroVmSpec, given: CloneCustomization, token: str) -> MicroVmS
         for index, nic in enumerate(spec.nics)
     )
     spec = msgspec.structs.replace(spec, nics=nics, vsock=machinespecs.cid_of(token) if spec.vsock else 0, disks=_own(spec.disks))
-    if given.hardware is None:
+    if customization.hardware is None:
         return spec
-    if given.hardware.cpu > apifacts.MOST_CPUS:
+    if customization.hardware.cpu > apifacts.MOST_CPUS:
         raise refusals.invalid("the class of the clone has too many CPUs", why=f"Firecracker gives a machine {apifacts.MOST_CPUS} at most")
-    return msgspec.structs.replace(spec, cpu=given.hardware.cpu, memory_mib=given.hardware.memory_mib)
+    return msgspec.structs.replace(spec, cpu=customization.hardware.cpu, memory_mib=customization.hardware.memory_mib)
 
 
 def _own(disks: tuple[MicroVmDisk, ...]) -> tuple[MicroVmDisk, ...]:
@@ -164,8 +164,8 @@ def _own(disks: tuple[MicroVmDisk, ...]) -> tuple[MicroVmDisk, ...]:
     return tuple(msgspec.structs.replace(each, imported="") for each in disks)
 
 
-def _mac(given: NetworkPayload | None) -> str:
-    return given.mac_address.lower().replace("-", ":") if given is not None else ""
+def _mac(network: NetworkPayload | None) -> str:
+    return network.mac_address.lower().replace("-", ":") if network is not None else ""
 
 
 def _customization(request: m.CloneRequest) -> CloneCustomization:
@@ -176,10 +176,13 @@ def _customization(request: m.CloneRequest) -> CloneCustomization:
     return msgspec.structs.replace(given, limitations=texts)
 
 
-def _guest(source: GuestRecord, given: CloneCustomization) -> GuestRecord:
+def _guest(source: GuestRecord, customization: CloneCustomization) -> GuestRecord:
     """The documents for a clone: its source's, without the source's addresses."""
     return GuestRecord(
-        user_data=given.user_data or source.user_data, meta_data=source.meta_data, hostname=given.hostname, networks=given.networks
+        user_data=customization.user_data or source.user_data,
+        meta_data=source.meta_data,
+        hostname=customization.hostname,
+        networks=customization.networks,
     )
 
 

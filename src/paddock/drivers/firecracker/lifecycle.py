@@ -67,18 +67,18 @@ class MicroVmLifecycle:
             return _usable(record)
         raise refusals.conflict(f"machine {request.name} exists and belongs to another owner", fix="choose another name")
 
-    def _claimed(self, request: m.CreateRequest, found: MachineDescription, asked: AskedMicroVm, token: str) -> MicroVmRecord:
+    def _claimed(self, request: m.CreateRequest, machine_description: MachineDescription, asked: AskedMicroVm, token: str) -> MicroVmRecord:
         origin = self.builder.resolved(asked.origin)
         self.builder.kernel(origin)
         for nic in asked.spec.nics:
             self._runs.network.check(nic.bridge)
         owner = request.owner or m.ObjectIdentity()
-        guest = guest_of(found)
+        guest = guest_of(machine_description)
         limited = (
             ("mmds: the user data is too large for it; guests read the NoCloud disk",) if configuration.has_large_metadata(guest) else ()
         )
         record = MicroVmRecord(
-            name=found.name,
+            name=machine_description.name,
             token=token,
             owner=owner.uid,
             namespace=owner.namespace,
@@ -86,7 +86,7 @@ class MicroVmLifecycle:
             origin=origin,
             spec=asked.spec,
             user=self.free_user(),
-            tags=found.tags,
+            tags=machine_description.tags,
             limitations=(*asked.limitations, *(limited if asked.spec.mmds else ())),
         )
         self._store.claim(record).write_guest(guest)
@@ -156,10 +156,10 @@ class MicroVmLifecycle:
             self._board.start(f"{CREATE}:{record.id}", lambda: self.build(record.id))
 
 
-def guest_of(found: MachineDescription) -> GuestRecord:
+def guest_of(description: MachineDescription) -> GuestRecord:
     """Return the documents for a guest."""
-    networks = tuple(msgspec.structs.replace(each, name=each.name or f"nic{index}") for index, each in enumerate(found.networks))
-    return GuestRecord(user_data=found.user_data, meta_data=found.meta_data, networks=networks)
+    networks = tuple(msgspec.structs.replace(each, name=each.name or f"nic{index}") for index, each in enumerate(description.networks))
+    return GuestRecord(user_data=description.user_data, meta_data=description.meta_data, networks=networks)
 
 
 def ready(record: MicroVmRecord) -> MicroVmRecord:

@@ -48,30 +48,30 @@ class AskedMicroVm(msgspec.Struct, frozen=True, kw_only=True):
         return f"AskedMicroVm({self.spec!r})"
 
 
-def asked(found: MachineDescription, settings: FirecrackerSettings, token: str) -> AskedMicroVm:
+def asked(description: MachineDescription, settings: FirecrackerSettings, token: str) -> AskedMicroVm:
     """Return what a description asks for; raises InvalidSpec and NotSupported."""
-    hardware = found.hardware
-    _check(found)
+    hardware = description.hardware
+    _check(description)
     extra = _extra(hardware.extra_config or {})
     spec = MicroVmSpec(
         cpu=hardware.cpu,
         memory_mib=hardware.memory_mib,
         boot_args=extra.get(_ARGUMENTS, settings.boot_args),
-        disks=(_root(hardware), *(_disk(each) for each in found.disks)),
-        nics=tuple(_nic(index, each, settings, token) for index, each in enumerate(found.networks)),
+        disks=(_root(hardware), *(_disk(each) for each in description.disks)),
+        nics=tuple(_nic(index, each, settings, token) for index, each in enumerate(description.networks)),
         initrd=bool(extra.get(_INITRD)),
         seed=True,
-        mmds=bool(found.networks) and _flag(extra, _MMDS, default=True),
+        mmds=bool(description.networks) and _flag(extra, _MMDS, default=True),
         vsock=cid_of(token) if _flag(extra, _VSOCK) else 0,
         metrics=_flag(extra, _METRICS),
         disk_bandwidth=_number(extra, _BANDWIDTH),
         disk_operations=_number(extra, _OPERATIONS) or _operations(hardware),
     )
-    origin = _origin(found.image, settings)
+    origin = _origin(description.image, settings)
     origin = msgspec.structs.replace(origin, kernel=extra.get(_KERNEL, ""), initrd=extra.get(_INITRD, ""))
-    checksum = f"{found.image.checksum_type or 'sha256'}:{found.image.checksum}" if found.image.checksum else ""
-    url = "" if origin.image or origin.imported or origin.file else found.image.url
-    return AskedMicroVm(spec=spec, origin=origin, url=url, checksum=checksum, limitations=limitations(found))
+    checksum = f"{description.image.checksum_type or 'sha256'}:{description.image.checksum}" if description.image.checksum else ""
+    url = "" if origin.image or origin.imported or origin.file else description.image.url
+    return AskedMicroVm(spec=spec, origin=origin, url=url, checksum=checksum, limitations=limitations(description))
 
 
 def mac_of(token: str, index: int) -> str:
@@ -95,17 +95,17 @@ def cid_of(token: str) -> int:
     return 3 + int(token[:7], 16)
 
 
-def _check(found: MachineDescription) -> None:
-    hardware, name = found.hardware, found.name
+def _check(description: MachineDescription) -> None:
+    hardware, name = description.hardware, description.name
     if hardware.cpu > apifacts.MOST_CPUS:
         raise refusals.invalid(f'machine "{name}" has too many CPUs', why=f"Firecracker gives a machine {apifacts.MOST_CPUS} at most")
     if hardware.memory_mib > _MOST_MIB:
         raise refusals.invalid(f'machine "{name}" is too large', why=f"it may have {_MOST_MIB} MiB of memory")
-    if len(found.disks) > _MOST_DISKS or any(each.size_gib > _MOST_GIB for each in found.disks):
+    if len(description.disks) > _MOST_DISKS or any(each.size_gib > _MOST_GIB for each in description.disks):
         raise refusals.invalid(f'machine "{name}" has too many or too large disks', why=f"there may be {_MOST_DISKS} of {_MOST_GIB} GiB")
-    if any(each.name in (ROOT_DISK, "seed") for each in found.disks):
+    if any(each.name in (ROOT_DISK, "seed") for each in description.disks):
         raise refusals.invalid('a disk cannot be called "root" or "seed"', why="the driver names its own disks so")
-    if len(found.networks) > _MOST_NICS:
+    if len(description.networks) > _MOST_NICS:
         raise refusals.invalid(f'machine "{name}" has too many network interfaces', why=f"there may be {_MOST_NICS}")
     if hardware.security_profile is not None and hardware.security_profile.require_encryption:
         raise refusals.not_supported("disks cannot be encrypted", why="Firecracker has raw disks alone")
@@ -152,31 +152,31 @@ def _operations(hardware: ClassPayload) -> int:
     return (hardware.disk_defaults.iops or 0) if hardware.disk_defaults is not None else 0
 
 
-def _disk(given: DiskPayload) -> MicroVmDisk:
-    imported = given.path if isinstance(given.path, str) else ""
-    return MicroVmDisk(given.name, given.size_gib * _GIB, thick=given.type in _THICK, imported=imported)
+def _disk(disk: DiskPayload) -> MicroVmDisk:
+    imported = disk.path if isinstance(disk.path, str) else ""
+    return MicroVmDisk(disk.name, disk.size_gib * _GIB, thick=disk.type in _THICK, imported=imported)
 
 
-def _nic(index: int, given: NetworkPayload, settings: FirecrackerSettings, token: str) -> MicroVmNic:
-    name = given.name or f"nic{index}"
-    if given.vlan:
+def _nic(index: int, network: NetworkPayload, settings: FirecrackerSettings, token: str) -> MicroVmNic:
+    name = network.name or f"nic{index}"
+    if network.vlan:
         raise refusals.not_supported(f'network "{name}" names a VLAN', why="taps join plain bridges", fix="name a bridge of the VLAN")
-    if given.mac_address and _MAC.match(given.mac_address) is None:
+    if network.mac_address and _MAC.match(network.mac_address) is None:
         raise refusals.invalid(f'network "{name}" has a MAC address that is none')
-    qos = given.qos if isinstance(given.qos, payloads.QosPayload) else payloads.QosPayload()
+    qos = network.qos if isinstance(network.qos, payloads.QosPayload) else payloads.QosPayload()
     return MicroVmNic(
         name=name,
-        mac=given.mac_address.lower().replace("-", ":") or mac_of(token, index),
-        bridge=_bridge(name, given, settings),
+        mac=network.mac_address.lower().replace("-", ":") or mac_of(token, index),
+        bridge=_bridge(name, network, settings),
         tap=tap_of(token, index),
         ingress=qos.ingress_limit or 0,
         egress=qos.egress_limit or 0,
-        address=given.static_ip,
+        address=network.static_ip,
     )
 
 
-def _bridge(name: str, given: NetworkPayload, settings: FirecrackerSettings) -> str:
-    wanted = given.bridge or given.network_name or given.portgroup or settings.default_network
+def _bridge(name: str, network: NetworkPayload, settings: FirecrackerSettings) -> str:
+    wanted = network.bridge or network.network_name or network.portgroup or settings.default_network
     if not wanted:
         raise refusals.invalid(
             f'network "{name}" names no bridge',
@@ -211,9 +211,14 @@ def is_below(path: str, directory: str) -> bool:
     return ".." not in path.split("/") and path.startswith(f"{directory.rstrip('/')}/")
 
 
-def limitations(found: MachineDescription) -> tuple[str, ...]:
+def limitations(description: MachineDescription) -> tuple[str, ...]:
     """Return a sentence for each member that has no effect here."""
-    return (*_of_class(found.hardware), *_of_disks(found.disks), *_of_networks(found.networks), *_of_placement(found.placement))
+    return (
+        *_of_class(description.hardware),
+        *_of_disks(description.disks),
+        *_of_networks(description.networks),
+        *_of_placement(description.placement),
+    )
 
 
 def _of_class(hardware: ClassPayload) -> list[str]:
@@ -240,10 +245,10 @@ def _says_anything(profile: payloads.JsonPayload) -> bool:
     return any(getattr(profile, name) for name in profile.__struct_fields__)
 
 
-def _asks_performance(given: payloads.PerformancePayload) -> bool:
-    hot = given.cpu_hot_add_enabled or given.memory_hot_add_enabled
-    other = given.virtualization_based_security or given.nested_virtualization
-    words = (given.latency_sensitivity not in ("", "normal"), given.hyper_threading_policy not in ("", "auto"))
+def _asks_performance(performance: payloads.PerformancePayload) -> bool:
+    hot = performance.cpu_hot_add_enabled or performance.memory_hot_add_enabled
+    other = performance.virtualization_based_security or performance.nested_virtualization
+    words = (performance.latency_sensitivity not in ("", "normal"), performance.hyper_threading_policy not in ("", "auto"))
     return hot or other or any(words)
 
 

@@ -59,9 +59,9 @@ class MicroVmReconfiguration:
         runs.give(record.user, *(folder.disk(each) for each in disks))
         return msgspec.structs.replace(record, spec=msgspec.structs.replace(spec, disks=disks))
 
-    def _tell_guest(self, folder: MicroVmFolder, record: MicroVmRecord, wanted: MachineDescription) -> None:
+    def _tell_guest(self, folder: MicroVmFolder, record: MicroVmRecord, description: MachineDescription) -> None:
         """Renew the guest's documents, which it reads at its next start."""
-        guest = msgspec.structs.replace(lifecycle.guest_of(wanted), hostname=folder.guest().hostname)
+        guest = msgspec.structs.replace(lifecycle.guest_of(description), hostname=folder.guest().hostname)
         if guest != folder.guest():
             folder.write_guest(guest)
             self._builder.write_seed(folder, record)
@@ -118,15 +118,15 @@ def live_calls(running: MicroVmSpec, spec: MicroVmSpec) -> tuple[list[ApiCall], 
     return calls, msgspec.structs.replace(running, disks=tuple(disks), nics=tuple(nics), **limits)
 
 
-def _with_image(wanted: MachineDescription) -> MachineDescription:
+def _with_image(description: MachineDescription) -> MachineDescription:
     """A machine that was cloned or imported may have no image that could be named; it keeps its disk anyway."""
-    if wanted.image.path or wanted.image.template_name or wanted.image.url:
-        return wanted
-    return msgspec.structs.replace(wanted, image=msgspec.structs.replace(wanted.image, template_name="kept"))
+    if description.image.path or description.image.template_name or description.image.url:
+        return description
+    return msgspec.structs.replace(description, image=msgspec.structs.replace(description.image, template_name="kept"))
 
 
-def _limitations(record: MicroVmRecord, wanted: MachineDescription, asked: AskedMicroVm) -> tuple[str, ...]:
-    name = wanted.image.template_name or wanted.image.path
+def _limitations(record: MicroVmRecord, description: MachineDescription, asked: AskedMicroVm) -> tuple[str, ...]:
+    name = description.image.template_name or description.image.path
     was = record.origin.image or record.origin.imported or record.origin.file
     other = (_IMAGE,) if (name and was and name != was) or asked.origin.kernel != record.origin.kernel else ()
     return (*asked.limitations, *other)

@@ -116,36 +116,38 @@ class MachineCloning:
         what = f"machine {name} is not there after {settings.clone_seconds:g} s"
         raise ProviderError(ErrorKind.TIMEOUT, what, fix="call again: the clone goes on", retry_after=settings.poll_seconds)
 
-    async def _finish(self, source: VirtualMachine, target: VirtualMachine, given: CloneCustomization) -> None:
+    async def _finish(self, source: VirtualMachine, target: VirtualMachine, clone_customization: CloneCustomization) -> None:
         """Make the copy a machine of its own: off, with Secrets of its own, and as it is asked for. Each step may be repeated."""
         raw = await self._cluster.raw(targets.MACHINES, target.metadata.name)
         copies = await self._copies(source, target, raw)
-        own = customization.user_data_secret(target.metadata.name, self._cluster.namespace, given.user_data)
+        own = customization.user_data_secret(target.metadata.name, self._cluster.namespace, clone_customization.user_data)
         if own is not None:
             metadata = msgspec.structs.replace(own.metadata, ownerReferences=owned_by(target))
             await self._cluster.ensure(targets.SECRETS, msgspec.structs.replace(own, metadata=metadata))
         for _ in range(2):
             # Its other makers write it in these moments, too.
             try:
-                await self._cluster.retried(lambda: self._write(source, target, given, copies))
+                await self._cluster.retried(lambda: self._write(source, target, clone_customization, copies))
             except Conflict:
                 await asyncio.sleep(self._cluster.settings.poll_seconds)
             else:
                 return
         raise refusals.retry_later(f"machine {target.metadata.name} is being written by others")
 
-    async def _write(self, source: VirtualMachine, target: VirtualMachine, given: CloneCustomization, copies: dict[str, str]) -> None:
+    async def _write(
+        self, source: VirtualMachine, target: VirtualMachine, clone_customization: CloneCustomization, copies: dict[str, str]
+    ) -> None:
         machine = await self._cluster.machine(str(id_of(target)))
         raw = await self._cluster.raw(targets.MACHINES, machine.metadata.name)
-        spec = customization.customized(raw, given, copies, self._cluster.settings)
-        limitations = given.limitations
-        if given.hardware is not None:
-            described = MachineDescription(name=machine.metadata.name, hardware=given.hardware, image=ImagePayload())
+        spec = customization.customized(raw, clone_customization, copies, self._cluster.settings)
+        limitations = clone_customization.limitations
+        if clone_customization.hardware is not None:
+            described = MachineDescription(name=machine.metadata.name, hardware=clone_customization.hardware, image=ImagePayload())
             boot = BootDisk(kind=BootKind.CLAIM, name="kept", kept=True)
             made = documents.build(described, boot, self._cluster.settings)
             limitations = (*limitations, *made.limitations)
             spec = _merged(spec, differences.spec_changes(raw, made.machine))
-        notes = {CLONED_FROM: str(id_of(source)), **_for(given.whose), marks.LIMITATIONS: json.dumps(limitations)}
+        notes = {CLONED_FROM: str(id_of(source)), **_for(clone_customization.whose), marks.LIMITATIONS: json.dumps(limitations)}
         await self._cluster.merge(targets.MACHINES, machine, {"metadata": {"annotations": notes}, "spec": spec})
 
     async def _copies(self, source: VirtualMachine, target: VirtualMachine, raw: Data) -> dict[str, str]:
@@ -188,9 +190,9 @@ def _wish(source: VirtualMachine, name: str, namespace: str, whose: str) -> Virt
     )
 
 
-def _of_snapshot(wanted: VirtualMachineClone, snapshot: VirtualMachineSnapshot) -> VirtualMachineClone:
+def _of_snapshot(clone: VirtualMachineClone, snapshot: VirtualMachineSnapshot) -> VirtualMachineClone:
     source = TypedLocalReference(apiGroup=targets.SNAPSHOTS.group, kind=targets.SNAPSHOTS.kind, name=snapshot.metadata.name)
-    return msgspec.structs.replace(wanted, spec=msgspec.structs.replace(wanted.spec, source=source))
+    return msgspec.structs.replace(clone, spec=msgspec.structs.replace(clone.spec, source=source))
 
 
 def _machine(name: str) -> TypedLocalReference:
@@ -216,8 +218,8 @@ def _for(whose: str) -> dict[str, str]:
     return {CLONED_FOR: whose} if whose else {}
 
 
-def _is_for(found: Resource, whose: str) -> bool:
-    return (found.metadata.annotations or {}).get(CLONED_FOR, "") == whose
+def _is_for(resource: Resource, whose: str) -> bool:
+    return (resource.metadata.annotations or {}).get(CLONED_FOR, "") == whose
 
 
 def _merged(left: Data, right: Data) -> Data:

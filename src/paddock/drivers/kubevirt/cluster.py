@@ -81,10 +81,10 @@ class TargetCluster:
             return None
         return of_installations(orjson.loads(each) for each in found.items)
 
-    async def merge(self, target: Target[R], found: Resource, document: Data) -> None:
+    async def merge(self, target: Target[R], resource: Resource, document: Data) -> None:
         """Change an object, as long as nobody else has written it since it was read."""
-        metadata = {**document.get("metadata", {}), "resourceVersion": found.metadata.resourceVersion}
-        await self.client.patch_raw(target, self.key(found), merge_patch({**document, "metadata": metadata}))
+        metadata = {**document.get("metadata", {}), "resourceVersion": resource.metadata.resourceVersion}
+        await self.client.patch_raw(target, self.key(resource), merge_patch({**document, "metadata": metadata}))
 
     async def delete(self, target: Target[R], id: ObjectId, *, foreground: bool = False) -> None:
         """Delete the object of an id; one that is gone is deleted."""
@@ -132,9 +132,9 @@ class TargetCluster:
                 return
             await asyncio.sleep(self.settings.poll_seconds / 10)
 
-    def key(self, found: Resource) -> Key:
+    def key(self, resource: Resource) -> Key:
         """The place of an object."""
-        return Key(found.metadata.namespace or "", found.metadata.name)
+        return Key(resource.metadata.namespace or "", resource.metadata.name)
 
 
 def check_owner(machine: VirtualMachine, owner: ObjectIdentity | None) -> None:
@@ -145,14 +145,14 @@ def check_owner(machine: VirtualMachine, owner: ObjectIdentity | None) -> None:
         raise refusals.conflict(f"machine {machine.metadata.name} is not changed", why=f"it belongs to {whose}")
 
 
-def id_of(found: Resource) -> ObjectId:
+def id_of(resource: Resource) -> ObjectId:
     """The id of an object."""
-    return ObjectId(found.metadata.name, found.metadata.uid or "")
+    return ObjectId(resource.metadata.name, resource.metadata.uid or "")
 
 
-def is_owned(found: Resource, owner: Resource) -> bool:
+def is_owned(resource: Resource, owner: Resource) -> bool:
     """Return whether an object goes with its owner."""
-    return any(each.uid == owner.metadata.uid for each in found.metadata.ownerReferences or ())
+    return any(each.uid == owner.metadata.uid for each in resource.metadata.ownerReferences or ())
 
 
 def owner_reference(owner: Resource, *, controls: bool = False) -> Data:

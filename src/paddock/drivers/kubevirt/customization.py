@@ -38,20 +38,20 @@ def copy_name(secret: str, source: str, target: str) -> str:
     return f"{target}{secret.removeprefix(source)}" if secret.startswith(f"{source}-") else f"{target}-{secret}"
 
 
-def customized(machine: Data, given: CloneCustomization, copies: dict[str, str], settings: KubeVirtDriverSettings) -> Data:
+def customized(machine: Data, customization: CloneCustomization, copies: dict[str, str], settings: KubeVirtDriverSettings) -> Data:
     """Return the merge patch of a clone's spec: off, with Secrets of its own, and with what is different about it."""
     spec = copied(machine["spec"])
     inner = spec["template"]["spec"]
     changes: Data = {"running": False} if "running" in spec else {"runStrategy": "Halted"}
     template: Data = {}
-    if given.hostname:
-        template["hostname"] = given.hostname
+    if customization.hostname:
+        template["hostname"] = customization.hostname
     volumes = [_with_own_secrets(each, copies) for each in inner.get("volumes") or ()]
     devices = inner.setdefault("domain", {}).setdefault("devices", {})
     disks, interfaces = list(devices.get("disks") or ()), [dict(each) for each in devices.get("interfaces") or ()]
-    _address(given, machine["metadata"]["name"], settings, volumes, disks, interfaces)
-    if given.user_data:
-        _tell(given.user_data, machine["metadata"]["name"], volumes, disks)
+    _address(customization, machine["metadata"]["name"], settings, volumes, disks, interfaces)
+    if customization.user_data:
+        _tell(customization.user_data, machine["metadata"]["name"], volumes, disks)
     if volumes != (inner.get("volumes") or []) or disks != (devices.get("disks") or []):
         template["volumes"] = volumes
         template["domain"] = {"devices": {"disks": disks}}
@@ -89,14 +89,19 @@ def _with_own_secrets(volume: Data, copies: dict[str, str]) -> Data:
 
 
 def _address(
-    given: CloneCustomization, name: str, settings: KubeVirtDriverSettings, volumes: list[Data], disks: list[Data], interfaces: list[Data]
+    customization: CloneCustomization,
+    name: str,
+    settings: KubeVirtDriverSettings,
+    volumes: list[Data],
+    disks: list[Data],
+    interfaces: list[Data],
 ) -> None:
     """Give interfaces their addresses; the source's own are not the clone's."""
     carriers = [(each, kind) for each in volumes for kind in _CARRIERS if kind in each]
     for volume, kind in carriers:
         volume[kind] = {key: value for key, value in volume[kind].items() if key not in ("networkData", "networkDataSecretRef")}
-    wanted = [each for each in given.networks if any(each.name == nic["name"] for nic in interfaces)]
-    strange = next((each.name for each in given.networks if each not in wanted), None)
+    wanted = [each for each in customization.networks if any(each.name == nic["name"] for nic in interfaces)]
+    strange = next((each.name for each in customization.networks if each not in wanted), None)
     if strange is not None:
         raise refusals.invalid(f'customization.networks: the machine has no interface "{strange}"')
     if not wanted:

@@ -39,9 +39,9 @@ class NewDisk(msgspec.Struct, frozen=True):
     disk: Data
 
 
-def spec_changes(found: Data, wanted: VirtualMachine) -> Data:
+def spec_changes(found: Data, vm: VirtualMachine) -> Data:
     """Return the merge patch that brings size, place, grace and interfaces of a machine to what is wanted."""
-    template, aim = found["spec"]["template"]["spec"], to_data(wanted.spec.template.spec)
+    template, aim = found["spec"]["template"]["spec"], to_data(vm.spec.template.spec)
     domain = template.get("domain") or {}
     changes: Data = {}
     sizes = {each: change for each in _SIZES if (change := _member_change(domain.get(each), aim["domain"].get(each)))}
@@ -57,56 +57,56 @@ def spec_changes(found: Data, wanted: VirtualMachine) -> Data:
     return {"template": {"spec": changes}} if changes else {}
 
 
-def note_changes(found: VirtualMachine, wanted: VirtualMachine, sizes: dict[str, int]) -> Data:
+def note_changes(vm: VirtualMachine, virtual_machine: VirtualMachine, sizes: dict[str, int]) -> Data:
     """Return the annotations that change."""
-    before, after = found.metadata.annotations or {}, wanted.metadata.annotations or {}
+    before, after = vm.metadata.annotations or {}, virtual_machine.metadata.annotations or {}
     notes = {name: after.get(name) for name in _NOTES} | {marks.DISKS: json.dumps(sizes, sort_keys=True)}
     return {name: value for name, value in notes.items() if before.get(name) != value}
 
 
 def disk_changes(
-    found: VirtualMachine, wanted: VirtualMachine, disks: tuple[DiskPayload, ...]
+    vm: VirtualMachine, virtual_machine: VirtualMachine, disks: tuple[DiskPayload, ...]
 ) -> tuple[tuple[NewDisk, ...], tuple[str, ...]]:
     """Return the disks to add and the volumes to take away. Only what the manager asked for once is taken away."""
-    first = (found.metadata.annotations or {}).get(marks.BOOT_VOLUME) or boot_name(found)
-    there = {each.name for each in found.spec.template.spec.volumes or ()}
+    first = (vm.metadata.annotations or {}).get(marks.BOOT_VOLUME) or boot_name(vm)
+    there = {each.name for each in vm.spec.template.spec.volumes or ()}
     names = {each.name for each in disks}
-    templates = {template_name(each): each for each in wanted.spec.dataVolumeTemplates or ()}
-    devices = {each.name: each for each in wanted.spec.template.spec.domain.devices.disks or ()}
+    templates = {template_name(each): each for each in virtual_machine.spec.dataVolumeTemplates or ()}
+    devices = {each.name: each for each in virtual_machine.spec.template.spec.domain.devices.disks or ()}
     added = tuple(
         NewDisk(volume, templates[volume.dataVolume.name], to_data(devices[volume.name]))
-        for volume in wanted.spec.template.spec.volumes or ()
+        for volume in virtual_machine.spec.template.spec.volumes or ()
         if volume.name in names and volume.name not in there and volume.dataVolume is not None
     )
-    removed = tuple(name for name in observed.known_disks(found) if name != first and name in there and name not in names)
+    removed = tuple(name for name in observed.known_disks(vm) if name != first and name in there and name not in names)
     return added, removed
 
 
-def boot_name(found: VirtualMachine) -> str:
+def boot_name(vm: VirtualMachine) -> str:
     """The name of the volume that a machine which the driver did not make boots from."""
-    disks = found.spec.template.spec.domain.devices.disks or []
+    disks = vm.spec.template.spec.domain.devices.disks or []
     if not disks:
         return ""
     return min(enumerate(disks), key=lambda pair: (pair[1].bootOrder or 1 << 16, pair[0]))[1].name
 
 
-def sizes_after(found: VirtualMachine, disks: tuple[DiskPayload, ...], root_gib: int) -> dict[str, int]:
+def sizes_after(vm: VirtualMachine, disks: tuple[DiskPayload, ...], root_gib: int) -> dict[str, int]:
     """Return the sizes in GiB that are wanted, by the names of volumes. A class makes a root disk larger, never smaller."""
-    before = observed.known_disks(found)
-    first = (found.metadata.annotations or {}).get(marks.BOOT_VOLUME, "")
+    before = observed.known_disks(vm)
+    first = (vm.metadata.annotations or {}).get(marks.BOOT_VOLUME, "")
     root = {first: max(root_gib, before[first])} if before.get(first) else {}
     return {**root, **{each.name: each.size_gib for each in disks}}
 
 
 def growth(
-    found: VirtualMachine, sizes: dict[str, int], claims: dict[str, PersistentVolumeClaim], asked_at_first: dict[str, int]
+    vm: VirtualMachine, sizes: dict[str, int], claims: dict[str, PersistentVolumeClaim], asked_at_first: dict[str, int]
 ) -> tuple[ClaimGrowth, ...]:
     """Return the claims that have to grow; raises InvalidSpec for one that would shrink.
 
     A claim may be larger than its disk, by what a file system takes. So the request grows in the proportion that it had at first.
     """
     grown = []
-    for volume in found.spec.template.spec.volumes or ():
+    for volume in vm.spec.template.spec.volumes or ():
         name = observed.claim_of(volume)
         claim, wanted = claims.get(name), sizes.get(volume.name, 0) * _GIB
         asked = storage_request(claim.spec) if claim is not None else None
@@ -120,7 +120,7 @@ def growth(
         if wanted < now:
             why = f"it has {-(-now // _GIB)} GiB, and a disk cannot lose what is on it"
             raise refusals.invalid(
-                f"disk {volume.name} of machine {found.metadata.name} cannot shrink",
+                f"disk {volume.name} of machine {vm.metadata.name} cannot shrink",
                 why=why,
                 fix="ask for its size",
                 reason=reasons.DISK_SHRINKS,
@@ -161,24 +161,24 @@ def with_disks(found: Data, added: tuple[NewDisk, ...], removed: tuple[str, ...]
     return changes
 
 
-def is_hot(found: VirtualMachine, name: str) -> bool:
+def is_hot(vm: VirtualMachine, name: str) -> bool:
     """Return whether a volume can be unplugged while the machine runs."""
-    volume = next((each for each in found.spec.template.spec.volumes or () if each.name == name), None)
+    volume = next((each for each in vm.spec.template.spec.volumes or () if each.name == name), None)
     if volume is None:
         return False
     source = volume.dataVolume or volume.persistentVolumeClaim
     return source is not None and bool(source.hotpluggable)
 
 
-def unchangeable(found: VirtualMachine, wanted: VirtualMachine) -> tuple[str, ...]:
+def unchangeable(vm: VirtualMachine, virtual_machine: VirtualMachine) -> tuple[str, ...]:
     """Return what of a class or an image does not reach a machine that exists."""
     told = []
-    has, asks = found.spec.template.spec.domain, wanted.spec.template.spec.domain
+    has, asks = vm.spec.template.spec.domain, virtual_machine.spec.template.spec.domain
     if asks.firmware is not None and has.firmware is not None and asks.firmware.bootloader != has.firmware.bootloader:
         told.append("Class.Firmware: a guest boots with the firmware it was installed with; the machine keeps its own")
     if (asks.devices.tpm is None) != (has.devices.tpm is None):
         told.append("Class.SecurityProfile.TPMEnabled: a TPM is a machine's from the start; it keeps what it has")
-    if _has_document(wanted) and not _has_document(found):
+    if _has_document(virtual_machine) and not _has_document(vm):
         told.append("UserData: the machine was made without a document for its guest, which reads one at its first boot only")
     return tuple(told)
 

@@ -45,15 +45,15 @@ class MachineDocuments(msgspec.Struct, frozen=True):
 
 
 def build(
-    given: MachineDescription, boot: BootDisk, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
+    description: MachineDescription, boot: BootDisk, settings: KubeVirtDriverSettings, *, secrets: tuple[Secret, ...] = ()
 ) -> MachineDocuments:
     """Translate a description. Raises the translation's errors: what cannot be kept is refused, the rest is a limitation."""
-    guarded = firewall(given)
-    hardware = megahertz.without(given.hardware, settings.processor_mhz)
+    guarded = firewall(description)
+    hardware = megahertz.without(description.hardware, settings.processor_mhz)
     if hardware.guest_tools_policy == "skip":
         # KubeVirt installs nothing anyway, as asked.
         hardware = msgspec.structs.replace(hardware, guest_tools_policy="")
-    rebuilt = rebuild(msgspec.structs.replace(given, hardware=hardware), boot, settings.namespace, secrets=secrets)
+    rebuilt = rebuild(msgspec.structs.replace(description, hardware=hardware), boot, settings.namespace, secrets=secrets)
     rendering = Rendering(product=settings.product, architecture=settings.architecture)
     result = to_kubevirt(rebuilt.machine, rebuilt.world, rendering)
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))
@@ -61,28 +61,28 @@ def build(
     if rebuilt.user_data is not None:
         found.append(rebuilt.user_data)
     definitions = tuple(each for each in result.value if isinstance(each, NetworkAttachmentDefinition))
-    machine = _with_imported(machine, given)
-    sizes, templates = _templates(machine, boot, given)
+    machine = _with_imported(machine, description)
+    sizes, templates = _templates(machine, boot, description)
     losses = (each for each in result.losses if not _is_invented(each, boot))
-    limitations = (*map(_sentence, losses), *sizes, *_networks_left(given), *guarded.limitations)
+    limitations = (*map(_sentence, losses), *sizes, *_networks_left(description), *guarded.limitations)
     annotations = {key: value for key, value in (machine.metadata.annotations or {}).items() if key not in _INVENTED}
-    imported = {each.name: each.size_gib for each in given.disks if each.path}
+    imported = {each.name: each.size_gib for each in description.disks if each.path}
     annotations[marks.DISKS] = json.dumps({**_disk_sizes(templates, machine), **imported}, sort_keys=True)
     annotations[marks.LIMITATIONS] = json.dumps(limitations)
     annotations[marks.BOOT_VOLUME] = boot_volume(machine)
     metadata = msgspec.structs.replace(machine.metadata, annotations=annotations, ownerReferences=None)
-    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None, template=_template(machine, given, settings))
+    spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None, template=_template(machine, description, settings))
     return MachineDocuments(msgspec.structs.replace(machine, metadata=metadata, spec=spec), tuple(found), definitions, limitations, guarded)
 
 
-def _template(machine: VirtualMachine, given: MachineDescription, settings: KubeVirtDriverSettings) -> VirtualMachineInstanceTemplate:
+def _template(machine: VirtualMachine, description: MachineDescription, settings: KubeVirtDriverSettings) -> VirtualMachineInstanceTemplate:
     """The template with what the translation has no place for."""
-    return megahertz.limited(_limited(machine.spec.template, given), given.hardware, settings.processor_mhz)
+    return megahertz.limited(_limited(machine.spec.template, description), description.hardware, settings.processor_mhz)
 
 
-def _limited(template: VirtualMachineInstanceTemplate, given: MachineDescription) -> VirtualMachineInstanceTemplate:
+def _limited(template: VirtualMachineInstanceTemplate, description: MachineDescription) -> VirtualMachineInstanceTemplate:
     """The template with the limits of the pod network's traffic, which has no definition of its own."""
-    card = next((each for each in given.networks if on_pod_network(each)), None)
+    card = next((each for each in description.networks if on_pod_network(each)), None)
     if card is None or not card.qos:
         return template
     rates = {marks.INGRESS_BANDWIDTH: card.qos.ingress_limit, marks.EGRESS_BANDWIDTH: card.qos.egress_limit}
@@ -91,9 +91,9 @@ def _limited(template: VirtualMachineInstanceTemplate, given: MachineDescription
     return msgspec.structs.replace(template, metadata=msgspec.structs.replace(metadata, annotations=annotations or None))
 
 
-def _with_imported(machine: VirtualMachine, given: MachineDescription) -> VirtualMachine:
+def _with_imported(machine: VirtualMachine, description: MachineDescription) -> VirtualMachine:
     """Put imported disks in the place of the empty ones that the translation makes."""
-    paths = {each.name: each.path for each in given.disks if each.path}
+    paths = {each.name: each.path for each in description.disks if each.path}
     if not paths:
         return machine
     template = machine.spec.template
@@ -138,14 +138,16 @@ def template_name(template: DataVolumeTemplate) -> str:
     return (template.metadata.name if template.metadata is not None else None) or ""
 
 
-def _templates(machine: VirtualMachine, boot: BootDisk, given: MachineDescription) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
+def _templates(
+    machine: VirtualMachine, boot: BootDisk, description: MachineDescription
+) -> tuple[tuple[str, ...], list[DataVolumeTemplate]]:
     """The DataVolumes with their StorageClass and with room for what is copied."""
     limitations: list[str] = []
     templates = []
     for index, template in enumerate(machine.spec.dataVolumeTemplates or ()):
         storage = template.spec.storage
-        if storage is not None and given.placement.datastore and storage.storageClassName is None:
-            storage = msgspec.structs.replace(storage, storageClassName=given.placement.datastore)
+        if storage is not None and description.placement.datastore and storage.storageClassName is None:
+            storage = msgspec.structs.replace(storage, storageClassName=description.placement.datastore)
         asked = asked_size(template.spec)
         copies = index == 0 and boot.kind in (BootKind.COPY_CLAIM, BootKind.COPY_SOURCE)
         if storage is not None and copies and 0 < asked < boot.size:
@@ -174,9 +176,9 @@ def _sentence(loss: Loss) -> str:
     return f"{format_path(loss.path)}: {loss.why}; {loss.instead}"
 
 
-def _networks_left(given: MachineDescription) -> tuple[str, ...]:
+def _networks_left(description: MachineDescription) -> tuple[str, ...]:
     found = []
-    for each in given.networks:
+    for each in description.networks:
         if each.vlan and not each.bridge:
             found.append(f"networks[{each.name}].VLAN: it needs a Bridge; the network's own definition counts")
         if each.mtu and on_pod_network(each):

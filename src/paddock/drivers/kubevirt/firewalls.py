@@ -37,11 +37,11 @@ class MachineFirewall(msgspec.Struct, frozen=True):
     limitations: tuple[str, ...] = ()
 
 
-def firewall(given: MachineDescription) -> MachineFirewall:
+def firewall(description: MachineDescription) -> MachineFirewall:
     """Return the firewall of a machine; raises InvalidSpec for one that cannot be read. Pure."""
     spec: Data | None = None
     told: list[str] = []
-    for card in given.networks:
+    for card in description.networks:
         if not card.security:
             continue
         where = f"networks[{card.name}].Security"
@@ -62,18 +62,18 @@ def firewall(given: MachineDescription) -> MachineFirewall:
             spec = _of_isolation(isolation, where, told)
     if spec is not None:
         kinds = [kind for kind, member, *_ in _SIDES.values() if member in spec]
-        spec = {"podSelector": {"matchLabels": {"vm.kubevirt.io/name": given.name}}, "policyTypes": kinds, **spec} if kinds else None
+        spec = {"podSelector": {"matchLabels": {"vm.kubevirt.io/name": description.name}}, "policyTypes": kinds, **spec} if kinds else None
     return MachineFirewall(spec, tuple(told))
 
 
-def _read(card: NetworkPayload) -> tuple[FirewallConfig | None, NetworkIsolation | None]:
+def _read(network: NetworkPayload) -> tuple[FirewallConfig | None, NetworkIsolation | None]:
     """The firewall and the isolation of a card, where they ask for anything."""
-    assert card.security
+    assert network.security
     try:
-        rules = msgspec.convert(card.security.firewall, FirewallConfig) if card.security.firewall else None
-        isolation = msgspec.convert(card.security.isolation, NetworkIsolation) if card.security.isolation else None
+        rules = msgspec.convert(network.security.firewall, FirewallConfig) if network.security.firewall else None
+        isolation = msgspec.convert(network.security.isolation, NetworkIsolation) if network.security.isolation else None
     except msgspec.ValidationError as error:
-        raise refusals.invalid(f"networks[{card.name}].Security is invalid", why=str(error)) from None
+        raise refusals.invalid(f"networks[{network.name}].Security is invalid", why=str(error)) from None
     return (
         rules if rules is not None and rules.enabled else None,
         isolation if isolation is not None and isolation.mode in ("strict", "custom") else None,
@@ -83,14 +83,16 @@ def _read(card: NetworkPayload) -> tuple[FirewallConfig | None, NetworkIsolation
 # --- firewalls --------------------------------------------------------------------------------------------------------------
 
 
-def _of_firewall(given: FirewallConfig, where: str, told: list[str]) -> Data:
+def _of_firewall(firewall_config: FirewallConfig, where: str, told: list[str]) -> Data:
     made: Data = {}
     for direction, (_, member, *_) in _SIDES.items():
-        rules = [each for each in given.rules or () if each.direction in (direction, "inout")]
-        allowed = _closed(rules, direction, where, told) if given.defaultPolicy != "ACCEPT" else _open(rules, direction, where, told)
+        rules = [each for each in firewall_config.rules or () if each.direction in (direction, "inout")]
+        allowed = (
+            _closed(rules, direction, where, told) if firewall_config.defaultPolicy != "ACCEPT" else _open(rules, direction, where, told)
+        )
         if allowed is not None:
             made[member] = allowed
-    if given.defaultPolicy == "REJECT" or any(each.action == "REJECT" for each in given.rules or ()):
+    if firewall_config.defaultPolicy == "REJECT" or any(each.action == "REJECT" for each in firewall_config.rules or ()):
         told.append(f"{where}.Firewall: what is rejected is dropped, without an answer")
     return made
 
@@ -161,13 +163,13 @@ def _is_network(text: str) -> bool:
 # --- isolation --------------------------------------------------------------------------------------------------------------
 
 
-def _of_isolation(given: NetworkIsolation, where: str, told: list[str]) -> Data:
-    allowed, denied = list(given.allowedNetworks or ()), list(given.deniedNetworks or ())
+def _of_isolation(network_isolation: NetworkIsolation, where: str, told: list[str]) -> Data:
+    allowed, denied = list(network_isolation.allowedNetworks or ()), list(network_isolation.deniedNetworks or ())
     names = [each for each in (*allowed, *denied) if not _is_network(each)]
     told += [f"{where}.Isolation: {name} is no address block, and names of networks have no form here" for name in names]
     denied = [each for each in denied if _is_network(each)]
     blocks = [_block(each, denied) for each in allowed if _is_network(each)]
-    if not blocks and given.mode == "custom":
+    if not blocks and network_isolation.mode == "custom":
         blocks = [_block(_EVERYWHERE, denied)]
     return {member: [{peers: blocks}] if blocks else [] for _, member, peers, *_ in _SIDES.values()}
 
@@ -181,14 +183,19 @@ class FirewallControl:
     def __init__(self, cluster: TargetCluster) -> None:
         self._cluster = cluster
 
-    async def keep(self, machine: VirtualMachine, wanted: MachineFirewall) -> None:
+    async def keep(self, machine: VirtualMachine, machine_firewall: MachineFirewall) -> None:
         """Make, change or delete the policy of a machine. It is there before the machine is started."""
         key = Key(self._cluster.namespace, f"{machine.metadata.name}-firewall")
         client = self._cluster.client
         found = await self._cluster.client.find(targets.POLICIES, key)
-        if found is None and wanted.spec is not None:
+        if found is None and machine_firewall.spec is not None:
             metadata = {"name": key.name, "namespace": key.namespace, "ownerReferences": [owner_reference(machine)]}
-            body = {"apiVersion": targets.POLICIES.api_version, "kind": targets.POLICIES.kind, "metadata": metadata, "spec": wanted.spec}
+            body = {
+                "apiVersion": targets.POLICIES.api_version,
+                "kind": targets.POLICIES.kind,
+                "metadata": metadata,
+                "spec": machine_firewall.spec,
+            }
             try:
                 await client.create(targets.POLICIES, body, key.namespace)
             except AlreadyExists as error:
@@ -198,10 +205,10 @@ class FirewallControl:
             return
         owners: list[Any] = found["metadata"].get("ownerReferences") or []
         if not any(each.get("uid") == machine.metadata.uid for each in owners):
-            if wanted.spec is not None:
+            if machine_firewall.spec is not None:
                 raise refusals.conflict(f"NetworkPolicy {key.name} exists and is not the machine's", fix="delete or rename it")
             return
-        if wanted.spec is None:
+        if machine_firewall.spec is None:
             await client.delete(targets.POLICIES, key, DeletionOptions(uid=found["metadata"]["uid"]))
-        elif found.get("spec") != wanted.spec:
-            await client.patch_raw(targets.POLICIES, key, json_patch([{"op": "replace", "path": "/spec", "value": wanted.spec}]))
+        elif found.get("spec") != machine_firewall.spec:
+            await client.patch_raw(targets.POLICIES, key, json_patch([{"op": "replace", "path": "/spec", "value": machine_firewall.spec}]))

@@ -54,33 +54,35 @@ class MachineLifecycle:
             await self._complete(machine, made or await self.documents(given))
         return m.CreateResponse(id=str(id_of(machine)), task=m.TaskRef(id=str(TaskId(TaskGoal.CREATED, id_of(machine)))))
 
-    async def documents(self, given: MachineDescription) -> MachineDocuments:
+    async def documents(self, description: MachineDescription) -> MachineDocuments:
         """Return the objects of a machine that is described."""
-        for each in given.disks:
+        for each in description.disks:
             if each.path and (not names.is_subdomain(each.path) or await self._cluster.find(targets.CLAIMS, each.path) is None):
                 what = f"the disk {each.path[:64]!r} does not exist in namespace {self._cluster.namespace}"
                 raise refusals.not_found(what, "import it first", reason=reasons.VOLUME_MISSING)
-        return documents.build(given, await self.boot_source(given), await megahertz.informed(self._cluster, given.hardware))
+        return documents.build(
+            description, await self.boot_source(description), await megahertz.informed(self._cluster, description.hardware)
+        )
 
-    async def _existing(self, request: m.CreateRequest, given: MachineDescription, digest: str) -> VirtualMachine | None:
+    async def _existing(self, request: m.CreateRequest, description: MachineDescription, digest: str) -> VirtualMachine | None:
         """The machine that the owner has; raises Conflict when its name belongs to another one."""
         if request.owner is not None and request.owner.uid:
             found = await self._cluster.every(targets.MACHINES, f"{marks.OWNER_UID}={request.owner.uid}")
             if found:
                 return min(found, key=lambda each: (each.metadata.creationTimestamp or "", each.metadata.name))
-        named = await self._cluster.find(targets.MACHINES, given.name)
+        named = await self._cluster.find(targets.MACHINES, description.name)
         if named is not None:
             _check_owner(named, request, digest)
         return named
 
-    async def boot_source(self, given: MachineDescription) -> BootDisk:
+    async def boot_source(self, description: MachineDescription) -> BootDisk:
         """Return the source of the first disk; raises NotFound when the target does not have it."""
-        namespace, name = booting.named(given.image)
+        namespace, name = booting.named(description.image)
         if not name:
-            if not given.image.url:
-                raise refusals.invalid(f"machine {given.name} has nothing to boot from", fix="give it an image or an imported disk")
-            return booting.fetched(given.image)
-        if given.image.template_name:
+            if not description.image.url:
+                raise refusals.invalid(f"machine {description.name} has nothing to boot from", fix="give it an image or an imported disk")
+            return booting.fetched(description.image)
+        if description.image.template_name:
             return await self._template(namespace or self._cluster.namespace, name)
         claim, volume = await asyncio.gather(self._cluster.find(targets.CLAIMS, name), self._cluster.find(targets.DATA_VOLUMES, name))
         if claim is None:

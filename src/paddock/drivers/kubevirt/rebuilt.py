@@ -38,7 +38,7 @@ class RebuiltMachine(msgspec.Struct, frozen=True):
 
 
 def rebuild(
-    given: MachineDescription,
+    description: MachineDescription,
     boot: BootDisk,
     namespace: str,
     *,
@@ -46,33 +46,33 @@ def rebuild(
     image: VMImageSpec | None = None,
 ) -> RebuiltMachine:
     """Return the objects that describe a machine in VirtRigaud's words; `image` is the whole spec of its image, if it is known."""
-    networks = [_network(namespace, given.name, index, each) for index, each in enumerate(given.networks)]
-    user_data = _user_data_secret(given, namespace)
+    networks = [_network(namespace, description.name, index, each) for index, each in enumerate(description.networks)]
+    user_data = _user_data_secret(description, namespace)
     boots_image = boot.kind is not BootKind.CLAIM
     image_namespace = boot.namespace if boot.kind is BootKind.COPY_SOURCE and boot.namespace else namespace
-    image_ref = ObjectRef(name=boot.name or given.name, namespace=image_namespace)
+    image_ref = ObjectRef(name=boot.name or description.name, namespace=image_namespace)
     machine = VirtrigaudVirtualMachine(
         apiVersion=API_VERSION,
         kind="VirtualMachine",
-        metadata=ObjectMeta(name=given.name, namespace=namespace),
+        metadata=ObjectMeta(name=description.name, namespace=namespace),
         spec=spec.VirtrigaudMachineSpec(
             providerRef=ObjectRef(name=_PROVIDER),
             classRef=ObjectRef(name=_CLASS),
             imageRef=image_ref if boots_image else None,
             importedDisk=None if boots_image else spec.ImportedDiskRef(diskID=boot.name),
             networks=[ref for ref, _ in networks] or None,
-            disks=[_disk(each) for each in given.disks] or None,
-            resources=_resources(given.hardware),
-            userData=_user_data(given, user_data),
-            metaData=_meta_data(given.meta_data),
-            placement=_placement(given.placement),
+            disks=[_disk(each) for each in description.disks] or None,
+            resources=_resources(description.hardware),
+            userData=_user_data(description, user_data),
+            metaData=_meta_data(description.meta_data),
+            placement=_placement(description.placement),
             # The manager starts it when it wants it to run.
             powerState="Off",
-            tags=list(given.tags) or None,
+            tags=list(description.tags) or None,
         ),
     )
     provider = Provider(metadata=ObjectMeta(name=_PROVIDER, namespace=namespace), spec=ProviderSpec(type="qemu"))
-    hardware = vmclass.VMClass(metadata=ObjectMeta(name=_CLASS, namespace=namespace), spec=class_spec(given.hardware))
+    hardware = vmclass.VMClass(metadata=ObjectMeta(name=_CLASS, namespace=namespace), spec=class_spec(description.hardware))
     objects: list[Resource] = [provider, hardware, *(each for _, each in networks if each is not None), *secrets]
     if boots_image:
         objects.append(_image(image_ref, image or VMImageSpec(source=boot.image)))
@@ -83,49 +83,52 @@ def rebuild(
     return RebuiltMachine(machine, world, user_data)
 
 
-def _named(found: Resource) -> Resource:
-    if found.kind:
-        return found
-    return msgspec.structs.replace(found, apiVersion=API_VERSION, kind=type(found).__name__)
+def _named(resource: Resource) -> Resource:
+    if resource.kind:
+        return resource
+    return msgspec.structs.replace(resource, apiVersion=API_VERSION, kind=type(resource).__name__)
 
 
-def _disk(given: DiskPayload) -> spec.DiskSpec:
+def _disk(disk: DiskPayload) -> spec.DiskSpec:
     controller = None
-    if given.scsi:
+    if disk.scsi:
         controller = spec.SCSIControllerSpec(
-            controller=given.scsi.controller,
-            sharedBus=given.scsi.shared_bus or "noSharing",
-            controllerType=given.scsi.controller_type or "pvscsi",
+            controller=disk.scsi.controller,
+            sharedBus=disk.scsi.shared_bus or "noSharing",
+            controllerType=disk.scsi.controller_type or "pvscsi",
         )
     return spec.DiskSpec(
-        name=given.name, sizeGiB=given.size_gib, type=given.type or "thin", storageClass=given.storage_class or None, scsi=controller
+        name=disk.name, sizeGiB=disk.size_gib, type=disk.type or "thin", storageClass=disk.storage_class or None, scsi=controller
     )
 
 
-def _resources(given: ClassPayload) -> spec.VirtualMachineResources | None:
+def _resources(machine_class: ClassPayload) -> spec.VirtualMachineResources | None:
     """The graphics processors; the sizes are the class's."""
-    if not given.gpu:
+    if not machine_class.gpu:
         return None
-    gpu = spec.GPUConfig(count=given.gpu.count, type=given.gpu.type or None, memory=given.gpu.memory_mib or None)
+    gpu = spec.GPUConfig(count=machine_class.gpu.count, type=machine_class.gpu.type or None, memory=machine_class.gpu.memory_mib or None)
     return spec.VirtualMachineResources(gpu=gpu)
 
 
-def _placement(given: PlacementPayload) -> spec.ProviderPlacement:
+def _placement(placement: PlacementPayload) -> spec.ProviderPlacement:
     """The datastore is a StorageClass, and is dealt with apart."""
     return spec.ProviderPlacement(
-        cluster=given.cluster or None, host=given.host or None, storagePod=given.storage_pod or None, folder=given.folder or None
+        cluster=placement.cluster or None,
+        host=placement.host or None,
+        storagePod=placement.storage_pod or None,
+        folder=placement.folder or None,
     )
 
 
-def class_spec(given: ClassPayload) -> vmclass.VMClassSpec:
+def class_spec(machine_class: ClassPayload) -> vmclass.VMClassSpec:
     """Return the class that a payload was made from."""
-    performance, limits, defaults = given.performance_profile, given.resource_limits, given.disk_defaults
+    performance, limits, defaults = machine_class.performance_profile, machine_class.resource_limits, machine_class.disk_defaults
     return vmclass.VMClassSpec(
-        cpu=given.cpu,
-        memory=f"{given.memory_mib}Mi",
-        firmware=given.firmware or "BIOS",
-        guestToolsPolicy=given.guest_tools_policy or "install",
-        extraConfig=given.extra_config or None,
+        cpu=machine_class.cpu,
+        memory=f"{machine_class.memory_mib}Mi",
+        firmware=machine_class.firmware or "BIOS",
+        guestToolsPolicy=machine_class.guest_tools_policy or "install",
+        extraConfig=machine_class.extra_config or None,
         diskDefaults=None
         if defaults is None or not defaults.size_gib
         else vmclass.DiskDefaults(
@@ -144,7 +147,7 @@ def class_spec(given: ClassPayload) -> vmclass.VMClassSpec:
             nestedVirtualization=performance.nested_virtualization,
             hyperThreadingPolicy=performance.hyper_threading_policy or "auto",
         ),
-        securityProfile=_security(given),
+        securityProfile=_security(machine_class),
         resourceLimits=None
         if limits is None
         else vmclass.VMResourceLimits(
@@ -157,8 +160,8 @@ def class_spec(given: ClassPayload) -> vmclass.VMClassSpec:
     )
 
 
-def _security(given: ClassPayload) -> vmclass.SecurityProfile | None:
-    profile = given.security_profile
+def _security(machine_class: ClassPayload) -> vmclass.SecurityProfile | None:
+    profile = machine_class.security_profile
     if profile is None:
         return None
     encrypted = profile.encryption_enabled or profile.require_encryption or bool(profile.key_provider)
@@ -178,30 +181,30 @@ def _mebibytes(count: int | None) -> str | None:
     return None if not count else f"{count}Mi"
 
 
-def _image(ref: ObjectRef, given: VMImageSpec) -> VMImage:
+def _image(ref: ObjectRef, image: VMImageSpec) -> VMImage:
     """The image without what only describes it, and how it is prepared."""
-    architecture = given.metadata.architecture if given.metadata is not None else None
+    architecture = image.metadata.architecture if image.metadata is not None else None
     metadata = ImageMetadata(architecture=architecture) if architecture is not None else None
-    checks = given.prepare.validateChecksum if given.prepare is not None else True
+    checks = image.prepare.validateChecksum if image.prepare is not None else True
     prepare = None if checks else ImagePrepare(validateChecksum=False)
     return VMImage(
         metadata=ObjectMeta(name=ref.name, namespace=ref.namespace),
-        spec=VMImageSpec(source=given.source, prepare=prepare, metadata=metadata),
+        spec=VMImageSpec(source=image.source, prepare=prepare, metadata=metadata),
     )
 
 
-def _network(namespace: str, machine: str, index: int, given: NetworkPayload) -> tuple[spec.VMNetworkRef, net.VMNetworkAttachment | None]:
+def _network(namespace: str, machine: str, index: int, network: NetworkPayload) -> tuple[spec.VMNetworkRef, net.VMNetworkAttachment | None]:
     """Return an interface of the machine, and the network that it is on; None stands for the pod network."""
-    name = given.name or f"nic{index}"
-    config = _network_config(given)
+    name = network.name or f"nic{index}"
+    config = _network_config(network)
     ref = spec.VMNetworkRef(
         name=name,
         networkRef=None if config is None else ObjectRef(name=f"{machine}-{name}"),
-        ipAddress=given.static_ip or None,
-        macAddress=given.mac_address or None,
-        prefix=given.prefix or None,
-        gateway=given.gateway or None,
-        dns=given.dns or None,
+        ipAddress=network.static_ip or None,
+        macAddress=network.mac_address or None,
+        prefix=network.prefix or None,
+        gateway=network.gateway or None,
+        dns=network.dns or None,
     )
     if config is None:
         return ref, None
@@ -209,59 +212,59 @@ def _network(namespace: str, machine: str, index: int, given: NetworkPayload) ->
         apiVersion=API_VERSION,
         kind="VMNetworkAttachment",
         metadata=ObjectMeta(name=f"{machine}-{name}", namespace=namespace),
-        spec=net.VMNetworkAttachmentSpec(network=config, qos=_qos(given)),
+        spec=net.VMNetworkAttachmentSpec(network=config, qos=_qos(network)),
     )
     return ref, attachment
 
 
-def _qos(given: NetworkPayload) -> net.NetworkQoS | None:
-    if not given.qos:
+def _qos(network: NetworkPayload) -> net.NetworkQoS | None:
+    if not network.qos:
         return None
     return net.NetworkQoS(
-        ingressLimit=given.qos.ingress_limit, egressLimit=given.qos.egress_limit, priority=given.qos.priority, dscp=given.qos.dscp
+        ingressLimit=network.qos.ingress_limit, egressLimit=network.qos.egress_limit, priority=network.qos.priority, dscp=network.qos.dscp
     )
 
 
-def on_pod_network(given: NetworkPayload) -> bool:
+def on_pod_network(network: NetworkPayload) -> bool:
     """Return whether a card is on the network that KubeVirt gives a machine which names none."""
-    return _network_config(given) is None
+    return _network_config(network) is None
 
 
-def _network_config(given: NetworkPayload) -> net.NetworkConfig | None:
-    model, mtu = given.model if given.model in _MODELS else "virtio", given.mtu or net.NetworkConfig().mtu
-    named = given.network_name or given.portgroup
-    queues = given.driver.get("queues") if given.driver else None
+def _network_config(network: NetworkPayload) -> net.NetworkConfig | None:
+    model, mtu = network.model if network.model in _MODELS else "virtio", network.mtu or net.NetworkConfig().mtu
+    named = network.network_name or network.portgroup
+    queues = network.driver.get("queues") if network.driver else None
     driver = net.NetworkDriver(queues=queues) if queues else None
-    if given.bridge and given.vlan:
+    if network.bridge and network.vlan:
         # The only block with a bridge and a VLAN.
-        block = net.ProxmoxNetwork(bridge=given.bridge, vlanTag=given.vlan, model=model, mtu=given.mtu or None)
+        block = net.ProxmoxNetwork(bridge=network.bridge, vlanTag=network.vlan, model=model, mtu=network.mtu or None)
         return net.NetworkConfig(proxmox=block)
-    if given.bridge:
-        bridge = net.BridgeConfig(name=given.bridge)
+    if network.bridge:
+        bridge = net.BridgeConfig(name=network.bridge)
         return net.NetworkConfig(libvirt=net.LibvirtNetwork(bridge=bridge, model=model, driver=driver), mtu=mtu)
     if named and named != POD_NETWORK:
         return net.NetworkConfig(libvirt=net.LibvirtNetwork(networkName=named, model=model, driver=driver), mtu=mtu)
     return None
 
 
-def _user_data_secret(given: MachineDescription, namespace: str) -> Secret | None:
+def _user_data_secret(description: MachineDescription, namespace: str) -> Secret | None:
     """Return the Secret with the guest's document. It never stands in the machine itself, where more people can read it."""
-    if not given.user_data:
+    if not description.user_data:
         return None
     return Secret(
         apiVersion="v1",
         kind="Secret",
-        metadata=ObjectMeta(name=f"{given.name}-userdata", namespace=namespace),
+        metadata=ObjectMeta(name=f"{description.name}-userdata", namespace=namespace),
         type="Opaque",
-        data={USER_DATA: base64.b64encode(given.user_data).decode()},
+        data={USER_DATA: base64.b64encode(description.user_data).decode()},
     )
 
 
-def _user_data(given: MachineDescription, secret: Secret | None) -> spec.UserData | None:
+def _user_data(description: MachineDescription, secret: Secret | None) -> spec.UserData | None:
     if secret is None:
         return None
     reference = SecretReference(name=secret.metadata.name)
-    if is_ignition(given.user_data):
+    if is_ignition(description.user_data):
         return spec.UserData(ignition=spec.Ignition(secretRef=reference))
     return spec.UserData(cloudInit=spec.CloudInitUserData(secretRef=reference))
 

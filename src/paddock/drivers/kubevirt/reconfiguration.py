@@ -58,25 +58,25 @@ class MachineReconfiguration:
         task = TaskId(TaskGoal.RECONFIGURED, id_of(after), str(after.metadata.generation or 0))
         return m.TaskResponse(task=m.TaskRef(id=str(task)))
 
-    async def _change_spec(self, id: str, wanted: MachineDocuments, sizes: dict[str, int]) -> None:
+    async def _change_spec(self, id: str, machine_documents: MachineDocuments, sizes: dict[str, int]) -> None:
         machine = await self._cluster.machine(id)
         raw = await self._cluster.raw(targets.MACHINES, machine.metadata.name)
-        told = (*wanted.limitations, *differences.unchangeable(machine, wanted.machine))
-        aim = _noted(wanted.machine, marks.LIMITATIONS, msgspec.json.encode(told).decode())
+        told = (*machine_documents.limitations, *differences.unchangeable(machine, machine_documents.machine))
+        aim = _noted(machine_documents.machine, marks.LIMITATIONS, msgspec.json.encode(told).decode())
         change: Data = {}
         if notes := differences.note_changes(machine, aim, sizes):
             change["metadata"] = {"annotations": notes}
-        if spec := differences.spec_changes(raw, wanted.machine):
+        if spec := differences.spec_changes(raw, machine_documents.machine):
             change["spec"] = spec
         if change:
             await self._cluster.merge(targets.MACHINES, machine, change)
 
     # --- what a machine needs beside itself -------------------------------------------------------------------------------
 
-    async def _belongings(self, machine: VirtualMachine, wanted: MachineDocuments) -> None:
+    async def _belongings(self, machine: VirtualMachine, machine_documents: MachineDocuments) -> None:
         """Make networks that are new, and write the guest's document, which counts from the next first boot on."""
         owners = owned_by(machine) or []
-        for definition in wanted.definitions:
+        for definition in machine_documents.definitions:
             metadata = msgspec.structs.replace(definition.metadata, namespace=self._cluster.namespace, ownerReferences=owners)
             found = await self._cluster.ensure(targets.DEFINITIONS, msgspec.structs.replace(definition, metadata=metadata))
             if not is_owned(found, machine):
@@ -84,8 +84,8 @@ class MachineReconfiguration:
             if found.spec != definition.spec:
                 spec = {"config": definition.spec.config if definition.spec is not None else None}
                 await self._cluster.merge(targets.DEFINITIONS, found, {"spec": spec})
-        await self._firewalls.keep(machine, wanted.firewall)
-        for secret in wanted.secrets:
+        await self._firewalls.keep(machine, machine_documents.firewall)
+        for secret in machine_documents.secrets:
             there = await self._cluster.find(targets.SECRETS, secret.metadata.name)
             if there is not None and is_owned(there, machine) and there.data != secret.data:
                 await self._cluster.merge(targets.SECRETS, there, {"data": secret.data})
@@ -116,9 +116,9 @@ class MachineReconfiguration:
             raise refusals.not_supported(f"claim {claim.metadata.name} cannot grow", why=why, fix="set allowVolumeExpansion on it")
 
     async def _change_disks(
-        self, machine: VirtualMachine, instance: VirtualMachineInstance | None, wanted: VirtualMachine, given: MachineDescription
+        self, machine: VirtualMachine, instance: VirtualMachineInstance | None, vm: VirtualMachine, description: MachineDescription
     ) -> None:
-        added, removed = differences.disk_changes(machine, wanted, given.disks)
+        added, removed = differences.disk_changes(machine, vm, description.disks)
         if observed.is_live(instance):
             for each in added:
                 await self._plug(machine, each)

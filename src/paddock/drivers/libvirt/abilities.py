@@ -49,16 +49,16 @@ def of_capabilities(host: str, domains: str) -> HypervisorAbilities:
     return _of_domains(found, domains) if domains else found
 
 
-def _of_domains(found: HypervisorAbilities, text: str) -> HypervisorAbilities:
+def _of_domains(hypervisor_abilities: HypervisorAbilities, text: str) -> HypervisorAbilities:
     root = xmltree.parse(text)
     most = root.find("vcpu")
     loader = root.find("os/loader")
     secure = {each.text for each in loader.iterfind("enum[@name='secure']/value")} if loader is not None else set()
     backends = {each.text for each in root.iterfind("devices/tpm/enum[@name='backendModel']/value")}
     return msgspec.structs.replace(
-        found,
-        type=xmltree.content(root, "domain") or found.type,
-        architecture=xmltree.content(root, "arch") or found.architecture,
+        hypervisor_abilities,
+        type=xmltree.content(root, "domain") or hypervisor_abilities.type,
+        architecture=xmltree.content(root, "arch") or hypervisor_abilities.architecture,
         machine="q35" if "q35" in xmltree.content(root, "machine") else xmltree.content(root, "machine"),
         most_cpus=int(most.get("max", "255")) if most is not None else 255,
         cpu_modes=frozenset(each.get("name", "") for each in root.iterfind("cpu/mode") if each.get("supported") == "yes"),

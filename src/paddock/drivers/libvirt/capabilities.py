@@ -79,18 +79,18 @@ class HypervisorReport:
         return _described(found, free)
 
 
-def _described(found: HypervisorAbilities, free: int) -> m.HostInfo:
+def _described(hypervisor_abilities: HypervisorAbilities, free: int) -> m.HostInfo:
     return m.HostInfo(
-        id=found.hostname,
-        address=found.hostname,
-        allocatable_cpu=found.host_cpus,
-        allocatable_mem_mib=found.host_memory_mib,
+        id=hypervisor_abilities.hostname,
+        address=hypervisor_abilities.hostname,
+        allocatable_cpu=hypervisor_abilities.host_cpus,
+        allocatable_mem_mib=hypervisor_abilities.host_memory_mib,
         allocatable_storage=free,
         health=m.HostHealth.READY,
-        labels={"type": found.type},
-        cpu_model=found.cpu_model,
-        machine_types=found.machines,
-        emulator_version=found.version,
+        labels={"type": hypervisor_abilities.type},
+        cpu_model=hypervisor_abilities.cpu_model,
+        machine_types=hypervisor_abilities.machines,
+        emulator_version=hypervisor_abilities.version,
     )
 
 

@@ -85,23 +85,25 @@ def with_disks(root: Element, disks: Mapping[str, DomainDisk], seed: DomainDisk 
     return root
 
 
-def documents(root: Element, name: str, uuid: str, given: CloneCustomization, *, seeded: bool) -> bytes:
+def documents(root: Element, name: str, uuid: str, customization: CloneCustomization, *, seeded: bool) -> bytes:
     """Return the documents for a clone's first boot, and give its interfaces their addresses; empty when it needs none."""
     cards = []
     interfaces = list(root.iterfind("devices/interface"))
     names = [xmltree.attribute(each, "alias", "name").removeprefix("ua-") for each in interfaces]
-    strange = next((each.name for each in given.networks if each.name not in names), None)
+    strange = next((each.name for each in customization.networks if each.name not in names), None)
     if strange is not None:
         raise refusals.invalid(f'customization.networks: the machine has no interface "{strange[:64]}"')
-    wanted = {each.name: each for each in given.networks}
+    wanted = {each.name: each for each in customization.networks}
     for each, label in zip(interfaces, names, strict=True):
         card = wanted.get(label, NetworkPayload(name=label))
         if card.mac_address:
             _readdress(each, card.mac_address.lower().replace("-", ":"))
         cards.append(msgspec.structs.replace(card, mac_address=xmltree.attribute(each, "mac", "address")))
-    if not (seeded or given.hostname or given.user_data or given.networks):
+    if not (seeded or customization.hostname or customization.user_data or customization.networks):
         return b""
-    return cloudinit.image(GuestDocuments(instance=uuid, hostname=given.hostname or name, networks=tuple(cards), user_data=given.user_data))
+    return cloudinit.image(
+        GuestDocuments(instance=uuid, hostname=customization.hostname or name, networks=tuple(cards), user_data=customization.user_data)
+    )
 
 
 def _replace(element: Element, disk: DomainDisk) -> None:

@@ -43,14 +43,14 @@ class DomainChanges(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.cpus or self.memory_mib or self.grown or self.added or self.detached)
 
 
-def find(view: DomainView, given: MachineDescription, sizes: Mapping[str, StoredDisk]) -> DomainChanges:
+def find(view: DomainView, description: MachineDescription, sizes: Mapping[str, StoredDisk]) -> DomainChanges:
     """Return the changes that bring a machine to what is wanted; raises InvalidSpec for a disk that would shrink."""
-    hardware = given.hardware
+    hardware = description.hardware
     grown, added = [], []
     root = _root_growth(view, hardware, sizes)
     if root is not None:
         grown.append(root)
-    for disk in given.disks:
+    for disk in description.disks:
         present = view.disk(disk.name)
         if present is None or present.path not in {each.path for each in observed.disks(view)}:
             added.append(disk)
@@ -70,7 +70,7 @@ def find(view: DomainView, given: MachineDescription, sizes: Mapping[str, Stored
         memory_mib=hardware.memory_mib if hardware.memory_mib != view.memory_mib else 0,
         grown=tuple(grown),
         added=tuple(added),
-        detached=_detached(view, {each.name for each in given.disks}),
+        detached=_detached(view, {each.name for each in description.disks}),
     )
 
 
@@ -89,33 +89,33 @@ def _detached(view: DomainView, wanted: set[str]) -> tuple[DiskView, ...]:
     return tuple(each for each in observed.disks(view) if each.path in gone)
 
 
-def unchangeable(view: DomainView, given: MachineDescription) -> tuple[str, ...]:
+def unchangeable(view: DomainView, description: MachineDescription) -> tuple[str, ...]:
     """Return what of the networks and the documents of a machine does not reach one that exists."""
     told = []
-    if not _has_cards(view, given):
+    if not _has_cards(view, description):
         told.append("networks: a machine on libvirt keeps the interfaces that it was made with; make it anew for others")
     noted = view.marks.notes.get(marks.DOCUMENTS, "") if view.marks is not None else ""
-    if given.user_data and not noted:
+    if description.user_data and not noted:
         told.append("userData: the machine was made without a document for its guest, which reads one at its first boot only")
-    elif given.user_data and noted != marks.documents_digest(view.uuid, given.user_data):
+    elif description.user_data and noted != marks.documents_digest(view.uuid, description.user_data):
         told.append("userData: a guest reads its document at its first boot only; the machine keeps the one that it was made with")
     return tuple(told)
 
 
-def limitations(known: MachineMarks, view: DomainView, given: MachineDescription) -> tuple[str, ...]:
+def limitations(known: MachineMarks, view: DomainView, description: MachineDescription) -> tuple[str, ...]:
     """Return the limitations of a machine after a reconfigure: those of its creation, and what no reconfigure changes."""
     told = tuple(each for each in known.limitations if not each.startswith(_KEPT))
-    return (*told, *unchangeable(view, given))
+    return (*told, *unchangeable(view, description))
 
 
-def _has_cards(view: DomainView, given: MachineDescription) -> bool:
+def _has_cards(view: DomainView, description: MachineDescription) -> bool:
     """Return whether a machine has the interfaces of a description, as far as that says what they are."""
-    if not given.networks:
+    if not description.networks:
         # One that asks for none has one on the default network, which has no name of the manager's.
         return not any(each.alias.startswith("ua-") for each in view.interfaces)
-    if len(view.interfaces) != len(given.networks):
+    if len(view.interfaces) != len(description.networks):
         return False
-    return all(_is_card(has, asks) for has, asks in zip(view.interfaces, given.networks, strict=True))
+    return all(_is_card(has, asks) for has, asks in zip(view.interfaces, description.networks, strict=True))
 
 
 def _is_card(has: InterfaceView, asks: NetworkPayload) -> bool:

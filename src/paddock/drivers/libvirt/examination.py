@@ -31,8 +31,8 @@ async def examine(connection: LibvirtConnection, hypervisor: Hypervisor) -> tupl
     return tuple(findings)
 
 
-def _accelerator(found: HypervisorAbilities) -> ProviderFinding:
-    if found.accelerated:
+def _accelerator(hypervisor_abilities: HypervisorAbilities) -> ProviderFinding:
+    if hypervisor_abilities.accelerated:
         return ProviderFinding(check="accelerator", text="KVM")
     text = "the host has no KVM that libvirt can use: guests run many times slower"
     return ProviderFinding(
@@ -40,8 +40,8 @@ def _accelerator(found: HypervisorAbilities) -> ProviderFinding:
     )
 
 
-def _firmware(found: HypervisorAbilities) -> ProviderFinding:
-    there = {"UEFI": found.efi, "Secure Boot": found.secure_boot, "TPM": found.tpm}
+def _firmware(hypervisor_abilities: HypervisorAbilities) -> ProviderFinding:
+    there = {"UEFI": hypervisor_abilities.efi, "Secure Boot": hypervisor_abilities.secure_boot, "TPM": hypervisor_abilities.tpm}
     missing = [name for name, is_there in there.items() if not is_there]
     if not missing:
         return ProviderFinding(check="firmware", text="BIOS, UEFI, Secure Boot and TPM")

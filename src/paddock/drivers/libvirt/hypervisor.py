@@ -34,19 +34,19 @@ class Hypervisor:
             self._abilities, self._revision = found, revision
         return found
 
-    async def cards(self, wanted: tuple[NetworkPayload, ...], default: str) -> tuple[NetworkPayload, ...]:
+    async def cards(self, networks: tuple[NetworkPayload, ...], default: str) -> tuple[NetworkPayload, ...]:
         """Return the cards of a machine: those wanted, or one on the default network if there is one. Raises NotFound.
 
         Bridges are the host's: libvirt says whether they exist when the machine starts.
         """
-        names = sorted({card.network_name or default for card in wanted if not card.bridge})
+        names = sorted({card.network_name or default for card in networks if not card.bridge})
         missing = await self._connection.run(_missing_networks, names or [default])
-        if not wanted:
+        if not networks:
             return () if missing else (NetworkPayload(),)
         if missing and names:
             what, fix = f'the network "{missing}" does not exist at the hypervisor', "define it there, or name another one"
             raise refusals.not_found(what, fix, reason=reasons.NETWORK_MISSING)
-        return wanted
+        return networks
 
 
 def _read(conn: Any) -> HypervisorAbilities:

@@ -71,8 +71,8 @@ class DomainCreation:
             work.cancel()
         await asyncio.gather(*self._work.values(), return_exceptions=True)
 
-    def _begin(self, uuid: str, given: MachineDescription, request: m.CreateRequest, digest: str) -> "asyncio.Task[None]":
-        work = asyncio.create_task(self._create(uuid, given, request, digest))
+    def _begin(self, uuid: str, description: MachineDescription, request: m.CreateRequest, digest: str) -> "asyncio.Task[None]":
+        work = asyncio.create_task(self._create(uuid, description, request, digest))
         self._work[uuid] = work
 
         def over(ended: "asyncio.Task[None]") -> None:
@@ -99,30 +99,30 @@ class DomainCreation:
         what = f"machine {request.name} cannot be created"
         raise refusals.conflict(what, why=f"a domain of this name exists and {whose}", fix="rename the VirtualMachine, or adopt that one")
 
-    async def _create(self, uuid: str, given: MachineDescription, request: m.CreateRequest, digest: str) -> None:
+    async def _create(self, uuid: str, description: MachineDescription, request: m.CreateRequest, digest: str) -> None:
         async with self._store.changing(uuid):
             abilities = await self._hypervisor.abilities()
-            support.check(given, abilities)
-            given = _with_addresses(given, uuid, await self._hypervisor.cards(given.networks, self._settings.network))
-            seed_content = self._seed(given, uuid)
-            disks = tuple([definition.limited(each, given.hardware) for each in await self._storage.plan(given, uuid)])
-            limits = support.limitations(given, abilities)
+            support.check(description, abilities)
+            description = _with_addresses(description, uuid, await self._hypervisor.cards(description.networks, self._settings.network))
+            seed_content = self._seed(description, uuid)
+            disks = tuple([definition.limited(each, description.hardware) for each in await self._storage.plan(description, uuid)])
+            limits = support.limitations(description, abilities)
             marked = _marks(request, digest, disks, limits)
             # The first definition has no seed: its volume is made with the other disks.
-            plan = DomainPlan(given=given, uuid=uuid, disks=disks, seed=None, marks=marked)
+            plan = DomainPlan(given=description, uuid=uuid, disks=disks, seed=None, marks=marked)
             await self._define(plan, definition.build(plan, abilities, self._settings))
             try:
                 await self._storage.make(disks)
-                seed = await self._stored_seed(given, uuid, seed_content)
+                seed = await self._stored_seed(description, uuid, seed_content)
                 await self._finish(msgspec.structs.replace(plan, seed=seed), abilities)
             except (ProviderError, asyncio.CancelledError) as error:
                 if isinstance(error, ProviderError):
                     await self._undo(uuid, disks)
                 raise
 
-    async def _stored_seed(self, given: MachineDescription, uuid: str, content: bytes) -> DomainDisk | None:
-        machine = NamedMachine(given.name, uuid)
-        return await self._storage.keep_seed(machine, given.placement.datastore, content) if content else None
+    async def _stored_seed(self, description: MachineDescription, uuid: str, content: bytes) -> DomainDisk | None:
+        machine = NamedMachine(description.name, uuid)
+        return await self._storage.keep_seed(machine, description.placement.datastore, content) if content else None
 
     async def _define(self, plan: DomainPlan, text: str) -> None:
         def work(conn: Any) -> None:
@@ -143,9 +143,13 @@ class DomainCreation:
         done = msgspec.structs.replace(plan, marks=complete)
         await self._define(done, definition.build(done, abilities, self._settings))
 
-    def _seed(self, given: MachineDescription, uuid: str) -> bytes:
+    def _seed(self, description: MachineDescription, uuid: str) -> bytes:
         documents = GuestDocuments(
-            instance=uuid, hostname=given.name, networks=given.networks, user_data=given.user_data, meta_data=given.meta_data
+            instance=uuid,
+            hostname=description.name,
+            networks=description.networks,
+            user_data=description.user_data,
+            meta_data=description.meta_data,
         )
         return cloudinit.image(documents) if cloudinit.wanted(documents) else b""
 
@@ -229,13 +233,13 @@ def _identity(request: m.CreateRequest, digest: str) -> str:
     return owner or f"{request.name}/{digest}"
 
 
-def _with_addresses(given: MachineDescription, uuid: str, cards: tuple[NetworkPayload, ...]) -> MachineDescription:
+def _with_addresses(description: MachineDescription, uuid: str, cards: tuple[NetworkPayload, ...]) -> MachineDescription:
     """The machine with the MAC address of each card, by which the guest's documents name it."""
     made = (
         msgspec.structs.replace(card, mac_address=definition.mac_of(uuid, index, card.mac_address), model=card.model.lower())
         for index, card in enumerate(cards)
     )
-    return msgspec.structs.replace(given, networks=tuple(made))
+    return msgspec.structs.replace(description, networks=tuple(made))
 
 
 def _marks(request: m.CreateRequest, digest: str, disks: tuple[DomainDisk, ...], limits: tuple[str, ...]) -> MachineMarks:

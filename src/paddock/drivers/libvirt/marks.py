@@ -122,24 +122,24 @@ def keep(domain: Any, marks: MachineMarks, flags: int) -> None:
     domain.setMetadata(METADATA_ELEMENT, xmltree.text(plain), PREFIX, URI, flags)
 
 
-def _read(found: Element) -> MachineMarks:
+def _read(element: Element) -> MachineMarks:
     return MachineMarks(
-        owner=found.get("owner", ""),
-        namespace=found.get("namespace", ""),
-        name=found.get("name", ""),
-        request=found.get("request", ""),
-        state=found.get("state", ""),
-        disks=tuple(_disk(each) for each in _below(found, "disk")),
-        limitations=tuple(each.text or "" for each in _below(found, "limitation")),
-        notes={each.get("name", ""): each.get("value", "") for each in _below(found, "note")},
+        owner=element.get("owner", ""),
+        namespace=element.get("namespace", ""),
+        name=element.get("name", ""),
+        request=element.get("request", ""),
+        state=element.get("state", ""),
+        disks=tuple(_disk(each) for each in _below(element, "disk")),
+        limitations=tuple(each.text or "" for each in _below(element, "limitation")),
+        notes={each.get("name", ""): each.get("value", "") for each in _below(element, "note")},
     )
 
 
-def _below(found: Element, name: str) -> list[Element]:
+def _below(element: Element, name: str) -> list[Element]:
     # Without a namespace of their own, libvirt's children of the element stay without one.
-    return [each for each in found if each.tag.rpartition("}")[2] == name]
+    return [each for each in element if each.tag.rpartition("}")[2] == name]
 
 
-def _disk(found: Element) -> MarkedDisk:
-    size = found.get("bytes", "0")
-    return MarkedDisk(found.get("name", ""), found.get("path", ""), int(size) if size.isdigit() else 0, found.get("own") == "yes")
+def _disk(element: Element) -> MarkedDisk:
+    size = element.get("bytes", "0")
+    return MarkedDisk(element.get("name", ""), element.get("path", ""), int(size) if size.isdigit() else 0, element.get("own") == "yes")

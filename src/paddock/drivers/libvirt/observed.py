@@ -35,7 +35,7 @@ def size_of(view: DomainView, disk: DiskView, sizes: Mapping[str, StoredDisk]) -
     return sizes[disk.path].capacity if disk.path in sizes else 0
 
 
-def listed(view: DomainView, state: int, sizes: Mapping[str, StoredDisk], told: GuestAddresses) -> m.VMInfo:
+def listed(view: DomainView, state: int, sizes: Mapping[str, StoredDisk], guest_addresses: GuestAddresses) -> m.VMInfo:
     """Return a machine as a list has it."""
     raw = {"uuid": view.uuid, "type": view.type, "managed": "true" if view.marks is not None and view.marks.owner else "false"}
     if view.marks is not None and view.marks.owner:
@@ -43,7 +43,7 @@ def listed(view: DomainView, state: int, sizes: Mapping[str, StoredDisk], told: 
         raw[m.OWNER_UID] = view.marks.owner
     cards = tuple(
         m.VMNetworkInfo(
-            name=each.alias.removeprefix("ua-") or each.source, mac=each.mac, ip_address=(told.by_mac.get(each.mac) or ("",))[0]
+            name=each.alias.removeprefix("ua-") or each.source, mac=each.mac, ip_address=(guest_addresses.by_mac.get(each.mac) or ("",))[0]
         )
         for each in view.interfaces
     )
@@ -51,7 +51,7 @@ def listed(view: DomainView, state: int, sizes: Mapping[str, StoredDisk], told: 
         id=view.uuid,
         name=view.name,
         power_state=machines.power_word(state),
-        ips=told.every(each.mac for each in view.interfaces),
+        ips=guest_addresses.every(each.mac for each in view.interfaces),
         cpu=view.cpus,
         memory_mib=view.memory_mib,
         disks=tuple(
@@ -76,7 +76,7 @@ def restart_required(machine: LibvirtDomain) -> str:
     return f"the next start gives it {' and '.join(changes)}" if changes else ""
 
 
-def details_json(machine: LibvirtDomain, sizes: Mapping[str, StoredDisk], told: GuestAddresses) -> str:
+def details_json(machine: LibvirtDomain, sizes: Mapping[str, StoredDisk], guest_addresses: GuestAddresses) -> str:
     """Return what else is known of a machine: an object of strings."""
     view, known = machine.view, machine.inactive.marks
     waits = restart_required(machine)
@@ -94,7 +94,7 @@ def details_json(machine: LibvirtDomain, sizes: Mapping[str, StoredDisk], told: 
         "desiredMemoryMiB": str(machine.inactive.memory_mib),
         "restartRequired": "true" if waits else "false",
         "restartReason": waits,
-        "addressSource": told.source,
+        "addressSource": guest_addresses.source,
         "disks": json.dumps(
             [
                 {"name": name_of(view, each), "target": each.target, "bytes": size_of(view, each, sizes), "path": each.path}

@@ -66,7 +66,7 @@ class DomainReconfiguration:
             await self._apply(machine, given, changes)
         return m.TaskResponse()
 
-    async def _apply(self, machine: LibvirtDomain, given: MachineDescription, changes: DomainChanges) -> None:
+    async def _apply(self, machine: LibvirtDomain, description: MachineDescription, changes: DomainChanges) -> None:
         known = machine.inactive.marks or MachineMarks()
         for growth in changes.grown:
             await self._storage.grow(machine.uuid, growth.path, growth.bytes)
@@ -76,13 +76,13 @@ class DomainReconfiguration:
         for disk in changes.detached:
             known = await self._detach(machine, known, disk)
         for wanted in changes.added:
-            known = await self._add(machine, known, wanted, given)
+            known = await self._add(machine, known, wanted, description)
         if machine.live:
             await self._plug(machine, changes)
         elif changes.cpus or changes.memory_mib:
             abilities = await self._hypervisor.abilities()
-            await self._store.connection.run(_resize, machine.uuid, given, abilities)
-        told = differences.limitations(known, machine.inactive, given)
+            await self._store.connection.run(_resize, machine.uuid, description, abilities)
+        told = differences.limitations(known, machine.inactive, description)
         if changes.any or (machine.inactive.marks is not None and told != known.limitations):
             await self._keep(machine, msgspec.structs.replace(known, limitations=told))
 
@@ -97,10 +97,12 @@ class DomainReconfiguration:
         if changes.memory_mib:
             await run(_attach, machine.uuid, definition.memory_device(changes.memory_mib - machine.view.memory_mib))
 
-    async def _add(self, machine: LibvirtDomain, known: MachineMarks, wanted: DiskPayload, given: MachineDescription) -> MachineMarks:
+    async def _add(
+        self, machine: LibvirtDomain, known: MachineMarks, disk_payload: DiskPayload, description: MachineDescription
+    ) -> MachineMarks:
         """Give a machine one more disk, or one that it had before."""
         named = NamedMachine(machine.view.name, machine.uuid)
-        disk = definition.limited(await self._storage.plan_disk(named, wanted, given.placement.datastore), given.hardware)
+        disk = definition.limited(await self._storage.plan_disk(named, disk_payload, description.placement.datastore), description.hardware)
         known = known.with_disk(MarkedDisk(disk.name, disk.path, disk.bytes, disk.own))
         known = msgspec.structs.replace(known, notes={name: each for name, each in known.notes.items() if name != _DETACHED + disk.name})
         await self._keep(machine, known)
@@ -151,7 +153,7 @@ def _flags(domain: Any) -> int:
     return int(libvirt.VIR_DOMAIN_AFFECT_CONFIG | (libvirt.VIR_DOMAIN_AFFECT_LIVE if domain.isActive() else 0))
 
 
-def _resize(conn: Any, uuid: str, given: MachineDescription, abilities: Any) -> None:
+def _resize(conn: Any, uuid: str, description: MachineDescription, abilities: Any) -> None:
     domain = machines.existing(conn, uuid)
     # With what only an administrator may read, as passwords of screens: they would be lost otherwise.
     try:
@@ -160,7 +162,7 @@ def _resize(conn: Any, uuid: str, given: MachineDescription, abilities: Any) -> 
         if failures.is_lost(error):
             raise
         text = domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE)
-    root = editing.resized(domainview.parse(text), given.hardware, abilities)
+    root = editing.resized(domainview.parse(text), description.hardware, abilities)
     conn.defineXML(xmltree.text(root))
 
 

@@ -49,14 +49,14 @@ class MachineDisks:
             return await self.snapshots.status(goal, rest)
         return await self.cloning.status(rest) if goal == clones.CLONED else None
 
-    def able(self, found: m.GetCapabilitiesResponse) -> m.GetCapabilitiesResponse:
+    def able(self, get_capabilities_response: m.GetCapabilitiesResponse) -> m.GetCapabilitiesResponse:
         """Return capabilities with those of storage."""
         formats, backends = conversion.formats(), self.transfers.backends
         return m.GetCapabilitiesResponse(
-            supports_reconfigure_online=found.supports_reconfigure_online,
-            supports_disk_expansion_online=found.supports_disk_expansion_online,
-            supported_disk_types=found.supported_disk_types,
-            supported_network_types=found.supported_network_types,
+            supports_reconfigure_online=get_capabilities_response.supports_reconfigure_online,
+            supports_disk_expansion_online=get_capabilities_response.supports_disk_expansion_online,
+            supported_disk_types=get_capabilities_response.supported_disk_types,
+            supported_network_types=get_capabilities_response.supported_network_types,
             supports_snapshots=True,
             supports_memory_snapshots=True,
             supports_linked_clones=True,

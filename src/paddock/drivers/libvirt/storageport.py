@@ -61,7 +61,7 @@ class StoredDisk(msgspec.Struct, frozen=True, kw_only=True):
 class MachineStorage(Protocol):
     """The disks of machines."""
 
-    async def plan(self, given: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
+    async def plan(self, description: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
         """Return the disks of a new machine: the root disk first (`marks.ROOT_DISK`). Raises for what is not there or not possible."""
 
     async def plan_disk(self, machine: NamedMachine, disk: DiskPayload, datastore: str) -> DomainDisk:

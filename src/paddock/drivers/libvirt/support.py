@@ -31,12 +31,12 @@ def check(given: MachineDescription, abilities: HypervisorAbilities) -> None:
         _check_card(card)
 
 
-def _check_hardware(given: MachineDescription, abilities: HypervisorAbilities) -> None:
-    hardware, security = given.hardware, given.hardware.security_profile or SecurityPayload()
+def _check_hardware(description: MachineDescription, abilities: HypervisorAbilities) -> None:
+    hardware, security = description.hardware, description.hardware.security_profile or SecurityPayload()
     if hardware.cpu > abilities.most_cpus:
-        raise refusals.invalid(f'machine "{given.name}" has too many CPUs', why=f"the hypervisor gives at most {abilities.most_cpus}")
+        raise refusals.invalid(f'machine "{description.name}" has too many CPUs', why=f"the hypervisor gives at most {abilities.most_cpus}")
     if abilities.host_memory_mib and hardware.memory_mib > abilities.host_memory_mib * 16:
-        what, why = f'machine "{given.name}" has too much memory', f"the host has {abilities.host_memory_mib} MiB"
+        what, why = f'machine "{description.name}" has too much memory', f"the host has {abilities.host_memory_mib} MiB"
         raise refusals.invalid(what, why=why, reason=reasons.PROVIDER_CAPACITY)
     if hardware.firmware.upper() not in ("", "BIOS", "UEFI", "EFI"):
         raise refusals.invalid("the firmware is unknown", fix="use BIOS or UEFI")
@@ -55,30 +55,30 @@ def _check_hardware(given: MachineDescription, abilities: HypervisorAbilities) -
         raise refusals.not_supported("machines on libvirt have a TPM of version 2.0", fix="set tpmVersion to 2.0")
 
 
-def _check_card(card: NetworkPayload) -> None:
-    if card.model and card.model.lower() not in interfaces.MODELS:
+def _check_card(network: NetworkPayload) -> None:
+    if network.model and network.model.lower() not in interfaces.MODELS:
         fix = f"use one of {', '.join(interfaces.MODELS)}"
-        raise refusals.not_supported(f'network "{card.name}" has a model that QEMU lacks', fix=fix)
-    if card.mac_address and not _MAC.match(card.mac_address):
-        raise refusals.invalid(f'network "{card.name}" has no valid MAC address')
-    if not 0 <= card.vlan <= _MOST_VLAN:
-        raise refusals.invalid(f'network "{card.name}" has no valid VLAN', fix=f"use 1 to {_MOST_VLAN}")
-    for value in (card.network_name, card.bridge, card.portgroup):
+        raise refusals.not_supported(f'network "{network.name}" has a model that QEMU lacks', fix=fix)
+    if network.mac_address and not _MAC.match(network.mac_address):
+        raise refusals.invalid(f'network "{network.name}" has no valid MAC address')
+    if not 0 <= network.vlan <= _MOST_VLAN:
+        raise refusals.invalid(f'network "{network.name}" has no valid VLAN', fix=f"use 1 to {_MOST_VLAN}")
+    for value in (network.network_name, network.bridge, network.portgroup):
         if value and not _NAME.match(value):
-            raise refusals.invalid(f'network "{card.name}" names a network or bridge that cannot be')
-    if card.security is not UNSET and (card.security.firewall or card.security.isolation or card.security.encryption):
+            raise refusals.invalid(f'network "{network.name}" names a network or bridge that cannot be')
+    if network.security is not UNSET and (network.security.firewall or network.security.isolation or network.security.encryption):
         fix = "remove firewall, isolation and encryption, or use a Provider that reports networks.security"
-        raise refusals.not_supported(f'network "{card.name}" is not protected as asked on libvirt', fix=fix)
+        raise refusals.not_supported(f'network "{network.name}" is not protected as asked on libvirt', fix=fix)
 
 
-def limitations(given: MachineDescription, abilities: HypervisorAbilities) -> tuple[str, ...]:
+def limitations(description: MachineDescription, abilities: HypervisorAbilities) -> tuple[str, ...]:
     """Return what is made in another way than asked."""
     return (
-        *_of_performance(given.hardware, abilities),
-        *_of_limits(given.hardware.resource_limits or LimitsPayload(), abilities),
-        *_of_class(given.hardware),
-        *_of_place(given),
-        *_of_networks(given.networks),
+        *_of_performance(description.hardware, abilities),
+        *_of_limits(description.hardware.resource_limits or LimitsPayload(), abilities),
+        *_of_class(description.hardware),
+        *_of_place(description),
+        *_of_networks(description.networks),
     )
 
 
@@ -115,8 +115,8 @@ def _of_class(hardware: ClassPayload) -> Iterator[str]:
         yield "extraConfig has no effect on libvirt"
 
 
-def _of_place(given: MachineDescription) -> Iterator[str]:
-    place = given.placement
+def _of_place(description: MachineDescription) -> Iterator[str]:
+    place = description.placement
     pool = place.resource_pool if place.resource_pool is not UNSET else ""
     for name, value in (("cluster", place.cluster), ("folder", place.folder), ("host", place.host), ("resourcePool", pool)):
         if value:

@@ -41,14 +41,14 @@ class VolumeStore:
         self._foreign: set[str] = set()
         self._is_tidy = False
 
-    async def plan(self, given: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
+    async def plan(self, description: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
         """Return the disks of a new machine, the root disk first. Raises for what is not there or not possible."""
 
         def work(conn: Any) -> tuple[DomainDisk, ...]:
-            pool = pools.choose(conn, given.datastore, given.placement.storage_pod, self._connection.settings.pool)
-            machine = NamedMachine(given.name, uuid)
-            root = _root(conn, given, machine, pool)
-            return (root, *(_data(conn, machine, each, pool) for each in given.disks))
+            pool = pools.choose(conn, description.datastore, description.placement.storage_pod, self._connection.settings.pool)
+            machine = NamedMachine(description.name, uuid)
+            root = _root(conn, description, machine, pool)
+            return (root, *(_data(conn, machine, each, pool) for each in description.disks))
 
         return await self._connection.run(work)
 
@@ -141,9 +141,9 @@ def measured(conn: Any, paths: Sequence[str]) -> Mapping[str, StoredDisk]:
 # --- plans ------------------------------------------------------------------------------------------------------------------------
 
 
-def _root(conn: Any, given: MachineDescription, machine: NamedMachine, pool: PoolView) -> DomainDisk:
-    defaults = given.hardware.disk_defaults
-    source = imagesources.find(conn, given.image, pool.name, given.name)
+def _root(conn: Any, description: MachineDescription, machine: NamedMachine, pool: PoolView) -> DomainDisk:
+    defaults = description.hardware.disk_defaults
+    source = imagesources.find(conn, description.image, pool.name, description.name)
     size = max(source.stored.capacity, (defaults.size_gib << 30) if defaults is not None else 0)
     if source.taken:
         return _taken(conn, marks.ROOT_DISK, source.stored, size)

@@ -120,8 +120,8 @@ class ProxmoxApi:
         answer = await self._transport.send_stream(ask, body(), len(first) + file.size + len(last))
         return _data(answer, {})
 
-    async def _call(self, method: str, target: str, given: Mapping[str, FormValue], seconds: float) -> Any:
-        encoded = urlencode([pair for name, value in given.items() for pair in _pairs(name, value)])
+    async def _call(self, method: str, target: str, form_values: Mapping[str, FormValue], seconds: float) -> Any:
+        encoded = urlencode([pair for name, value in form_values.items() for pair in _pairs(name, value)])
         in_query = method in ("GET", "DELETE")
         ask = TransportRequest(
             method=method,
@@ -131,7 +131,7 @@ class ProxmoxApi:
             seconds=seconds,
         )
         self.sent += 1
-        return _data(await self._transport.send(ask), given)
+        return _data(await self._transport.send(ask), form_values)
 
 
 def _hyphened(query: Mapping[str, FormValue]) -> dict[str, FormValue]:
@@ -150,7 +150,7 @@ def _pairs(name: str, value: FormValue) -> list[tuple[str, str]]:
     return [(name, f"{value:g}" if isinstance(value, float) else str(value))]
 
 
-def _data(answer: TransportResponse, given: Mapping[str, FormValue]) -> Any:
+def _data(answer: TransportResponse, form_values: Mapping[str, FormValue]) -> Any:
     try:
         found = msgspec.json.decode(answer.body, type=_Answer) if answer.body else _Answer()
     except msgspec.MsgspecError as error:
@@ -159,7 +159,7 @@ def _data(answer: TransportResponse, given: Mapping[str, FormValue]) -> Any:
         found = _Answer()
     if answer.status < 300:
         return found.data
-    hidden = [str(value) for name, value in given.items() if name in _SECRETS and value]
+    hidden = [str(value) for name, value in form_values.items() if name in _SECRETS and value]
     errors = {name: _clean(str(why), hidden) for name, why in (found.errors or {}).items()}
     raise ProxmoxRefusal(answer.status, _clean(found.message or answer.reason, hidden), errors)
 

@@ -141,10 +141,10 @@ class ProxmoxMachineBuilder:
         boot = "order=scsi0" if order.image else "order=scsi0;net0"
         return await self._applied(machine, {"scsi0": properties.render(members, "file"), "boot": boot}, disks=True)
 
-    async def grow_and_add(self, machine: ProxmoxLocatedMachine, wanted: diskplans.ProxmoxDiskChange) -> ProxmoxLocatedMachine:
+    async def grow_and_add(self, machine: ProxmoxLocatedMachine, proxmox_disk_change: diskplans.ProxmoxDiskChange) -> ProxmoxLocatedMachine:
         """Make new disks, and let disks grow."""
-        machine = await self._applied(machine, wanted.added, disks=True)
-        growing = diskplans.growing(machine.config, wanted.grown)
+        machine = await self._applied(machine, proxmox_disk_change.added, disks=True)
+        growing = diskplans.growing(machine.config, proxmox_disk_change.grown)
         for slot, size in growing.items():
             answer = await self._cluster.api.put(self._cluster.of(machine, "resize"), {"disk": slot, "size": f"{size}G"})
             await self._cluster.finish(answer)

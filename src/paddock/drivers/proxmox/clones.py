@@ -83,8 +83,8 @@ class ProxmoxMachineCloning:
     async def _begin(
         self,
         request: m.CloneRequest,
-        given: CloneCustomization,
-        place: PlacementPayload,
+        customization: CloneCustomization,
+        placement: PlacementPayload,
         source: ProxmoxLocatedMachine,
         resources: tuple[ProxmoxResource, ...],
     ) -> ProxmoxBegunMachine:
@@ -92,15 +92,15 @@ class ProxmoxMachineCloning:
             raise refusals.not_supported(
                 "the machine cannot have a linked clone", why="Proxmox VE links clones to templates only", fix="make a full clone"
             )
-        if request.linked and given.snapshot:
+        if request.linked and customization.snapshot:
             raise refusals.not_supported("a linked clone cannot be of a snapshot", fix="make a full clone")
-        if given.snapshot and await self._snapshots.find(source, given.snapshot) is None:
-            raise refusals.not_found(f"machine {source.config.name} has no snapshot {given.snapshot[:64]}")
-        target = self._target(place, source, resources)
-        storage = place.datastore if not request.linked else ""
+        if customization.snapshot and await self._snapshots.find(source, customization.snapshot) is None:
+            raise refusals.not_found(f"machine {source.config.name} has no snapshot {customization.snapshot[:64]}")
+        target = self._target(placement, source, resources)
+        storage = placement.datastore if not request.linked else ""
         if storage:
             placing.storage(resources, placing.IMAGES, target or source.node, storage)
-        pool = place.resource_pool if isinstance(place.resource_pool, str) else ""
+        pool = placement.resource_pool if isinstance(placement.resource_pool, str) else ""
         whose = request.target_vm
         words = f"Clone of {source.config.name}" + (f" for VirtualMachine {whose.namespace}/{whose.name}" if whose is not None else "")
         order = ProxmoxCloneOrder(
@@ -113,18 +113,18 @@ class ProxmoxMachineCloning:
             storage=storage,
             pool=pool,
             target=target,
-            snapshot=given.snapshot,
+            snapshot=customization.snapshot,
         )
         return await self._making.clone(order)
 
-    def _target(self, place: PlacementPayload, source: ProxmoxLocatedMachine, resources: tuple[ProxmoxResource, ...]) -> str:
+    def _target(self, placement: PlacementPayload, source: ProxmoxLocatedMachine, resources: tuple[ProxmoxResource, ...]) -> str:
         """The node of a clone, if it is another one than that of its source."""
-        if not place.host or place.host == source.node:
+        if not placement.host or placement.host == source.node:
             return ""
         if not placing.shared(resources, {each.storage for each in source.config.drives}):
-            what = f'the clone cannot be made on node "{place.host[:64]}"'
+            what = f'the clone cannot be made on node "{placement.host[:64]}"'
             raise refusals.invalid(what, why=f"the disks of its source are on a local storage of {source.node}")
-        return placing.node(placing.nodes(resources, ()), place.host, {place.host})
+        return placing.node(placing.nodes(resources, ()), placement.host, {placement.host})
 
 
 def _key(request: m.CloneRequest) -> str:
@@ -137,34 +137,34 @@ def _key(request: m.CloneRequest) -> str:
 
 def _order(
     request: m.CloneRequest,
-    given: CloneCustomization,
-    place: PlacementPayload,
+    customization: CloneCustomization,
+    placement: PlacementPayload,
     begun: ProxmoxBegunMachine,
     key: str,
     source: ProxmoxLocatedMachine | None,
 ) -> ProxmoxBuildOrder:
-    size = given.hardware or ClassPayload()
-    if given.hardware is not None:
-        hardware.check(given.hardware)
-    own = bool(given.user_data or given.hostname or given.networks)
-    limitations = list(given.limitations)
-    if source is not None and source.config.note.documents and not given.user_data:
+    size = customization.hardware or ClassPayload()
+    if customization.hardware is not None:
+        hardware.check(customization.hardware)
+    own = bool(customization.user_data or customization.hostname or customization.networks)
+    limitations = list(customization.limitations)
+    if source is not None and source.config.note.documents and not customization.user_data:
         limitations.append("customization.userData: the documents of the source are not copied; give the clone its own")
-    if place.folder or place.cluster:
+    if placement.folder or placement.cluster:
         limitations.append("placement: Proxmox VE has no folders, and a Provider is one cluster")
     described = MachineDescription(
         name=request.target_name,
         hardware=size,
         image=ImagePayload(),
-        networks=given.networks,
-        user_data=given.user_data,
-        meta_data=f"local-hostname: {given.hostname}\n".encode() if given.hostname else b"",
+        networks=customization.networks,
+        user_data=customization.user_data,
+        meta_data=f"local-hostname: {customization.hostname}\n".encode() if customization.hostname else b"",
     )
     return ProxmoxBuildOrder(
         id=begun.id,
         key=key,
         given=described,
-        storage=place.datastore,
+        storage=placement.datastore,
         limitations=tuple(limitations),
         is_clone=True,
         documents=own,

@@ -50,16 +50,16 @@ def by_name(config: ProxmoxMachineConfig) -> dict[str, ProxmoxConfiguredDrive]:
     return {each.serial: each for each in config.drives if each.serial}
 
 
-def change(given: MachineDescription, config: ProxmoxMachineConfig, storage: str) -> ProxmoxDiskChange:
+def change(description: MachineDescription, config: ProxmoxMachineConfig, storage: str) -> ProxmoxDiskChange:
     """Return what has to be done to the disks. A disk that would shrink refuses everything."""
     have, grown = by_name(config), {}
     root = config.root
-    wanted = (given.hardware.disk_defaults or DiskDefaultsPayload()).size_gib
+    wanted = (description.hardware.disk_defaults or DiskDefaultsPayload()).size_gib
     if root is not None and root.size and wanted * GIB > root.size:
         grown[root.slot] = _checked(wanted, "the root disk")
     added: dict[str, str] = {}
-    taken, limitations = [], list(_limitations(given.disks))
-    for each in given.disks:
+    taken, limitations = [], list(_limitations(description.disks))
+    for each in description.disks:
         name, size = naming.serial(each.name), _checked(each.size_gib, f"disk {each.name}")
         drive = have.get(name)
         if drive is not None:
@@ -76,24 +76,24 @@ def change(given: MachineDescription, config: ProxmoxMachineConfig, storage: str
         if back and back in config.unused.values():
             added[slot] = properties.render({"file": back, "serial": name}, "file")
             continue
-        added[slot] = properties.render({**_options(each, storage, source), **limits(given)}, "file")
+        added[slot] = properties.render({**_options(each, storage, source), **limits(description)}, "file")
         if source:
             taken.append(source)
             grown[slot] = size
-    names = {naming.serial(each.name) for each in given.disks}
+    names = {naming.serial(each.name) for each in description.disks}
     gone = {name: have[naming.serial(name)].slot for name in config.note.disks if naming.serial(name) in set(have) - names}
     return ProxmoxDiskChange(added=added, grown=grown, detached=gone, taken=tuple(taken), limitations=tuple(limitations))
 
 
-def limits(given: MachineDescription) -> dict[str, int]:
+def limits(description: MachineDescription) -> dict[str, int]:
     """Return the options that limit a disk as the class says."""
-    defaults = given.hardware.disk_defaults
+    defaults = description.hardware.disk_defaults
     return {"iops": defaults.iops} if defaults is not None and defaults.iops else {}
 
 
-def limited_root(given: MachineDescription, root: ProxmoxConfiguredDrive) -> dict[str, str]:
+def limited_root(description: MachineDescription, root: ProxmoxConfiguredDrive) -> dict[str, str]:
     """Return what limits the disk that a template brought; nothing for one that is as the class says."""
-    wanted = {name: str(value) for name, value in limits(given).items()}
+    wanted = {name: str(value) for name, value in limits(description).items()}
     if wanted.items() <= root.options.items():
         return {}
     return {root.slot: properties.render({"file": root.volume, **root.options, **wanted}, "file")}

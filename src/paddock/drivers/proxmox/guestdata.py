@@ -42,31 +42,35 @@ def plain(document: bytes) -> dict[str, Any] | None:
     return None if not spoken or others else found
 
 
-def is_native(given: MachineDescription) -> bool:
+def is_native(description: MachineDescription) -> bool:
     """Return whether the cluster's own cloud-init drive does for a machine."""
-    told = any(card.routes or card.ip_policy == cloudinit.NO_ADDRESS for card in given.networks)
-    return not told and not given.meta_data and plain(given.user_data) is not None
+    told = any(card.routes or card.ip_policy == cloudinit.NO_ADDRESS for card in description.networks)
+    return not told and not description.meta_data and plain(description.user_data) is not None
 
 
-def native(given: MachineDescription, release: tuple[int, int]) -> dict[str, FormValue]:
+def native(description: MachineDescription, release: tuple[int, int]) -> dict[str, FormValue]:
     """Return the keys of the cluster's own cloud-init drive."""
-    said = plain(given.user_data) or {}
-    form: dict[str, FormValue] = dict(networking.addresses(given.networks))
+    said = plain(description.user_data) or {}
+    form: dict[str, FormValue] = dict(networking.addresses(description.networks))
     if said.get("user"):
         form["ciuser"] = str(said["user"])
     if said.get("ssh_authorized_keys"):
         form["sshkeys"] = quote("\n".join(each.strip() for each in said["ssh_authorized_keys"]), safe="")
-    if release[0] >= 8 and (given.user_data.strip() or said):
+    if release[0] >= 8 and (description.user_data.strip() or said):
         form["ciupgrade"] = bool(said.get("package_upgrade"))
     return form
 
 
-def disk(given: MachineDescription, uuid: str, macs: tuple[tuple[str, str], ...]) -> bytes:
+def disk(description: MachineDescription, uuid: str, macs: tuple[tuple[str, str], ...]) -> bytes:
     """Return the ISO image with a machine's documents."""
-    cards = tuple(msgspec.structs.replace(card, name=name, mac_address=mac) for card, (name, mac) in zip(given.networks, macs, strict=True))
-    hostname = given.name.partition(".")[0]
-    documents = GuestDocuments(instance=uuid, hostname=hostname, networks=cards, user_data=given.user_data, meta_data=given.meta_data)
-    if cloudinit.is_ignition(given.user_data) and any(each.static_ip for each in given.networks):
+    cards = tuple(
+        msgspec.structs.replace(card, name=name, mac_address=mac) for card, (name, mac) in zip(description.networks, macs, strict=True)
+    )
+    hostname = description.name.partition(".")[0]
+    documents = GuestDocuments(
+        instance=uuid, hostname=hostname, networks=cards, user_data=description.user_data, meta_data=description.meta_data
+    )
+    if cloudinit.is_ignition(description.user_data) and any(each.static_ip for each in description.networks):
         raise refusals.not_supported("a static address cannot be given beside Ignition", fix="write it into the Ignition document")
     return cloudinit.image(documents)
 

@@ -70,12 +70,12 @@ class ProxmoxImagePreparation:
             origin(spec), await self._node(own.node or "" if own else ""), request.storage_hint or (own.storage or "" if own else "")
         )
 
-    async def _prepared(self, found: ProxmoxImageOrigin, node: str, named: str) -> m.ImagePrepareResponse:
+    async def _prepared(self, proxmox_image_origin: ProxmoxImageOrigin, node: str, named: str) -> m.ImagePrepareResponse:
         storage = await self.storage(node, named)
-        volume = f"{storage}:import/{found.file}"
+        volume = f"{storage}:import/{proxmox_image_origin.file}"
         if volume in await self._files(node, storage):
             return m.ImagePrepareResponse(prepared_image_path=volume)
-        upid = await self._download(found, node, storage)
+        upid = await self._download(proxmox_image_origin, node, storage)
         task = ProxmoxTaskId(ProxmoxTaskGoal.PREPARED, upid, None, f"{node} {volume}")
         return m.ImagePrepareResponse(task=m.TaskRef(id=str(task)), prepared_image_path=volume)
 
@@ -165,10 +165,10 @@ class ProxmoxImagePreparation:
         listed = await self._cluster.api.get(path("nodes", node, "storage", storage, "content"), content=placing.IMPORT)
         return {str(each.get("volid")) for each in listed or ()}
 
-    async def _download(self, found: ProxmoxImageOrigin, node: str, storage: str) -> Upid:
-        form: dict[str, FormValue] = {"content": placing.IMPORT, "filename": found.file, "url": found.url}
-        if found.checksum:
-            form |= {"checksum": found.checksum, "checksum-algorithm": found.checksum_type}
+    async def _download(self, proxmox_image_origin: ProxmoxImageOrigin, node: str, storage: str) -> Upid:
+        form: dict[str, FormValue] = {"content": placing.IMPORT, "filename": proxmox_image_origin.file, "url": proxmox_image_origin.url}
+        if proxmox_image_origin.checksum:
+            form |= {"checksum": proxmox_image_origin.checksum, "checksum-algorithm": proxmox_image_origin.checksum_type}
         answer = await self._cluster.api.post(path("nodes", node, "storage", storage, "download-url"), form)
         upid = Upid.parse(answer)
         if upid is None:

@@ -145,92 +145,107 @@ class ProxmoxMachineLifecycle:
         await self._builder.complete(order)
 
     async def _ordered(
-        self, given: MachineDescription, key: str, resources: tuple[ProxmoxResource, ...], found: ProxmoxLocatedMachine | None, words: str
+        self,
+        description: MachineDescription,
+        key: str,
+        resources: tuple[ProxmoxResource, ...],
+        proxmox_located_machine: ProxmoxLocatedMachine | None,
+        words: str,
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
         """Begin a machine, unless an earlier call did, and return what is left to do."""
-        if given.image.template_name:
-            return await self._from_template(given, key, resources, found, words)
-        return await self._from_image(given, key, resources, found, words)
+        if description.image.template_name:
+            return await self._from_template(description, key, resources, proxmox_located_machine, words)
+        return await self._from_image(description, key, resources, proxmox_located_machine, words)
 
     async def _from_template(
-        self, given: MachineDescription, key: str, resources: tuple[ProxmoxResource, ...], found: ProxmoxLocatedMachine | None, words: str
+        self,
+        description: MachineDescription,
+        key: str,
+        resources: tuple[ProxmoxResource, ...],
+        proxmox_located_machine: ProxmoxLocatedMachine | None,
+        words: str,
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
-        template = _template(resources, given.image.template_name, given.image.node or "")
+        template = _template(resources, description.image.template_name, description.image.node or "")
         config = await self._cluster.config(template.node, template.vmid)
         settings = self._cluster.settings
         own = config.root.storage if config.root is not None else ""
-        full = settings.full_clones if given.image.full_clone is UNSET else given.image.full_clone
-        named = given.datastore or (settings.storage if full else "")
-        if found is None:
-            node = _node_for(given, resources, template, config, settings.nodes)
+        full = settings.full_clones if description.image.full_clone is UNSET else description.image.full_clone
+        named = description.datastore or (settings.storage if full else "")
+        if proxmox_located_machine is None:
+            node = _node_for(description, resources, template, config, settings.nodes)
             if named:
                 placing.storage(resources, placing.IMAGES, node, named)
             order = ProxmoxCloneOrder(
                 key=key,
-                name=given.name,
+                name=description.name,
                 words=words,
                 node=template.node,
                 source=template.vmid,
                 full=full,
                 storage=named if full else "",
-                format=given.image.format if full and given.image.full_clone is not UNSET else "",
-                pool=_pool(given),
+                format=description.image.format if full and description.image.full_clone is not UNSET else "",
+                pool=_pool(description),
                 target=node if node != template.node else "",
             )
             begun = await self._making.clone(order)
         else:
-            begun = ProxmoxBegunMachine(found.id, found.node, None)
-        limitations = list(_limitations(given))
-        if not full and given.datastore and given.datastore != own:
+            begun = ProxmoxBegunMachine(proxmox_located_machine.id, proxmox_located_machine.node, None)
+        limitations = list(_limitations(description))
+        if not full and description.datastore and description.datastore != own:
             limitations.append(f"placement.datastore: a linked clone stays on {own}, where its template is")
         storage = named or own or placing.storage(resources, placing.IMAGES, begun.node)
-        return ProxmoxBuildOrder(id=begun.id, key=key, given=given, storage=storage, limitations=tuple(limitations)), begun
+        return ProxmoxBuildOrder(id=begun.id, key=key, given=description, storage=storage, limitations=tuple(limitations)), begun
 
     async def _from_image(
-        self, given: MachineDescription, key: str, resources: tuple[ProxmoxResource, ...], found: ProxmoxLocatedMachine | None, words: str
+        self,
+        description: MachineDescription,
+        key: str,
+        resources: tuple[ProxmoxResource, ...],
+        proxmox_located_machine: ProxmoxLocatedMachine | None,
+        words: str,
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
         settings = self._cluster.settings
-        image = diskplans.volume(given.image.path) if given.image.path else ""
-        node = found.node if found is not None else self._node(given, image, resources)
-        storage = placing.storage(resources, placing.IMAGES, node, given.datastore, settings.storage)
-        if image and not (found is not None and found.config.root is not None):
+        image = diskplans.volume(description.image.path) if description.image.path else ""
+        node = proxmox_located_machine.node if proxmox_located_machine is not None else self._node(description, image, resources)
+        storage = placing.storage(resources, placing.IMAGES, node, description.datastore, settings.storage)
+        if image and not (proxmox_located_machine is not None and proxmox_located_machine.config.root is not None):
             await self._images.check_there(node, image)
-        for each in given.disks:
+        for each in description.disks:
             if isinstance(each.storage_class, str) and each.storage_class:
                 placing.storage(resources, placing.IMAGES, node, each.storage_class)
-        blank = not (image or given.image.url)
-        if found is None:
-            form = await self._fresh(given, node, storage)
+        blank = not (image or description.image.url)
+        if proxmox_located_machine is None:
+            form = await self._fresh(description, node, storage)
             begun = await self._making.empty(key, node, words, form)
         else:
-            begun = ProxmoxBegunMachine(found.id, found.node, None)
+            begun = ProxmoxBegunMachine(proxmox_located_machine.id, proxmox_located_machine.node, None)
         order = ProxmoxBuildOrder(
-            id=begun.id, key=key, given=given, storage=storage, image=image, blank=blank, limitations=_limitations(given)
+            id=begun.id, key=key, given=description, storage=storage, image=image, blank=blank, limitations=_limitations(description)
         )
         return order, begun
 
-    async def _fresh(self, given: MachineDescription, node: str, storage: str) -> dict[str, FormValue]:
+    async def _fresh(self, description: MachineDescription, node: str, storage: str) -> dict[str, FormValue]:
         """The keys of a machine that has no template. What the class says comes with the rest of the machine."""
         facts = await self._builder.facts(node)
-        wanted = hardware.fresh(given.hardware, storage, self._cluster.settings.cpu_type, facts)
-        wanted |= {"name": given.name, "cores": given.hardware.cpu, "sockets": 1, "memory": given.hardware.memory_mib}
-        if not given.networks:
+        wanted = hardware.fresh(description.hardware, storage, self._cluster.settings.cpu_type, facts)
+        wanted |= {"name": description.name, "cores": description.hardware.cpu, "sockets": 1, "memory": description.hardware.memory_mib}
+        if not description.networks:
             # As the machines of templates, it is on some network.
             wanted["net0"] = f"virtio,bridge={self._cluster.settings.bridge}"
-        if pool := _pool(given):
+        if pool := _pool(description):
             wanted["pool"] = pool
-        return {**wanted, **hardware.extra(given.hardware)}
+        return {**wanted, **hardware.extra(description.hardware)}
 
-    def _node(self, given: MachineDescription, image: str, resources: tuple[ProxmoxResource, ...]) -> str:
+    def _node(self, description: MachineDescription, image: str, resources: tuple[ProxmoxResource, ...]) -> str:
         free = placing.nodes(resources, self._cluster.settings.nodes)
-        named = given.datastore or self._cluster.settings.storage
+        named = description.datastore or self._cluster.settings.storage
         fits = {each.node for each in placing.storages(resources, placing.IMAGES) if not named or each.storage == named}
         if image:
             store = image.partition(":")[0]
             fits &= {each.node for each in resources if each.type == "storage" and each.storage == store}
         if named and not fits:
             raise refusals.invalid(f'storage "{named[:64]}" is on no node that is up, or takes no disks', fix="name another storage")
-        return placing.node(free, given.placement.host, fits)
+        return placing.node(free, description.placement.host, fits)
 
     # --- delete ---------------------------------------------------------------------------------------------------------------
 
@@ -257,16 +272,16 @@ class ProxmoxMachineLifecycle:
         await cluster.finish(await cluster.api.delete(cluster.of(machine), purge=True, destroy_unreferenced_disks=False))
 
 
-def _check(given: MachineDescription) -> None:
+def _check(description: MachineDescription) -> None:
     """Raise `ProviderError` for what can be refused before anything is made."""
-    for index, card in enumerate(given.networks):
-        networking.interface(card, None, "vmbr0", networking.generated_mac(given.name, index))
-    networking.addresses(given.networks)
-    diskplans.change(given, ProxmoxMachineConfig(0, {}), "any")
-    if not guestdata.is_native(given):
-        cards = tuple((each.name, each.mac_address or networking.generated_mac(given.name, 0)) for each in given.networks)
-        guestdata.disk(given, given.name, cards)
-    if given.image.checksum and not given.image.url and not given.image.template_name and not given.image.path:
+    for index, card in enumerate(description.networks):
+        networking.interface(card, None, "vmbr0", networking.generated_mac(description.name, index))
+    networking.addresses(description.networks)
+    diskplans.change(description, ProxmoxMachineConfig(0, {}), "any")
+    if not guestdata.is_native(description):
+        cards = tuple((each.name, each.mac_address or networking.generated_mac(description.name, 0)) for each in description.networks)
+        guestdata.disk(description, description.name, cards)
+    if description.image.checksum and not description.image.url and not description.image.template_name and not description.image.path:
         raise refusals.invalid("the image has a checksum and no source")
 
 
@@ -275,13 +290,13 @@ def _words(request: m.CreateRequest) -> str:
     return f"VirtualMachine {owner.namespace}/{owner.name}" if owner is not None and owner.name else f"Machine {request.name}"
 
 
-def _pool(given: MachineDescription) -> str:
-    pool = given.placement.resource_pool
+def _pool(description: MachineDescription) -> str:
+    pool = description.placement.resource_pool
     return pool if isinstance(pool, str) else ""
 
 
-def _limitations(given: MachineDescription) -> tuple[str, ...]:
-    place = given.placement
+def _limitations(description: MachineDescription) -> tuple[str, ...]:
+    place = description.placement
     return (
         *(("placement.cluster: a Provider of Proxmox VE is one cluster",) if place.cluster else ()),
         *(("placement.folder: Proxmox VE has no folders; use a pool as resourcePool",) if place.folder else ()),
@@ -308,7 +323,7 @@ def _template(resources: tuple[ProxmoxResource, ...], name: str, node: str) -> P
 
 
 def _node_for(
-    given: MachineDescription,
+    description: MachineDescription,
     resources: tuple[ProxmoxResource, ...],
     template: ProxmoxResource,
     config: ProxmoxMachineConfig,
@@ -318,14 +333,14 @@ def _node_for(
     free = placing.nodes(resources, allowed)
     used = {each.storage for each in config.drives}
     if not placing.shared(resources, used):
-        host = given.placement.host
+        host = description.placement.host
         if host and host != template.node:
             what = f'the machine cannot be made on node "{host[:64]}"'
             raise refusals.invalid(
                 what, why=f"its template is on a local storage of {template.node}", fix="put the template on a shared one"
             )
         return template.node
-    wanted = {given.datastore} if given.datastore else used
+    wanted = {description.datastore} if description.datastore else used
     have = placing.storages(resources, placing.IMAGES)
     fits = {node for node in free if wanted <= {each.storage for each in have if each.node == node}}
-    return placing.node(free, given.placement.host, fits)
+    return placing.node(free, description.placement.host, fits)

@@ -28,39 +28,39 @@ def generated_mac(uuid: str, index: int) -> str:
     return ":".join((_VENDOR, digest[:2], digest[2:4], digest[4:6]))
 
 
-def interface(card: NetworkPayload, nic: ProxmoxConfiguredNic | None, bridge: str, mac: str) -> str:
+def interface(network: NetworkPayload, nic: ProxmoxConfiguredNic | None, bridge: str, mac: str) -> str:
     """Return the property string of an interface; what the machine has and the request leaves open stays."""
-    model = card.model or (nic.model if nic is not None else "virtio")
+    model = network.model or (nic.model if nic is not None else "virtio")
     if model not in _MODELS:
-        raise refusals.invalid(f'network "{card.name}" has a model that Proxmox VE lacks', fix=f"use one of {', '.join(_MODELS)}")
-    named = card.bridge or card.network_name
+        raise refusals.invalid(f'network "{network.name}" has a model that Proxmox VE lacks', fix=f"use one of {', '.join(_MODELS)}")
+    named = network.bridge or network.network_name
     wanted = named or (nic.options.get("bridge", "") if nic is not None else "") or bridge
     if not _BRIDGE.match(wanted):
-        raise refusals.invalid(f'network "{card.name}" is on no bridge of Proxmox VE', fix="name a bridge such as vmbr0, or a VNet")
-    if card.mac_address and not _MAC.match(card.mac_address):
-        raise refusals.invalid(f'network "{card.name}" has no MAC address that can be read')
-    if card.vlan and card.vlan not in _VLANS:
-        raise refusals.invalid(f'network "{card.name}" has a VLAN that does not exist', why="they count from 1 to 4094")
-    chosen = card.mac_address.upper().replace("-", ":") or (nic.mac if nic is not None else "") or mac
+        raise refusals.invalid(f'network "{network.name}" is on no bridge of Proxmox VE', fix="name a bridge such as vmbr0, or a VNet")
+    if network.mac_address and not _MAC.match(network.mac_address):
+        raise refusals.invalid(f'network "{network.name}" has no MAC address that can be read')
+    if network.vlan and network.vlan not in _VLANS:
+        raise refusals.invalid(f'network "{network.name}" has a VLAN that does not exist', why="they count from 1 to 4094")
+    chosen = network.mac_address.upper().replace("-", ":") or (nic.mac if nic is not None else "") or mac
     members: dict[str, str | int | float | bool] = {model: chosen, "bridge": wanted}
     kept = nic.options if nic is not None else {}
     members |= {key: value for key, value in kept.items() if key in ("firewall", "link_down", "mtu", "queues", "trunks")}
-    if card.vlan:
-        members["tag"] = card.vlan
-    if card.nic_firewall:
+    if network.vlan:
+        members["tag"] = network.vlan
+    if network.nic_firewall:
         members["firewall"] = True
-    if card.mtu and model == _VIRTIO:
-        members["mtu"] = card.mtu
-    if (rate := _rate(card)) is not None:
+    if network.mtu and model == _VIRTIO:
+        members["mtu"] = network.mtu
+    if (rate := _rate(network)) is not None:
         members["rate"] = rate
     return properties.render(members, "")
 
 
-def _rate(card: NetworkPayload) -> float | None:
+def _rate(network: NetworkPayload) -> float | None:
     """Megabytes a second, of both directions: the lowest of all limits."""
-    limits = [each / _BITS_OF_RATE for each in (card.qos.ingress_limit, card.qos.egress_limit) if each] if card.qos else []
-    if card.rate_limit:
-        limits.append(card.rate_limit)
+    limits = [each / _BITS_OF_RATE for each in (network.qos.ingress_limit, network.qos.egress_limit) if each] if network.qos else []
+    if network.rate_limit:
+        limits.append(network.rate_limit)
     return max(round(min(limits), 4), 0.0001) if limits else None
 
 
@@ -131,16 +131,16 @@ def addresses(networks: tuple[NetworkPayload, ...]) -> dict[str, str]:
     return form
 
 
-def _address(card: NetworkPayload) -> str:
-    if not card.static_ip:
+def _address(network: NetworkPayload) -> str:
+    if not network.static_ip:
         return "ip=dhcp"
     try:
-        address = ipaddress.ip_address(card.static_ip)
-        gateway = ipaddress.ip_address(card.gateway) if card.gateway else None
+        address = ipaddress.ip_address(network.static_ip)
+        gateway = ipaddress.ip_address(network.gateway) if network.gateway else None
     except ValueError as error:
-        raise refusals.invalid(f'network "{card.name}" has an address that cannot be read', why=str(error)) from error
+        raise refusals.invalid(f'network "{network.name}" has an address that cannot be read', why=str(error)) from error
     kind = "" if address.version == 4 else "6"
-    members = {f"ip{kind}": f"{address}/{card.prefix or (24 if address.version == 4 else 64)}"}
+    members = {f"ip{kind}": f"{address}/{network.prefix or (24 if address.version == 4 else 64)}"}
     if gateway is not None:
         members[f"gw{kind}"] = str(gateway)
     return properties.render(members, "")

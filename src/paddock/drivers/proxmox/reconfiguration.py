@@ -58,29 +58,29 @@ class ProxmoxMachineReconfiguration:
         self._cluster.works.begin(str(task), lambda: self._carry_out(machine, change), self._cluster.settings.work_seconds)
         return m.TaskResponse(task=m.TaskRef(id=str(task)))
 
-    async def _change(self, machine: ProxmoxLocatedMachine, given: MachineDescription) -> ProxmoxMachineChange:
+    async def _change(self, machine: ProxmoxLocatedMachine, description: MachineDescription) -> ProxmoxMachineChange:
         config, note = machine.config, machine.config.note
         storage = config.root.storage if config.root is not None else ""
-        storage = given.placement.datastore or self._cluster.settings.storage or storage
-        disks = diskplans.change(given, config, storage)
+        storage = description.placement.datastore or self._cluster.settings.storage or storage
+        disks = diskplans.change(description, config, storage)
         if disks.added and not storage:
             storage = placing.storage(await self._cluster.resources("storage"), placing.IMAGES, machine.node)
-            disks = diskplans.change(given, config, storage)
-        wanted = hardware.change(given.hardware, config, await self._builder.facts(machine.node), storage=storage)
-        nics, gone = networking.change(given.networks, config, self._cluster.settings.bridge, machine.id.uuid)
+            disks = diskplans.change(description, config, storage)
+        wanted = hardware.change(description.hardware, config, await self._builder.facts(machine.node), storage=storage)
+        nics, gone = networking.change(description.networks, config, self._cluster.settings.bridge, machine.id.uuid)
         form: dict[str, FormValue] = {**wanted.form, **nics}
-        tags = self._tags(given, note, config.tags)
+        tags = self._tags(description, note, config.tags)
         if set(tags) != set(config.tags):
             form["tags"] = ";".join(tags)
         if wanted.deleted or gone:
             form["delete"] = ",".join((*wanted.deleted, *gone))
-        said = (*wanted.limitations, *disks.limitations, *networking.limitations(given.networks))
-        return ProxmoxMachineChange(form, disks, _noted(note, given, disks, machine, said, tags))
+        said = (*wanted.limitations, *disks.limitations, *networking.limitations(description.networks))
+        return ProxmoxMachineChange(form, disks, _noted(note, description, disks, machine, said, tags))
 
-    def _tags(self, given: MachineDescription, note: ProxmoxMachineNote, have: tuple[str, ...]) -> tuple[str, ...]:
+    def _tags(self, description: MachineDescription, note: ProxmoxMachineNote, have: tuple[str, ...]) -> tuple[str, ...]:
         """The tags that others have set stay; of those of the manager the ones that it names."""
         others = [each for each in have if each not in note.tags or each.startswith("paddock-")]
-        return tuple(dict.fromkeys((*others, *naming.tags(given.tags))))
+        return tuple(dict.fromkeys((*others, *naming.tags(description.tags))))
 
     async def _carry_out(self, machine: ProxmoxLocatedMachine, change: ProxmoxMachineChange) -> None:
         """Each step is one task of the cluster. The note comes first, so that a detached disk is never forgotten."""
@@ -102,21 +102,21 @@ class ProxmoxMachineReconfiguration:
 
 def _noted(
     note: ProxmoxMachineNote,
-    given: MachineDescription,
+    description: MachineDescription,
     disks: ProxmoxDiskChange,
     machine: ProxmoxLocatedMachine,
     limitations: tuple[str, ...],
     tags: tuple[str, ...],
 ) -> ProxmoxMachineNote:
     """The note of a machine after a change. A machine of others has none, unless a disk has to be remembered."""
-    names = tuple(dict.fromkeys((*note.disks, *(each.name for each in given.disks))))
-    detached = {name: volume for name, volume in note.detached.items() if name not in {each.name for each in given.disks}}
+    names = tuple(dict.fromkeys((*note.disks, *(each.name for each in description.disks))))
+    detached = {name: volume for name, volume in note.detached.items() if name not in {each.name for each in description.disks}}
     for name, slot in disks.detached.items():
         drive = machine.config.drive(slot)
         if drive is not None:
             detached[name] = drive.volume
-    own = tuple(each for each in tags if each in naming.tags(given.tags) or each.startswith("paddock-"))
-    if not (note.key or names or given.tags):
+    own = tuple(each for each in tags if each in naming.tags(description.tags) or each.startswith("paddock-"))
+    if not (note.key or names or description.tags):
         return note
     return msgspec.structs.replace(
         note,

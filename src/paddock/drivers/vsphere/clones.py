@@ -90,14 +90,16 @@ class VSphereCloning:
             return _response(config.instanceUuid, "")
         return self._completed(self._target.machine(config.instanceUuid), request)
 
-    def _completed(self, found: SeenMachine, request: m.CloneRequest) -> m.CloneResponse:
+    def _completed(self, seen_machine: SeenMachine, request: m.CloneRequest) -> m.CloneResponse:
         """Answer with a clone, and go on with one that is not complete."""
-        if found.get("config") is None:
-            return _response(found.id, "")
-        if found.marks.get(marks.SOURCE) != request.source_vm_id:
-            what = f"machine {found.name} exists and is a clone of another machine"
+        if seen_machine.get("config") is None:
+            return _response(seen_machine.id, "")
+        if seen_machine.marks.get(marks.SOURCE) != request.source_vm_id:
+            what = f"machine {seen_machine.name} exists and is a clone of another machine"
             raise refusals.conflict(what, fix="choose another name, or delete that clone")
-        return m.CloneResponse(target_vm_id=found.id) if self._reconfiguration.finish(found) else _response(found.id, "")
+        return (
+            m.CloneResponse(target_vm_id=seen_machine.id) if self._reconfiguration.finish(seen_machine) else _response(seen_machine.id, "")
+        )
 
     def _named(self, request: m.CloneRequest, source: SeenMachine, config: Any, error: Any, task: Any) -> m.CloneResponse:
         """Answer for a name that is taken: by a clone of another call of this kind, or by somebody else's machine."""
@@ -154,40 +156,42 @@ class VSphereCloning:
         pool = source.get("resourcePool")
         return VSpherePlace(folder=folder, pool=pool) if pool is not None else self._placement.find(wanted)
 
-    def _configuration(self, request: m.CloneRequest, source: SeenMachine, given: CloneCustomization, chosen: str) -> Any:
+    def _configuration(self, request: m.CloneRequest, source: SeenMachine, customization: CloneCustomization, chosen: str) -> Any:
         """The configuration of a clone from its first moment: identity, size, and the documents for its guest."""
         has = source.get("config")
         cards = networks.named(has.hardware.device, _keys(source))
-        strange = next((each.name for each in given.networks if each.name not in cards), None)
+        strange = next((each.name for each in customization.networks if each.name not in cards), None)
         if strange is not None:
             raise refusals.invalid(f'customization.networks: the machine has no network "{strange}"')
-        hardware = given.hardware or ClassPayload(cpu=has.hardware.numCPU, memory_mib=has.hardware.memoryMB)
-        late = any(each.static_ip and not each.mac_address for each in given.networks)
-        wanted = MachineDescription(name=request.target_name, hardware=hardware, image=ImagePayload(), networks=given.networks)
-        texts = guestinfo.settings(chosen, given.hostname or request.target_name, given.user_data, b"", given.networks)
+        hardware = customization.hardware or ClassPayload(cpu=has.hardware.numCPU, memory_mib=has.hardware.memoryMB)
+        late = any(each.static_ip and not each.mac_address for each in customization.networks)
+        wanted = MachineDescription(name=request.target_name, hardware=hardware, image=ImagePayload(), networks=customization.networks)
+        texts = guestinfo.settings(
+            chosen, customization.hostname or request.target_name, customization.user_data, b"", customization.networks
+        )
         notes = {
             **dict.fromkeys(_NOT_COPIED, ""),
             # Settings of a source go to its clone, but not of every kind of endpoint.
             **{key: source.marks[key] for key in (marks.DISKS, marks.CARDS) if key in source.marks},
             marks.PURPOSE: _CLONE,
             marks.SOURCE: request.source_vm_id,
-            marks.LIMITATIONS: json.dumps(list(given.limitations)) if given.limitations else "",
+            marks.LIMITATIONS: json.dumps(list(customization.limitations)) if customization.limitations else "",
             **({marks.PENDING: reconfiguration.pending(wanted, step=_ADDRESSES)} if late else {}),
             **texts,
         }
         config = vim.vm.ConfigSpec(instanceUuid=chosen, extraConfig=marks.written(notes))
-        if given.hardware is not None:
+        if customization.hardware is not None:
             config.numCPUs, config.memoryMB = hardware.cpu, hardware.memory_mib
             if hardware.cpu % (has.hardware.numCoresPerSocket or 1):
                 config.numCoresPerSocket = 1
-        config.deviceChange = _addressed(given, cards)
+        config.deviceChange = _addressed(customization, cards)
         return config
 
 
-def _addressed(given: CloneCustomization, cards: dict[str, Any]) -> list[Any]:
+def _addressed(customization: CloneCustomization, cards: dict[str, Any]) -> list[Any]:
     """The changes of the cards whose MAC addresses are given."""
     made = []
-    for each in given.networks:
+    for each in customization.networks:
         if each.mac_address:
             card = cards[each.name]
             card.addressType, card.macAddress = "manual", each.mac_address.lower().replace("-", ":")

@@ -34,46 +34,46 @@ class HardwareChanges(msgspec.Struct, frozen=True):
     limitations: tuple[str, ...] = ()
 
 
-def check(wanted: ClassPayload) -> None:
+def check(machine_class: ClassPayload) -> None:
     """Refuse a class that no machine of vSphere can have."""
-    if wanted.cpu > _MOST_CPUS or wanted.memory_mib > _MOST_MIB:
+    if machine_class.cpu > _MOST_CPUS or machine_class.memory_mib > _MOST_MIB:
         raise refusals.invalid("the class is too large", why=f"a machine has at most {_MOST_CPUS} CPUs and {_MOST_MIB >> 10} GiB of memory")
-    if wanted.memory_mib % 4:
+    if machine_class.memory_mib % 4:
         raise refusals.invalid("the class has a wrong MemoryMiB", why="vSphere counts memory in steps of 4 MiB")
-    if wanted.firmware.lower() not in _FIRMWARE:
-        raise refusals.invalid(f"the firmware {wanted.firmware[:32]!r} is unknown", fix="use BIOS or UEFI")
-    security = wanted.security_profile or SecurityPayload()
+    if machine_class.firmware.lower() not in _FIRMWARE:
+        raise refusals.invalid(f"the firmware {machine_class.firmware[:32]!r} is unknown", fix="use BIOS or UEFI")
+    security = machine_class.security_profile or SecurityPayload()
     if security.require_encryption:
         raise refusals.not_supported(
             "the machine cannot be encrypted", why="the driver uses no key provider", fix="encrypt its storage by a storage policy"
         )
     if security.tpm_enabled and security.tpm_version == "1.2":
         raise refusals.not_supported("a TPM of version 1.2 cannot be had", why="vSphere has version 2.0", fix='set tpmVersion to "2.0"')
-    firmware = _FIRMWARE[wanted.firmware.lower()]
+    firmware = _FIRMWARE[machine_class.firmware.lower()]
     for name, asked in (("secureBoot", security.secure_boot), ("tpmEnabled", security.tpm_enabled)):
         if asked and firmware == "bios":
             raise refusals.invalid(f"{name} needs UEFI", fix="set the firmware of the class to UEFI")
-    if wanted.gpu is not UNSET and wanted.gpu.count:
+    if machine_class.gpu is not UNSET and machine_class.gpu.count:
         raise refusals.not_supported("machines with a GPU are not made", fix="add the device in vCenter")
-    for key in wanted.extra_config or ():
+    for key in machine_class.extra_config or ():
         if key.lower().startswith(_OWN):
             raise refusals.invalid(f"the class cannot set {key[:64]!r} in extraConfig", why="the driver writes it itself")
-    version_of(wanted)
+    version_of(machine_class)
 
 
-def version_of(wanted: ClassPayload) -> int:
+def version_of(machine_class: ClassPayload) -> int:
     """Return the version of virtual hardware that a class asks for; 0 for none."""
-    text = (wanted.extra_config or {}).get(HARDWARE_VERSION, "")
+    text = (machine_class.extra_config or {}).get(HARDWARE_VERSION, "")
     found = _VERSION.match(text)
     if text and found is None:
         raise refusals.invalid(f"extraConfig has a wrong {HARDWARE_VERSION}", fix="write it as vmx-19")
     return int(found[1]) if found is not None else 0
 
 
-def check_endpoint(wanted: ClassPayload, speaks: Callable[..., bool]) -> None:
+def check_endpoint(machine_class: ClassPayload, speaks: Callable[..., bool]) -> None:
     """Refuse a class whose members the endpoint's version of the API does not have."""
-    security = wanted.security_profile or SecurityPayload()
-    performance = wanted.performance_profile or PerformancePayload()
+    security = machine_class.security_profile or SecurityPayload()
+    performance = machine_class.performance_profile or PerformancePayload()
     needs: tuple[tuple[str, bool, Any, str], ...] = (
         ("securityProfile.tpmEnabled", security.tpm_enabled, vim.vm.device.VirtualTPM, ""),
         ("securityProfile.vtdEnabled", security.vtd_enabled, vim.vm.FlagInfo, "vvtdEnabled"),
@@ -97,22 +97,22 @@ def current_version(config: Any) -> int:
     return int(found[1]) if found is not None else 0
 
 
-def changes(config: Any, wanted: ClassPayload, *, running: bool) -> HardwareChanges:
+def changes(config: Any, machine_class: ClassPayload, *, running: bool) -> HardwareChanges:
     """Return what has to change. A running machine takes more CPUs and memory if that is switched on, settings, and shares."""
     made = _HardwarePlan(config, running)
-    made.size("numCPUs", "CPUs", config.hardware.numCPU, wanted.cpu, hot=bool(config.cpuHotAddEnabled))
-    made.size("memoryMB", "MemoryMiB", config.hardware.memoryMB, wanted.memory_mib, hot=bool(config.memoryHotAddEnabled))
-    made.tools(wanted.guest_tools_policy.lower())
-    made.settings(wanted.extra_config or {})
-    if wanted.resource_limits is not None:
-        made.limits(wanted.resource_limits)
-    firmware = _FIRMWARE[wanted.firmware.lower()]
+    made.size("numCPUs", "CPUs", config.hardware.numCPU, machine_class.cpu, hot=bool(config.cpuHotAddEnabled))
+    made.size("memoryMB", "MemoryMiB", config.hardware.memoryMB, machine_class.memory_mib, hot=bool(config.memoryHotAddEnabled))
+    made.tools(machine_class.guest_tools_policy.lower())
+    made.settings(machine_class.extra_config or {})
+    if machine_class.resource_limits is not None:
+        made.limits(machine_class.resource_limits)
+    firmware = _FIRMWARE[machine_class.firmware.lower()]
     if firmware:
         made.idle("firmware", "firmware", config.firmware, firmware)
-    if wanted.performance_profile is not None:
-        made.performance(wanted.performance_profile)
-    if wanted.security_profile is not None:
-        made.security(wanted.security_profile)
+    if machine_class.performance_profile is not None:
+        made.performance(machine_class.performance_profile)
+    if machine_class.security_profile is not None:
+        made.security(machine_class.security_profile)
     return made.result()
 
 
@@ -181,15 +181,15 @@ class _HardwarePlan:
         if guest := wanted.get(GUEST_ID, ""):
             self.idle("guestId", f"extraConfig.{GUEST_ID}", self._config.guestId, guest)
 
-    def limits(self, wanted: LimitsPayload) -> None:
-        cpu = _allocation(wanted.cpu_limit, wanted.cpu_reservation, wanted.cpu_shares)
-        memory = _allocation(wanted.memory_limit_mib, wanted.memory_reservation_mib, None)
+    def limits(self, limits_payload: LimitsPayload) -> None:
+        cpu = _allocation(limits_payload.cpu_limit, limits_payload.cpu_reservation, limits_payload.cpu_shares)
+        memory = _allocation(limits_payload.memory_limit_mib, limits_payload.memory_reservation_mib, None)
         for member, wants in (("cpuAllocation", cpu), ("memoryAllocation", memory)):
             if _facts(getattr(self._config, member, None)) != _facts(wants):
                 self._set(member, wants)
 
-    def performance(self, wanted: PerformancePayload) -> None:
-        config, level = self._config, wanted.latency_sensitivity.lower() or "normal"
+    def performance(self, performance_payload: PerformancePayload) -> None:
+        config, level = self._config, performance_payload.latency_sensitivity.lower() or "normal"
         if level not in _SENSITIVITY:
             raise refusals.invalid(f"the latency sensitivity {level[:32]!r} is unknown", fix=f"use {', '.join(_SENSITIVITY)}")
         has = str(config.latencySensitivity.level) if config.latencySensitivity is not None else "normal"
@@ -201,29 +201,31 @@ class _HardwarePlan:
                 # Such a machine starts only with all of its memory reserved.
                 self._set("memoryReservationLockedToMax", level == "high")
         profile = "performanceProfile"
-        self.idle("cpuHotAddEnabled", f"{profile}.cpuHotAddEnabled", config.cpuHotAddEnabled, wanted.cpu_hot_add_enabled)
-        self.idle("memoryHotAddEnabled", f"{profile}.memoryHotAddEnabled", config.memoryHotAddEnabled, wanted.memory_hot_add_enabled)
-        based = wanted.virtualization_based_security
-        nested = wanted.nested_virtualization or based
+        self.idle("cpuHotAddEnabled", f"{profile}.cpuHotAddEnabled", config.cpuHotAddEnabled, performance_payload.cpu_hot_add_enabled)
+        self.idle(
+            "memoryHotAddEnabled", f"{profile}.memoryHotAddEnabled", config.memoryHotAddEnabled, performance_payload.memory_hot_add_enabled
+        )
+        based = performance_payload.virtualization_based_security
+        nested = performance_payload.nested_virtualization or based
         self.idle("nestedHVEnabled", f"{profile}.nestedVirtualization", config.nestedHVEnabled, nested)
         self.flag("vbsEnabled", f"{profile}.virtualizationBasedSecurity", based)
-        policy = wanted.hyper_threading_policy.lower()
+        policy = performance_payload.hyper_threading_policy.lower()
         if policy not in _SHARING:
             raise refusals.invalid(f"the hyper-threading policy {policy[:32]!r} is unknown", fix="use auto, prefer, avoid or require")
         self.flag("htSharing", f"{profile}.hyperThreadingPolicy", _SHARING[policy], "any")
 
-    def security(self, wanted: SecurityPayload) -> None:
+    def security(self, security_payload: SecurityPayload) -> None:
         boot = self._config.bootOptions
-        if bool(getattr(boot, "efiSecureBootEnabled", None)) != wanted.secure_boot:
+        if bool(getattr(boot, "efiSecureBootEnabled", None)) != security_payload.secure_boot:
             if self._running:
                 self._limitations.append(f"class.securityProfile.secureBoot: {_LATER}")
             else:
-                self._set("bootOptions", vim.vm.BootOptions(efiSecureBootEnabled=wanted.secure_boot))
-        self.flag("vvtdEnabled", "securityProfile.vtdEnabled", wanted.vtd_enabled)
-        if wanted.encryption_enabled or wanted.key_provider:
+                self._set("bootOptions", vim.vm.BootOptions(efiSecureBootEnabled=security_payload.secure_boot))
+        self.flag("vvtdEnabled", "securityProfile.vtdEnabled", security_payload.vtd_enabled)
+        if security_payload.encryption_enabled or security_payload.key_provider:
             self._limitations.append("class.securityProfile.encryption: the driver uses no key provider; encrypt by a storage policy")
         has = any(isinstance(each, vim.vm.device.VirtualTPM) for each in self._config.hardware.device)
-        if has == wanted.tpm_enabled:
+        if has == security_payload.tpm_enabled:
             return
         if self._running or has:
             self._limitations.append(f"class.securityProfile.tpmEnabled: {'a TPM stays, with the keys in it' if has else _LATER}")

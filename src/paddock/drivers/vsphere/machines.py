@@ -102,13 +102,13 @@ class VSphereCreation:
             return m.CreateResponse(id=recipe.id, task=_task(recipe.id, ""))
         return self._completed(self._target.machine(recipe.id))
 
-    def _completed(self, found: SeenMachine) -> m.CreateResponse:
+    def _completed(self, seen_machine: SeenMachine) -> m.CreateResponse:
         """Answer with a machine, and go on with one that is not complete."""
-        if found.get("config") is None:
-            raise refusals.retry_later(f"machine {found.name} is being created")
-        if self._reconfiguration.finish(found):
-            return m.CreateResponse(id=found.id)
-        return m.CreateResponse(id=found.id, task=_task(found.id, ""))
+        if seen_machine.get("config") is None:
+            raise refusals.retry_later(f"machine {seen_machine.name} is being created")
+        if self._reconfiguration.finish(seen_machine):
+            return m.CreateResponse(id=seen_machine.id)
+        return m.CreateResponse(id=seen_machine.id, task=_task(seen_machine.id, ""))
 
     def _named(self, recipe: VSphereRecipe, error: Any, task: Any) -> m.CreateResponse:
         """Answer for a name that is taken: the owner's own machine, one that an earlier attempt has left, or somebody else's."""
@@ -153,18 +153,18 @@ class VSphereCreation:
         spec.deviceChange = changes
         return place.folder.CreateVM_Task(spec, place.pool, place.host)
 
-    def _home(self, place: VSpherePlace) -> str:
-        if place.datastore is None:
+    def _home(self, vsphere_place: VSpherePlace) -> str:
+        if vsphere_place.datastore is None:
             raise refusals.invalid("the datastore is not clear", fix="name one in placement.datastore, or in the defaults of the Provider")
-        row = self._target.inventory.find(place.datastore, ("name",))
+        row = self._target.inventory.find(vsphere_place.datastore, ("name",))
         return row.name if row is not None else ""
 
 
-def _place(wanted: MachineDescription) -> PlacementPayload:
+def _place(description: MachineDescription) -> PlacementPayload:
     """The placement with the datastore that the class's storage class is."""
-    if wanted.datastore == wanted.placement.datastore:
-        return wanted.placement
-    return msgspec.structs.replace(wanted.placement, datastore=wanted.datastore, storage_pod="")
+    if description.datastore == description.placement.datastore:
+        return description.placement
+    return msgspec.structs.replace(description.placement, datastore=description.datastore, storage_pod="")
 
 
 def clone(recipe: VSphereRecipe, config: Any) -> Any:
@@ -207,16 +207,16 @@ class VSphereDeletion:
             return m.TaskResponse()
         return m.TaskResponse(task=m.TaskRef(id=str(VSphereTaskId(VSphereGoal.DELETED, found.id, task))))
 
-    def step(self, found: SeenMachine) -> str | None:
+    def step(self, seen_machine: SeenMachine) -> str | None:
         """Do what comes next: stop the machine, then destroy it. Returns None when it is gone, otherwise the task that works on it."""
-        what = f"machine {found.name} cannot be deleted"
-        runtime = found.get("runtime")
+        what = f"machine {seen_machine.name} cannot be deleted"
+        runtime = seen_machine.get("runtime")
         if runtime is not None and str(runtime.powerState) != "poweredOff":
             # Somebody else may be faster.
-            task = self._tried(found.ref.PowerOffVM_Task, what, vim.fault.InvalidPowerState)
+            task = self._tried(seen_machine.ref.PowerOffVM_Task, what, vim.fault.InvalidPowerState)
             if task is not None:
                 return task
-        return self._tried(found.ref.Destroy_Task, what, vmodl.fault.ManagedObjectNotFound)
+        return self._tried(seen_machine.ref.Destroy_Task, what, vmodl.fault.ManagedObjectNotFound)
 
     def _tried(self, act: Callable[[], Any], what: str, harmless: type[Exception]) -> str | None:
         """Start a task and wait a moment. Returns its reference when it still works."""

@@ -59,7 +59,7 @@ def label(network: NetworkPayload, index: int) -> str:
 
 
 def changes(
-    devices: Iterable[Any], keys: Mapping[str, int], wanted: tuple[NetworkPayload, ...], backings: Backings, *, fresh: bool
+    devices: Iterable[Any], keys: Mapping[str, int], networks: tuple[NetworkPayload, ...], backings: Backings, *, fresh: bool
 ) -> CardChanges:
     """Return what makes the cards those that are wanted.
 
@@ -68,17 +68,17 @@ def changes(
     known = tuple(devices)
     present = named(known, keys)
     made, after, limitations = [], {}, []
-    names = [label(each, index) for index, each in enumerate(wanted)]
-    for name, each in zip(names, wanted, strict=True) if fresh else ():
+    names = [label(each, index) for index, each in enumerate(networks)]
+    for name, each in zip(names, networks, strict=True) if fresh else ():
         stranger = next((card for card in cards(known) if card not in present.values()), None)
         if name not in present and stranger is not None and backings(each) is None:
             present[name] = stranger
-    if fresh and wanted:
+    if fresh and networks:
         made += [_Spec(operation="remove", device=each) for each in cards(known) if each not in present.values()]
     for name in keys:
         if name not in names and name in present:
             made.append(_Spec(operation="remove", device=present[name]))
-    for index, (name, each) in enumerate(zip(names, wanted, strict=True)):
+    for index, (name, each) in enumerate(zip(names, networks, strict=True)):
         limitations += _limitations(name, each)
         card = present.get(name)
         backing = backings(each) or (card.backing if card is not None else None)
@@ -95,42 +95,42 @@ def changes(
     return CardChanges(tuple(made), after, tuple(limitations))
 
 
-def _limitations(name: str, wanted: NetworkPayload) -> list[str]:
+def _limitations(name: str, network: NetworkPayload) -> list[str]:
     found = []
-    if wanted.vlan:
-        found.append(f"networks.{name}.vlan: the portgroup has the VLAN; name the portgroup of VLAN {wanted.vlan}")
-    if wanted.bridge:
+    if network.vlan:
+        found.append(f"networks.{name}.vlan: the portgroup has the VLAN; name the portgroup of VLAN {network.vlan}")
+    if network.bridge:
         found.append(f"networks.{name}.bridge: vSphere has portgroups instead of bridges")
-    if wanted.qos is not UNSET or wanted.security is not UNSET:
+    if network.qos is not UNSET or network.security is not UNSET:
         found.append(f"networks.{name}: traffic and security are properties of the portgroup; set them there")
     return found
 
 
-def _new(key: int, wanted: NetworkPayload, backing: Any) -> Any:
-    model = _MODELS.get(wanted.model.lower())
+def _new(key: int, network: NetworkPayload, backing: Any) -> Any:
+    model = _MODELS.get(network.model.lower())
     if model is None:
-        raise refusals.not_supported(f"a card of model {wanted.model[:32]!r} cannot be made", fix="use vmxnet3, e1000 or e1000e")
+        raise refusals.not_supported(f"a card of model {network.model[:32]!r} cannot be made", fix="use vmxnet3, e1000 or e1000e")
     connectable = vim.vm.device.VirtualDevice.ConnectInfo(startConnected=True, allowGuestControl=True, connected=True)
     card = model(key=key, backing=backing, connectable=connectable, addressType="generated", wakeOnLanEnabled=True)
-    if wanted.mac_address:
-        card.addressType, card.macAddress = "manual", _mac(wanted)
-    if wanted.pci_slot_number is not None:
-        card.slotInfo = vim.vm.device.VirtualDevice.PciBusSlotInfo(pciSlotNumber=wanted.pci_slot_number)
+    if network.mac_address:
+        card.addressType, card.macAddress = "manual", _mac(network)
+    if network.pci_slot_number is not None:
+        card.slotInfo = vim.vm.device.VirtualDevice.PciBusSlotInfo(pciSlotNumber=network.pci_slot_number)
     return card
 
 
-def _edited(card: Any, wanted: NetworkPayload, backing: Any) -> Any:
+def _edited(card: Any, network: NetworkPayload, backing: Any) -> Any:
     """The card with its new network or address; None when it has them."""
-    if _place(card.backing) == _place(backing) and (not wanted.mac_address or _mac(wanted) == str(card.macAddress).lower()):
+    if _place(card.backing) == _place(backing) and (not network.mac_address or _mac(network) == str(card.macAddress).lower()):
         return None
     card.backing = backing
-    if wanted.mac_address and _mac(wanted) != str(card.macAddress).lower():
-        card.addressType, card.macAddress = "manual", _mac(wanted)
+    if network.mac_address and _mac(network) != str(card.macAddress).lower():
+        card.addressType, card.macAddress = "manual", _mac(network)
     return card
 
 
-def _mac(wanted: NetworkPayload) -> str:
-    return wanted.mac_address.lower().replace("-", ":")
+def _mac(network: NetworkPayload) -> str:
+    return network.mac_address.lower().replace("-", ":")
 
 
 def _place(backing: Any) -> tuple[str, str]:
@@ -151,9 +151,9 @@ class NetworkFinder:
         self._root = root
         self._found: dict[str, Any] = {}
 
-    def backing(self, wanted: NetworkPayload) -> Any:
+    def backing(self, network: NetworkPayload) -> Any:
         """Return the backing of a card, None when no network is named; raises NotFound when there is no such network."""
-        name = wanted.network_name or wanted.portgroup or self._default
+        name = network.network_name or network.portgroup or self._default
         if not name:
             return None
         if name not in self._found:

@@ -51,42 +51,42 @@ class VSpherePlacement:
         self._defaults = target.settings.defaults
         self._datastores = datastores
 
-    def find(self, wanted: PlacementPayload, size: int = 0) -> VSpherePlace:
+    def find(self, placement: PlacementPayload, size: int = 0) -> VSpherePlace:
         """Return the place of a machine whose disks have so many bytes; raises NotFound, and InvalidSpec when it is not clear."""
         home = self._inventory.datacenter()
-        pool, host = self._computes(wanted, home)
+        pool, host = self._computes(placement, home)
         return VSpherePlace(
-            folder=self.folder(wanted, home), pool=pool, host=host, datastore=self.datastore(wanted, size), datacenter=home.ref
+            folder=self.folder(placement, home), pool=pool, host=host, datastore=self.datastore(placement, size), datacenter=home.ref
         )
 
-    def folder(self, wanted: PlacementPayload, home: InventoryRow | None = None) -> Any:
+    def folder(self, placement: PlacementPayload, home: InventoryRow | None = None) -> Any:
         """Return the folder of a machine: that of its name or path, or the datacenter's."""
         home = home or self._inventory.datacenter()
-        name = wanted.folder or self._defaults.folder
+        name = placement.folder or self._defaults.folder
         return self._inventory.named(vim.Folder, name, home.get("vmFolder")).ref if name else home.get("vmFolder")
 
-    def datastore(self, wanted: PlacementPayload, size: int = 0) -> Any:
+    def datastore(self, placement: PlacementPayload, size: int = 0) -> Any:
         """Return the datastore. What the machine says counts as a whole before the Provider's defaults."""
-        own = bool(wanted.datastore or wanted.storage_pod)
-        name = wanted.datastore if own else self._defaults.datastore
-        pod = wanted.storage_pod if own else self._defaults.storage_pod
+        own = bool(placement.datastore or placement.storage_pod)
+        name = placement.datastore if own else self._defaults.datastore
+        pod = placement.storage_pod if own else self._defaults.storage_pod
         if own and name:
             return self._datastores.named(name).ref
         if pod:
             return self._datastores.choose(pod, size).ref
         return self._datastores.named(name).ref if name else None
 
-    def _computes(self, wanted: PlacementPayload, home: InventoryRow) -> tuple[Any, Any]:
+    def _computes(self, placement: PlacementPayload, home: InventoryRow) -> tuple[Any, Any]:
         """The resource pool, and the host if one is named."""
-        cluster = wanted.cluster or self._defaults.cluster
+        cluster = placement.cluster or self._defaults.cluster
         owner = self._inventory.named(vim.ComputeResource, cluster, home.ref, ("resourcePool",)) if cluster else None
         host = None
-        if wanted.host:
-            host = self._inventory.named(vim.HostSystem, wanted.host, owner.ref if owner is not None else home.ref, ("parent",))
+        if placement.host:
+            host = self._inventory.named(vim.HostSystem, placement.host, owner.ref if owner is not None else home.ref, ("parent",))
             owner = owner or self._inventory.find(host.get("parent"), ("name", "resourcePool"))
         owner = owner or self._only(home)
-        asked = wanted.resource_pool if wanted.resource_pool is not UNSET else ""
-        name = asked or (self._defaults.resource_pool if not wanted.cluster or wanted.cluster == self._defaults.cluster else "")
+        asked = placement.resource_pool if placement.resource_pool is not UNSET else ""
+        name = asked or (self._defaults.resource_pool if not placement.cluster or placement.cluster == self._defaults.cluster else "")
         pool = self._inventory.named(vim.ResourcePool, name, owner.ref).ref if name else owner.get("resourcePool")
         return pool, host.ref if host is not None else None
 

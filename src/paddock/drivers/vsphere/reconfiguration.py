@@ -27,16 +27,16 @@ _ADDRESSES = "addresses"
 _STEPS = 3
 
 
-def pending(wanted: MachineDescription, *, step: str = "") -> str:
+def pending(description: MachineDescription, *, step: str = "") -> str:
     """Return what is still to be done to a machine, for its marks. Documents for the guest are no part of it."""
     desired = DesiredPayload(
-        name=wanted.name,
-        machine_class=wanted.hardware,
+        name=description.name,
+        machine_class=description.hardware,
         image=payloads.ImagePayload(),
-        networks=wanted.networks,
-        disks=wanted.disks,
-        placement=wanted.placement,
-        tags=wanted.tags,
+        networks=description.networks,
+        disks=description.disks,
+        placement=description.placement,
+        tags=description.tags,
     )
     return json.dumps({"step": step, "desired": msgspec.json.decode(payloads.encode(desired))}, sort_keys=True)
 
@@ -78,50 +78,52 @@ class VSphereReconfiguration:
             machine = self._target.machine(machine.id)
         return not machine.marks.get(marks.PENDING)
 
-    def _step(self, machine: SeenMachine, wanted: MachineDescription, step: str) -> Any:
+    def _step(self, machine: SeenMachine, description: MachineDescription, step: str) -> Any:
         """Start what comes next: a newer hardware version, which allows the rest; the rest; the addresses."""
-        version = hardware.version_of(wanted.hardware)
+        version = hardware.version_of(description.hardware)
         if not step and version > hardware.current_version(machine.get("config")):
             return machine.ref.UpgradeVM_Task(hardware.version_name(version))
-        return machine.ref.ReconfigVM_Task(self._addresses(machine, wanted) if step == _ADDRESSES else self._fresh(machine, wanted))
+        return machine.ref.ReconfigVM_Task(
+            self._addresses(machine, description) if step == _ADDRESSES else self._fresh(machine, description)
+        )
 
-    def _fresh(self, machine: SeenMachine, wanted: MachineDescription) -> Any:
-        spec = self._specification(machine, wanted, fresh=True)
-        static = any(each.static_ip and not each.mac_address for each in wanted.networks)
-        left = {marks.PENDING: pending(wanted, step=_ADDRESSES) if static else ""}
+    def _fresh(self, machine: SeenMachine, description: MachineDescription) -> Any:
+        spec = self._specification(machine, description, fresh=True)
+        static = any(each.static_ip and not each.mac_address for each in description.networks)
+        left = {marks.PENDING: pending(description, step=_ADDRESSES) if static else ""}
         spec = spec if spec is not None else vim.vm.ConfigSpec()
         spec.extraConfig = [*(spec.extraConfig or ()), *marks.written(left)]
         return spec
 
-    def _addresses(self, machine: SeenMachine, wanted: MachineDescription) -> Any:
+    def _addresses(self, machine: SeenMachine, description: MachineDescription) -> Any:
         config = machine.get("config")
         there = networks.named(config.hardware.device, marks.loaded(machine.marks, marks.CARDS, dict))
-        known = _with_addresses(wanted.networks, there)
-        texts = guestinfo.settings(machine.id, wanted.name, b"", guestinfo.metadata(config.extraConfig), known)
+        known = _with_addresses(description.networks, there)
+        texts = guestinfo.settings(machine.id, description.name, b"", guestinfo.metadata(config.extraConfig), known)
         return vim.vm.ConfigSpec(extraConfig=marks.written({**texts, marks.PENDING: ""}))
 
-    def _specification(self, machine: SeenMachine, wanted: MachineDescription, *, fresh: bool) -> Any:
+    def _specification(self, machine: SeenMachine, description: MachineDescription, *, fresh: bool) -> Any:
         """The specification of the difference, None if there is none; raises Conflict, InvalidSpec and NotFound."""
-        hardware.check(wanted.hardware)
-        hardware.check_endpoint(wanted.hardware, self._target.connection.speaks)
+        hardware.check(description.hardware)
+        hardware.check_endpoint(description.hardware, self._target.connection.speaks)
         config, running = machine.get("config"), machine.is_on
-        made = hardware.changes(config, wanted.hardware, running=running)
+        made = hardware.changes(config, description.hardware, running=running)
         if made.needs_off:
             why = f"{', '.join(made.needs_off)} needs it off, or a class that allows hot-add"
             raise refusals.conflict(f"machine {machine.name} is running", why=why, fix="power it off first")
-        placed = disks.changes(config.hardware.device, marks.loaded(machine.marks, marks.DISKS, dict), self._wishes(machine, wanted))
+        placed = disks.changes(config.hardware.device, marks.loaded(machine.marks, marks.DISKS, dict), self._wishes(machine, description))
         keys = {str(name): int(key) for name, key in marks.loaded(machine.marks, marks.CARDS, dict).items() if isinstance(key, int)}
         finder = NetworkFinder(self._target.inventory, self._target.settings.defaults.network, self._datacenter)
-        cards = networks.changes(config.hardware.device, keys, wanted.networks, finder.backing, fresh=fresh)
-        limitations = (*made.limitations, *placed.limitations, *cards.limitations, *_tags(wanted))
+        cards = networks.changes(config.hardware.device, keys, description.networks, finder.backing, fresh=fresh)
+        limitations = (*made.limitations, *placed.limitations, *cards.limitations, *_tags(description))
         notes = {
             marks.DISKS: _text(dict(placed.places)),
             marks.CARDS: _text(dict(cards.keys)),
             marks.LIMITATIONS: _text(list(limitations)),
-            marks.TAGS: _text(list(wanted.tags)),
+            marks.TAGS: _text(list(description.tags)),
         }
         if not fresh:
-            notes |= self._documents(machine, wanted)
+            notes |= self._documents(machine, description)
         has = {each.key: str(each.value) for each in config.extraConfig or ()}
         notes = {key: value for key, value in notes.items() if has.get(key, "") != value}
         changes = [*(made.spec.deviceChange or ()), *placed.changes, *cards.changes]
@@ -135,23 +137,23 @@ class VSphereReconfiguration:
     def _datacenter(self) -> Any:
         return self._target.inventory.datacenter().ref
 
-    def _documents(self, machine: SeenMachine, wanted: MachineDescription) -> dict[str, str]:
+    def _documents(self, machine: SeenMachine, description: MachineDescription) -> dict[str, str]:
         """The documents for the guest, which count from its next first boot on; those of an adopted machine stay."""
-        if marks.OWNER_UID not in machine.marks or not (wanted.user_data or wanted.meta_data):
+        if marks.OWNER_UID not in machine.marks or not (description.user_data or description.meta_data):
             return {}
         devices = machine.get("config").hardware.device
         there = networks.named(devices, marks.loaded(machine.marks, marks.CARDS, dict))
-        known = _with_addresses(wanted.networks, there)
-        return guestinfo.settings(machine.id, machine.name, wanted.user_data, wanted.meta_data, known)
+        known = _with_addresses(description.networks, there)
+        return guestinfo.settings(machine.id, machine.name, description.user_data, description.meta_data, known)
 
-    def _wishes(self, machine: SeenMachine, wanted: MachineDescription) -> DiskWishes:
-        defaults = wanted.hardware.disk_defaults
+    def _wishes(self, machine: SeenMachine, description: MachineDescription) -> DiskWishes:
+        defaults = description.hardware.disk_defaults
         there = disks.observed(machine.get("config").hardware.device)
         # A class makes the first disk larger, and never smaller.
         root = defaults.size_gib if defaults is not None and there and defaults.size_gib * _GIB > there[0].size else 0
         kind = defaults.type if defaults is not None else ""
         iops = (defaults.iops or 0) if defaults is not None else 0
-        return DiskWishes(disks=tuple(map(_disk, wanted.disks)), root_gib=root, type=kind, iops=iops, storage=self._storage)
+        return DiskWishes(disks=tuple(map(_disk, description.disks)), root_gib=root, type=kind, iops=iops, storage=self._storage)
 
     def _storage(self, name: str) -> VSphereDiskStorage:
         """The datastore that a storage class is."""
@@ -159,22 +161,22 @@ class VSphereReconfiguration:
         return VSphereDiskStorage(datastore=found.name)
 
 
-def _disk(wanted: DiskPayload) -> DiskPayload:
-    return msgspec.structs.replace(wanted, path=UNSET) if wanted.path == "" else wanted
+def _disk(disk: DiskPayload) -> DiskPayload:
+    return msgspec.structs.replace(disk, path=UNSET) if disk.path == "" else disk
 
 
-def _with_addresses(wanted: tuple[NetworkPayload, ...], there: dict[str, Any]) -> tuple[NetworkPayload, ...]:
+def _with_addresses(network_payloads: tuple[NetworkPayload, ...], there: dict[str, Any]) -> tuple[NetworkPayload, ...]:
     """The networks with the MAC addresses that their cards have."""
     found = []
-    for index, each in enumerate(wanted):
+    for index, each in enumerate(network_payloads):
         card = there.get(networks.label(each, index))
         mac = each.mac_address or str((card.macAddress if card is not None else None) or "")
         found.append(msgspec.structs.replace(each, mac_address=mac))
     return tuple(found)
 
 
-def _tags(wanted: MachineDescription) -> tuple[str, ...]:
-    return (f"tags: they are kept in the setting {marks.TAGS} of the machine, and not as tags of vCenter",) if wanted.tags else ()
+def _tags(description: MachineDescription) -> tuple[str, ...]:
+    return (f"tags: they are kept in the setting {marks.TAGS} of the machine, and not as tags of vCenter",) if description.tags else ()
 
 
 def _text(value: Any) -> str:

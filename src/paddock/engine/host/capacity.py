@@ -115,12 +115,12 @@ class PinnedCpus(Struct, frozen=True):
     emulator: tuple[int, ...] = ()
 
 
-def dedicate(cpus: Sequence[int], given: Mapping[str, PinnedCpus], count: int, *, isolate: bool) -> PinnedCpus:
+def dedicate(cpus: Sequence[int], pinned_cpus: Mapping[str, PinnedCpus], count: int, *, isolate: bool) -> PinnedCpus:
     """CPUs for a machine that wants `count` for itself, and one more for QEMU's other threads if `isolate`; or `Shortage`.
 
     One CPU always stays for everybody: the host and the machines that share need it.
     """
-    taken = {cpu for placement in given.values() for cpu in (*placement.vcpus, *placement.emulator)}
+    taken = {cpu for placement in pinned_cpus.values() for cpu in (*placement.vcpus, *placement.emulator)}
     free = [cpu for cpu in cpus[1:] if cpu not in taken]
     want = count + (1 if isolate else 0)
     if want > len(free):

@@ -184,9 +184,9 @@ def _cached(file: Path, key: list[Any]) -> Kvm | None:
         return None
 
 
-def _keep(file: Path, key: list[Any], found: Kvm) -> None:
+def _keep(file: Path, key: list[Any], kvm: Kvm) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     new = file.with_suffix(f".{os.getpid()}.new")
-    document = {"state": found.state, "detail": found.detail, "mips": found.mips, "works": sorted(found.works), "why": dict(found.why)}
+    document = {"state": kvm.state, "detail": kvm.detail, "mips": kvm.mips, "works": sorted(kvm.works), "why": dict(kvm.why)}
     new.write_text(json.dumps({"key": key, "found": document}))
     new.replace(file)

@@ -57,30 +57,30 @@ def path_parts(path: str) -> Parts:
     return parts
 
 
-def search(layers: Iterable[Callable[[], Path]], wanted: LayerQuery) -> None:
+def search(layers: Iterable[Callable[[], Path]], layer_query: LayerQuery) -> None:
     """Look through layers from the top; each is asked for when it is needed."""
     hidden: set[Parts] = set()
     for fetch in layers:
-        hidden |= _look(fetch(), wanted, frozenset(hidden))
-        if wanted.done or (not wanted.paths and _DISK in hidden):
+        hidden |= _look(fetch(), layer_query, frozenset(hidden))
+        if layer_query.done or (not layer_query.paths and _DISK in hidden):
             break
-    if not wanted.paths and not wanted.found:
+    if not layer_query.paths and not layer_query.found:
         raise ImageRefused("NotFound", "the container image holds no file below /disk", fix="add the disk as /disk/NAME, or name its path")
-    for path in wanted.paths:
-        if path not in wanted.found:
+    for path in layer_query.paths:
+        if path not in layer_query.found:
             raise ImageRefused("NotFound", f"the container image holds no file /{'/'.join(path)}")
 
 
-def _look(layer: Path, wanted: LayerQuery, hidden: frozenset[Parts]) -> set[Parts]:
+def _look(layer: Path, layer_query: LayerQuery, hidden: frozenset[Parts]) -> set[Parts]:
     """One layer. Returns what it hides from those below: names that it deletes, opaque directories, and files in the place of others."""
     wrapper = wrapper_of(head_of(layer))
     hides: set[Parts] = set()
     here: set[Parts] = set()
-    with PackedFile(FileIO(layer), None if wrapper == "tar" else wrapper, wanted.check) as packed:
+    with PackedFile(FileIO(layer), None if wrapper == "tar" else wrapper, layer_query.check) as packed:
         tar = Tar(packed.read)
         budget = UnpackLimit(layer.stat().st_size, lambda: 1 << 62)
         for entry in tar:
-            wanted.check()
+            layer_query.check()
             budget.check(entry.offset + entry.size)
             parts = entry.parts
             if not parts:
@@ -88,10 +88,10 @@ def _look(layer: Path, wanted: LayerQuery, hidden: frozenset[Parts]) -> set[Part
             if parts[-1].startswith(_WHITEOUT):
                 gone = parts[:-1] if parts[-1] == _OPAQUE else (*parts[:-1], parts[-1].removeprefix(_WHITEOUT))
                 # What hides nothing that is wanted is forgotten: a layer may delete millions of files.
-                if not gone or wanted.covers(gone):
+                if not gone or layer_query.covers(gone):
                     hides.add(gone)
-            elif wanted.covers(parts) and not _is_hidden(parts, hidden):
-                _take(tar, entry, wanted, here)
+            elif layer_query.covers(parts) and not _is_hidden(parts, hidden):
+                _take(tar, entry, layer_query, here)
                 if entry.kind == "file":
                     hides.add(parts)
             if len(hides) > _MOST_HIDDEN:
@@ -103,31 +103,33 @@ def _is_hidden(parts: Parts, hidden: frozenset[Parts]) -> bool:
     return any(parts[:length] in hidden for length in range(len(parts) + 1))
 
 
-def _take(tar: Tar, entry: TarEntry, wanted: LayerQuery, here: set[Parts]) -> None:
+def _take(tar: Tar, entry: TarEntry, layer_query: LayerQuery, here: set[Parts]) -> None:
     parts = entry.parts
     if entry.kind == "directory":
         return
     if entry.kind != "file":
         raise ImageRefused("Unsafe", f"the container image holds a {entry.kind} where the disk is expected: {entry.shown}")
-    if not wanted.is_target(parts):
+    if not layer_query.is_target(parts):
         return
     if parts in here:
         raise ImageRefused("Unsafe", f"the container image holds {entry.shown} twice in one layer")
     here.add(parts)
-    if not wanted.paths and wanted.found:
-        names = ", ".join(sorted("/".join(name) for name in (*wanted.found, parts)))
+    if not layer_query.paths and layer_query.found:
+        names = ", ".join(sorted("/".join(name) for name in (*layer_query.found, parts)))
         raise ImageRefused("NotAnImage", f"the container image holds several files below /disk: {names}", fix="name the one by its path")
-    target = wanted.directory / f"file.{len(wanted.found)}"
+    target = layer_query.directory / f"file.{len(layer_query.found)}"
     hashed = hashlib.sha256()
     with SparseWriter(target) as file:
         while data := tar.read(1 << 20):
-            wanted.check()
-            if file.offset + len(data) > wanted.limit():
+            layer_query.check()
+            if file.offset + len(data) > layer_query.limit():
                 raise ImageRefused(
-                    "TooLarge", f"the disk in the container image is larger than {wanted.limit()} bytes", fix="A larger PVC is required"
+                    "TooLarge",
+                    f"the disk in the container image is larger than {layer_query.limit()} bytes",
+                    fix="A larger PVC is required",
                 )
             if not file.offset and stays(data):
                 file.flush_along()
             file.write(data)
             hashed.update(data)
-    wanted.found[parts] = (target, hashed.hexdigest())
+    layer_query.found[parts] = (target, hashed.hexdigest())

@@ -120,13 +120,13 @@ def enclose(hierarchies: Hierarchies, id: str, pids: Iterable[int], limits: Mapp
     return all(made)
 
 
-def _enclose(place: Path, id: str, pids: Iterable[int], limits: Mapping[str, str], *, second: bool) -> bool:
+def _enclose(path: Path, id: str, pids: Iterable[int], limits: Mapping[str, str], *, second: bool) -> bool:
     try:
-        group = place / _GROUP / id
+        group = path / _GROUP / id
         group.mkdir(parents=True, exist_ok=True)
         for name, value in limits.items():
             with contextlib.suppress(OSError, ValueError):
-                _make(place, id, name.partition(".")[0], second=second)
+                _make(path, id, name.partition(".")[0], second=second)
                 for file, text in ({name: value} if second else _first(name, value)).items():
                     (group / file).write_text(text)
         for pid in pids:
@@ -146,11 +146,11 @@ def remove(hierarchies: Hierarchies, id: str) -> None:
             os.rmdir(place / _GROUP)
 
 
-def _make(place: Path, id: str, controller: str, *, second: bool) -> Path:
-    group = place / _GROUP / id
+def _make(path: Path, id: str, controller: str, *, second: bool) -> Path:
+    group = path / _GROUP / id
     group.mkdir(parents=True, exist_ok=True)
     if second:
-        for above in (place, place / _GROUP):
+        for above in (path, path / _GROUP):
             if controller not in _words(above / "cgroup.subtree_control"):
                 (above / "cgroup.subtree_control").write_text(f"+{controller}")
     return group

@@ -87,9 +87,9 @@ def _extract(tar: Tar, member: TarEntry, directory: Path) -> None:
     os.utime(place, (member.modified, member.modified), follow_symlinks=False)
 
 
-def _write(tar: Tar, member: TarEntry, place: Path) -> None:
+def _write(tar: Tar, member: TarEntry, path: Path) -> None:
     """Write a file; what is behind and between the pieces of a sparse one stays a hole."""
-    handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with open(handle, "wb", buffering=0) as file:
         for offset, size in ((0, member.size),) if member.pieces is None else member.pieces:
             file.seek(offset)

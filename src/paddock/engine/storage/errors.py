@@ -64,24 +64,24 @@ class NotAllowed(StorageError, Terminal):
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def of(error: OSError, what: str, place: Path) -> StorageError:
+def of(error: OSError, what: str, path: Path) -> StorageError:
     """The error that stands for one of the file system."""
     why = error.strerror or str(error)
     if error.errno in _FULL:
-        return StoreFull(what, why=f"no space is left below {place} ({why})", fix="free space there; it is tried again")
+        return StoreFull(what, why=f"no space is left below {path} ({why})", fix="free space there; it is tried again")
     if error.errno == errno.EFBIG:
-        return SizeTooLarge(what, why=f"no file below {place} can be that large", fix="ask for less, or use another file system there")
+        return SizeTooLarge(what, why=f"no file below {path} can be that large", fix="ask for less, or use another file system there")
     if error.errno == errno.EROFS:
-        return StoreReadOnly(what, why=f"{place} is read-only", fix="mount it writable; it is tried again")
+        return StoreReadOnly(what, why=f"{path} is read-only", fix="mount it writable; it is tried again")
     if error.errno in (errno.EACCES, errno.EPERM):
-        return StoreReadOnly(what, why=f"{place} may not be written ({why})", fix="give the server's user the right; it is tried again")
-    return StoreFailed(what, why=f"{place}: {why}", fix="look at the disk of the host; it is tried again")
+        return StoreReadOnly(what, why=f"{path} may not be written ({why})", fix="give the server's user the right; it is tried again")
+    return StoreFailed(what, why=f"{path}: {why}", fix="look at the disk of the host; it is tried again")
 
 
 @contextmanager
-def spoken(what: str, place: Path) -> Iterator[None]:
+def spoken(what: str, path: Path) -> Iterator[None]:
     """Errors of the file system inside become ours."""
     try:
         yield
     except OSError as error:
-        raise of(error, what, place) from error
+        raise of(error, what, path) from error

@@ -11,7 +11,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-async def blocking(what: str, place: Path, do: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
+async def blocking(what: str, path: Path, do: Callable[P, R], *arguments: P.args, **named: P.kwargs) -> R:
     """Do something that waits for the disk, in a thread; its errors become ours. Cancelled, it ends when the thread has."""
-    with errors.spoken(what, place):
+    with errors.spoken(what, path):
         return await undisturbed(do, *arguments, **named)

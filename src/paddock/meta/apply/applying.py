@@ -55,7 +55,7 @@ def apply(live: Data, config: Data, schema: Data, asked: ApplyRequest) -> Data:
 
 
 def settle(
-    root: MergeType, values_: tuple[Data, Data], wanted: Places, entries: list[ManagedFieldsEntry], asked: ApplyRequest
+    root: MergeType, values_: tuple[Data, Data], places: Places, entries: list[ManagedFieldsEntry], asked: ApplyRequest
 ) -> tuple[Data, list[ManagedFieldsEntry]]:
     """From the live and the merged value, and the places that are applied: what there will be, and who owns what; raises a `Failure`."""
     live, merged = values_
@@ -64,14 +64,14 @@ def settle(
     mine = next((entry for entry in entries if entry.identity == identity), None)
     others = [entry for entry in entries if entry is not mine]
     if mine is not None:
-        merged = _without_unwanted(root, merged, mine.places, [*(entry.places for entry in others), wanted])
+        merged = _without_unwanted(root, merged, mine.places, [*(entry.places for entry in others), places])
     changed = difference(root, live, merged)
     others = _resolve(others, changed, asked)
-    if not wanted:
+    if not places:
         return merged, others
     # The time is that of the last change that this applier made to the object, not of the last time it spoke.
     time = asked.now if any((changed.added, changed.modified, changed.removed)) else mine.time if mine is not None else ""
-    return merged, [*others, ManagedFieldsEntry(asked.manager, APPLY, wanted, time)]
+    return merged, [*others, ManagedFieldsEntry(asked.manager, APPLY, places, time)]
 
 
 def _subresources(schema: Data) -> tuple[str, ...]:

@@ -71,40 +71,40 @@ def _member(schema: Schema, name: str) -> Schema | None:
     return None if closed else {}
 
 
-def _of_member(place: Trail, schema: Schema | None, kind: MergeType, value: Any) -> Iterator[str]:
+def _of_member(trail: Trail, schema: Schema | None, kind: MergeType, value: Any) -> Iterator[str]:
     if schema is None:
-        yield f"{_shown(place)}: field not declared in schema"
+        yield f"{_shown(trail)}: field not declared in schema"
     elif schema and value is not None:
-        yield from _misfits(place, schema, resolve(kind, value), value)
+        yield from _misfits(trail, schema, resolve(kind, value), value)
 
 
-def _misfits(place: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
+def _misfits(trail: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if schema.get("x-kubernetes-embedded-resource"):
         schema = {**schema, "properties": {**schema.get("properties", {}), "apiVersion": _TEXT, "kind": _TEXT, "metadata": _METADATA}}
     wanted: Any = schema.get("type")
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, dict | list):
-            yield f"{_shown(place)}: expected scalar, got {_said(value)}"
+            yield f"{_shown(trail)}: expected scalar, got {_said(value)}"
     elif wanted == "array":
-        yield from _of_list(place, schema, kind, value)
+        yield from _of_list(trail, schema, kind, value)
     elif wanted == "object" or "properties" in schema or "additionalProperties" in schema:
         if not isinstance(value, dict):
-            yield f"{_shown(place)}: expected map, got {_said(value)}"
+            yield f"{_shown(trail)}: expected map, got {_said(value)}"
             return
         for name, inner in value.items():
             member = _member(schema, name)
             # Most members are scalars that fit.
             if member is None or isinstance(inner, dict | list) or not _fits(member, inner):
-                yield from _of_member((place, name), member, kind.member(name), inner)
+                yield from _of_member((trail, name), member, kind.member(name), inner)
     elif not _fits(schema, value):
-        yield f"{_shown(place)}: expected {_SCALARS[wanted]}, got {_said(value)}"
+        yield f"{_shown(trail)}: expected {_SCALARS[wanted]}, got {_said(value)}"
 
 
-def _shown(place: Trail) -> str:
+def _shown(trail: Trail) -> str:
     """A place as an answer names it."""
     steps: list[str] = []
-    while place is not None:
-        place, step = place
+    while trail is not None:
+        trail, step = trail
         steps.append(_shown_step(step))
     return "".join(reversed(steps))
 
@@ -132,9 +132,9 @@ def _fits(schema: Schema, value: Any) -> bool:
     return wanted not in ("object", "array") and "properties" not in schema and "additionalProperties" not in schema
 
 
-def _of_list(place: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
+def _of_list(trail: Trail, schema: Schema, kind: MergeType, value: Any) -> Iterator[str]:
     if not isinstance(value, list):
-        yield f"{_shown(place)}: expected list, got {_said(value)}"
+        yield f"{_shown(trail)}: expected list, got {_said(value)}"
         return
     items = schema.get("items") or {}
     item = kind.item or kind
@@ -147,17 +147,17 @@ def _of_list(place: Trail, schema: Schema, kind: MergeType, value: Any) -> Itera
         if keys:
             key, why = _key(index, entry, kind)
             if key is None:
-                yield f"{_shown(place)}: {why}"
+                yield f"{_shown(trail)}: {why}"
                 continue
             step, text = key, keyed(key)
         elif is_set:
             text = _said(entry)
             step = _SetEntry(text)
         if text and text in seen:
-            yield f"{_shown(place)}: duplicate entries for key {_shown_step(step)}"
+            yield f"{_shown(trail)}: duplicate entries for key {_shown_step(step)}"
         seen.add(text)
         if items and entry is not None:
-            yield from _misfits((place, step), items, resolve(item, entry), entry)
+            yield from _misfits((trail, step), items, resolve(item, entry), entry)
 
 
 def _key(index: int, entry: Any, kind: MergeType) -> tuple[Key | None, str]:

@@ -114,15 +114,15 @@ class Builder:
             else:
                 root, place = value, at
 
-    def _finish(self, root: Any, place: SourceMap) -> Document | None:
+    def _finish(self, root: Any, source_map: SourceMap) -> Document | None:
         if not isinstance(root, dict) and root is not None:
             what = "a list" if isinstance(root, list) else "a single value"
             text = f"a manifest is a mapping (apiVersion, kind, metadata, ...), this document is {what}"
-            self._problem(place.mark, Finding(path=(), message=text, rule=NOT_A_MAPPING))
+            self._problem(source_map.mark, Finding(path=(), message=text, rule=NOT_A_MAPPING))
         if root is None and not self._problems:
             return None
         data = root if isinstance(root, dict) else {}
-        return Document(self._counted.source, data, place, self._base, tuple(self._problems))
+        return Document(self._counted.source, data, source_map, self._base, tuple(self._problems))
 
     def _open(self, event: Any) -> None:
         """A mapping or a list begins."""
@@ -275,5 +275,5 @@ class Builder:
                 parts.append(frame.key)
         return tuple(parts)
 
-    def _problem(self, mark: Any, found: Finding) -> None:
-        self._problems.append(TextProblem(place_of(mark, self._base), found))
+    def _problem(self, mark: Any, finding: Finding) -> None:
+        self._problems.append(TextProblem(place_of(mark, self._base), finding))

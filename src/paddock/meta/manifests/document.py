@@ -38,11 +38,11 @@ class Document:
 
     __slots__ = ("_base", "_place", "data", "problems", "source")
 
-    def __init__(self, source: str, data: Any, place: SourceMap, base: Position, problems: tuple[TextProblem, ...]) -> None:
+    def __init__(self, source: str, data: Any, source_map: SourceMap, base: Position, problems: tuple[TextProblem, ...]) -> None:
         self.source = source
         self.data = data
         self.problems = problems
-        self._place = place
+        self._place = source_map
         self._base = base
 
     @property
@@ -98,9 +98,9 @@ class Document:
         return Position(mark.line + self._base.line, column)
 
 
-def _step(place: SourceMap, part: str | int) -> tuple[Any, SourceMap] | None:
+def _step(source_map: SourceMap, part: str | int) -> tuple[Any, SourceMap] | None:
     """The key and the value one step further down."""
-    members = place.members
+    members = source_map.members
     if isinstance(members, dict):
         return members.get(str(part))
     if isinstance(members, list) and isinstance(part, int) and part < len(members):

@@ -19,10 +19,10 @@ def readable(text: str) -> str:
     return _ESCAPES.sub(_join, text)
 
 
-def _join(found: re.Match[str]) -> str:
-    high, low = found.groups()
+def _join(match: re.Match[str]) -> str:
+    high, low = match.groups()
     if high is None:
-        return found[0]
+        return match[0]
     return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + (int(low, 16) - 0xDC00))
 
 

@@ -43,49 +43,54 @@ _PAUSED = {
 _ONE_HOST = "this is a single host: there is no other node to migrate to"
 
 
-def of(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Iterator[Condition]:
+def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, phase: str) -> Iterator[Condition]:
     """All conditions that are set, True or False."""
-    observed = sight.observed
+    observed = observed_instance.observed
     running = phase == RUNNING and observed is not None
-    yield _ready(instance, sight, phase)
-    yield from _scheduled(sight, phase)
-    if sight.hold is not None and sight.hold.kind == "sync" and phase not in FINAL:
-        yield Condition(type="Synchronized", status="False", reason=sight.hold.reason, message=sight.hold.message)
-    yield from _data(instance, sight, phase)
-    if sight.suspension is not None and phase not in FINAL:
-        yield sight.suspension
+    yield _ready(instance, observed_instance, phase)
+    yield from _scheduled(observed_instance, phase)
+    if observed_instance.hold is not None and observed_instance.hold.kind == "sync" and phase not in FINAL:
+        yield Condition(type="Synchronized", status="False", reason=observed_instance.hold.reason, message=observed_instance.hold.message)
+    yield from _data(instance, observed_instance, phase)
+    if observed_instance.suspension is not None and phase not in FINAL:
+        yield observed_instance.suspension
     # While its memory is written the guest stands still, and nobody paused it.
-    if running and observed is not None and observed.paused and not (sight.suspension is not None and observed.paused == "internal"):
+    if (
+        running
+        and observed is not None
+        and observed.paused
+        and not (observed_instance.suspension is not None and observed.paused == "internal")
+    ):
         reason, message = _PAUSED.get(observed.paused, ("PausedByUser", f"VMI was paused: {observed.paused}"))
         yield Condition(
             type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message
         )
     if running and observed is not None:
         yield from _attention(observed)
-        yield from _agent(observed, sight.silent)
-        yield from _commands(instance, sight, observed)
-    if running and sight.credentials is not None:
-        failed = bool(sight.credentials)
+        yield from _agent(observed, observed_instance.silent)
+        yield from _commands(instance, observed_instance, observed)
+    if running and observed_instance.credentials is not None:
+        failed = bool(observed_instance.credentials)
         yield Condition(
             type="AccessCredentialsSynchronized",
             status="False" if failed else "True",
             reason="AccessCredentialsSyncFailed" if failed else "AccessCredentialsSynchronized",
-            message=sight.credentials or None,
+            message=observed_instance.credentials or None,
         )
     if running:
         yield Condition(type="LiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
         yield Condition(type="StorageLiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
-    if running and sight.emulated:
-        yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=sight.emulated)
-    if running and sight.outdated:
-        yield Condition(type="Outdated", status="True", reason="QemuReplaced", message=sight.outdated)
-    if running and sight.limits:
-        yield Condition(type="NetworkLimited", status="True", reason="UserModeNetwork", message="; ".join(sight.limits))
+    if running and observed_instance.emulated:
+        yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=observed_instance.emulated)
+    if running and observed_instance.outdated:
+        yield Condition(type="Outdated", status="True", reason="QemuReplaced", message=observed_instance.outdated)
+    if running and observed_instance.limits:
+        yield Condition(type="NetworkLimited", status="True", reason="UserModeNetwork", message="; ".join(observed_instance.limits))
     if running:
-        for aspect, why in sight.refused.items():
+        for aspect, why in observed_instance.refused.items():
             yield Condition(type=aspect, status="False", reason="RestartRequired", message=why)
-    if sight.cloud_init is not None:
-        yield sight.cloud_init
+    if observed_instance.cloud_init is not None:
+        yield observed_instance.cloud_init
 
 
 def _attention(observed: Observation) -> Iterator[Condition]:
@@ -107,64 +112,66 @@ def _agent(observed: Observation, silent: str) -> Iterator[Condition]:
         yield Condition(type="AgentConnected", status="True")
 
 
-def _commands(instance: VirtualMachineInstance, sight: ObservedInstance, observed: Observation) -> Iterator[Condition]:
+def _commands(instance: VirtualMachineInstance, observed_instance: ObservedInstance, observed: Observation) -> Iterator[Condition]:
     """The condition of an agent that lacks commands, as the agent said when it was asked last."""
     if not observed.agent:
         return
-    if sight.guest is None:
+    if observed_instance.guest is None:
         before = instance.status.conditions if instance.status is not None else None
         yield from (each for each in before or () if each.type == agentcommands.UNSUPPORTED)
-    elif sight.guest.commands and (found := agentcommands.unsupported(sight.guest.commands, instance.spec.accessCredentials or ())):
+    elif observed_instance.guest.commands and (
+        found := agentcommands.unsupported(observed_instance.guest.commands, instance.spec.accessCredentials or ())
+    ):
         yield found
 
 
-def _ready(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Condition:
+def _ready(instance: VirtualMachineInstance, observed: ObservedInstance, phase: str) -> Condition:
     """Return the condition Ready. The guest must run, not be stopping, and answer its probe if it has one."""
     if phase in FINAL:
-        return Condition(type="Ready", status="False", reason="PodTerminating", message=_ended(sight, phase))
-    if sight.observed is None or phase != RUNNING:
-        if sight.hold is None:
+        return Condition(type="Ready", status="False", reason="PodTerminating", message=_ended(observed, phase))
+    if observed.observed is None or phase != RUNNING:
+        if observed.hold is None:
             return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine has not started yet")
-        return Condition(type="Ready", status="False", reason=sight.hold.code or sight.hold.reason, message=sight.hold.message)
-    if sight.observed.fault is not None and sight.observed.fault.unmanaged:
-        return Condition(type="Ready", status="False", reason=sight.observed.fault.reason, message=sight.observed.fault.message)
-    if instance.metadata.deletionTimestamp or sight.observed.phase == "stopping":
+        return Condition(type="Ready", status="False", reason=observed.hold.code or observed.hold.reason, message=observed.hold.message)
+    if observed.observed.fault is not None and observed.observed.fault.unmanaged:
+        return Condition(type="Ready", status="False", reason=observed.observed.fault.reason, message=observed.observed.fault.message)
+    if instance.metadata.deletionTimestamp or observed.observed.phase == "stopping":
         return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
-    if sight.suspension is not None and sight.suspension.status == "True":
+    if observed.suspension is not None and observed.suspension.status == "True":
         return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is suspended to disk")
-    if sight.observed.fault is not None:
-        return Condition(type="Ready", status="False", reason=sight.observed.fault.reason, message=sight.observed.fault.message)
-    if sight.observed.paused:
+    if observed.observed.fault is not None:
+        return Condition(type="Ready", status="False", reason=observed.observed.fault.reason, message=observed.observed.fault.message)
+    if observed.observed.paused:
         return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is paused")
-    if sight.answers is False:
+    if observed.answers is False:
         return Condition(type="Ready", status="False", reason="ContainersNotReady", message="the readiness probe fails")
-    if sight.silent and sight.answers is None:
-        return Condition(type="Ready", status="False", reason=SILENT_GUEST, message=sight.silent)
+    if observed.silent and observed.answers is None:
+        return Condition(type="Ready", status="False", reason=SILENT_GUEST, message=observed.silent)
     return Condition(type="Ready", status="True")
 
 
-def _ended(sight: ObservedInstance, phase: str) -> str:
+def _ended(observed: ObservedInstance, phase: str) -> str:
     """Return the message about its end. For a failed one it has the last lines of QEMU's log, which later nobody can ask for."""
-    end = sight.observed.end if sight.observed is not None else None
+    end = observed.observed.end if observed.observed is not None else None
     if phase != FAILED or end is None:
         return "the machine has ended"
     return ends.ended(end.reason, end.text)
 
 
-def _scheduled(sight: ObservedInstance, phase: str) -> Iterator[Condition]:
-    hold = sight.hold
+def _scheduled(observed: ObservedInstance, phase: str) -> Iterator[Condition]:
+    hold = observed.hold
     # KubeVirt calls an instance unschedulable, too, while a claim that it names is not there.
     if hold is not None and phase not in FINAL and (hold.kind == "unschedulable" or hold.reason == "FailedPvcNotFound"):
         yield Condition(type="PodScheduled", status="False", reason="Unschedulable", message=hold.message)
-    elif sight.prepared or sight.observed is not None:
+    elif observed.prepared or observed.observed is not None:
         yield Condition(type="PodScheduled", status="True")
 
 
-def _data(instance: VirtualMachineInstance, sight: ObservedInstance, phase: str) -> Iterator[Condition]:
+def _data(instance: VirtualMachineInstance, observed: ObservedInstance, phase: str) -> Iterator[Condition]:
     volumes = instance.spec.volumes or ()
     if not any(each.dataVolume is not None for each in volumes):
         return
-    if sight.hold is not None and sight.hold.kind == "volumes" and phase not in FINAL:
-        yield Condition(type="DataVolumesReady", status="False", reason="NotAllDVsReady", message=sight.hold.message)
-    elif sight.prepared or sight.observed is not None:
+    if observed.hold is not None and observed.hold.kind == "volumes" and phase not in FINAL:
+        yield Condition(type="DataVolumesReady", status="False", reason="NotAllDVsReady", message=observed.hold.message)
+    elif observed.prepared or observed.observed is not None:
         yield Condition(type="DataVolumesReady", status="True", reason="AllDVsReady", message="All of the VMI's DVs are bound and ready")

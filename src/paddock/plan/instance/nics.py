@@ -57,33 +57,33 @@ def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge 
             yield _pod_card(instance, card, network, domain)
 
 
-def _pod_card(instance: VirtualMachineInstance, card: Interface, network: Network, domain: str) -> NicSpec | NicRefusal:
-    binding = binding_of(card)
-    if card.sriov is not None:
+def _pod_card(instance: VirtualMachineInstance, interface: Interface, network: Network, domain: str) -> NicSpec | NicRefusal:
+    binding = binding_of(interface)
+    if interface.sriov is not None:
         text = "SR-IOV needs an IOMMU and free virtual functions, and this host offers none"
-        return NicRefusal(card.name, text, reasons.SRIOV_MISSING)
+        return NicRefusal(interface.name, text, reasons.SRIOV_MISSING)
     if binding is None:
-        name = card.binding.name if card.binding is not None else ""
-        return NicRefusal(card.name, f"the network binding {name} is not known here", reasons.BINDING_UNKNOWN)
+        name = interface.binding.name if interface.binding is not None else ""
+        return NicRefusal(interface.name, f"the network binding {name} is not known here", reasons.BINDING_UNKNOWN)
     try:
         traffic = traffic_of(instance.metadata.annotations)
     except ValueError as error:
-        return NicRefusal(card.name, str(error), reasons.NETWORK_MALFORMED)
-    return replace(_card(instance, card, binding, None, domain, network), traffic=traffic)
+        return NicRefusal(interface.name, str(error), reasons.NETWORK_MALFORMED)
+    return replace(_card(instance, interface, binding, None, domain, network), traffic=traffic)
 
 
-def binding_of(card: Interface) -> Binding | None:
+def binding_of(interface: Interface) -> Binding | None:
     """Return the binding of a card of the pod network; None when it has no usable one."""
-    if card.binding is not None:
-        return _PLUGINS.get(card.binding.name)
-    if card.passtBinding is not None:
+    if interface.binding is not None:
+        return _PLUGINS.get(interface.binding.name)
+    if interface.passtBinding is not None:
         return "passt"
-    return "masquerade" if card.masquerade is not None else "bridge"
+    return "masquerade" if interface.masquerade is not None else "bridge"
 
 
 def _card(
     instance: VirtualMachineInstance,
-    card: Interface,
+    interface: Interface,
     binding: Binding,
     bridge: HostBridge | None,
     domain: str,
@@ -94,20 +94,20 @@ def _card(
     namespace = instance.metadata.namespace or "default"
     return NicSpec(
         owner=owner_of(instance),
-        name=card.name,
+        name=interface.name,
         binding=binding,
-        mac=(card.macAddress or "").lower().replace("-", ":"),
+        mac=(interface.macAddress or "").lower().replace("-", ":"),
         network=addresses.without_zeros((pod.vmNetworkCIDR if pod is not None else None) or INNER_NETWORK) if inside else "",
         network6=((pod.vmIPv6NetworkCIDR if pod is not None else None) or INNER_NETWORK6) if inside else "",
         bridge=bridge,
         traffic=bridge.traffic if bridge is not None else NO_LIMIT,
-        ports=tuple(_ports(card)) if inside else (),
+        ports=tuple(_ports(interface)) if inside else (),
         hostname=hostname_of(instance),
         domain=f"{instance.spec.subdomain}.{namespace}.svc.{domain}" if instance.spec.subdomain else "",
         resolver=_resolver(instance.spec),
-        dhcp=_dhcp(card),
-        model=card.model or "virtio",
-        queues=queues_of(instance.spec, card),
+        dhcp=_dhcp(interface),
+        model=interface.model or "virtio",
+        queues=queues_of(instance.spec, interface),
         group=namespace,
     )
 
@@ -127,19 +127,19 @@ def hostname_of(instance: VirtualMachineInstance) -> str:
     return instance.spec.hostname or instance.metadata.name.partition(".")[0][:63].rstrip("-")
 
 
-def queues_of(spec: VirtualMachineInstanceSpec, card: Interface) -> int:
+def queues_of(spec: VirtualMachineInstanceSpec, interface: Interface) -> int:
     """One queue for each virtual processor where that was asked for; virtio only."""
-    if not spec.domain.devices.networkInterfaceMultiqueue or (card.model or "virtio") != "virtio":
+    if not spec.domain.devices.networkInterfaceMultiqueue or (interface.model or "virtio") != "virtio":
         return 1
     cpu = spec.domain.cpu
     count = (cpu.sockets or 1) * (cpu.cores or 1) * (cpu.threads or 1) if cpu is not None else 1
     return min(count, _MOST_QUEUES)
 
 
-def _ports(card: Interface) -> Iterator[Ports]:
-    for port in card.ports or ():
+def _ports(interface: Interface) -> Iterator[Ports]:
+    for port in interface.ports or ():
         yield Ports(_protocol(port.protocol), port.port)
-    for span in card.portRanges or ():
+    for span in interface.portRanges or ():
         yield Ports(_protocol(span.protocol), span.start, span.end)
 
 
@@ -147,8 +147,8 @@ def _protocol(name: str | None) -> Protocol:
     return "udp" if name == "UDP" else "tcp"
 
 
-def _dhcp(card: Interface) -> DhcpOptions:
-    given = card.dhcpOptions
+def _dhcp(interface: Interface) -> DhcpOptions:
+    given = interface.dhcpOptions
     if given is None:
         return DhcpOptions()
     return DhcpOptions(
@@ -159,11 +159,11 @@ def _dhcp(card: Interface) -> DhcpOptions:
     )
 
 
-def status_of(card: Interface, plug: AttachedNic, *, linked: bool, queues: int) -> InterfaceStatus:
+def status_of(interface: Interface, plug: AttachedNic, *, linked: bool, queues: int) -> InterfaceStatus:
     """A card in the status: the address is the one that others use."""
     addresses = [*plug.addresses]
     return InterfaceStatus(
-        name=card.name,
+        name=interface.name,
         mac=plug.mac,
         ipAddress=addresses[0] if addresses else None,
         ipAddresses=addresses or None,

@@ -16,64 +16,64 @@ from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FINAL, RUNNING, WAITING, phase_of, transitions
 
 
-def status_of(instance: VirtualMachineInstance, sight: ObservedInstance) -> VirtualMachineInstanceStatus:
+def status_of(instance: VirtualMachineInstance, observed: ObservedInstance) -> VirtualMachineInstanceStatus:
     """The status of a machine; equal to the one it has when nothing changed."""
     before = instance.status or VirtualMachineInstanceStatus()
     features = instance.spec.domain.features
     acpi = features is None or features.acpi is None or features.acpi.enabled is not False
-    ready = sight.prepared or (sight.hold is not None and sight.hold.waits_for_host)
-    phase = phase_of(before.phase or "", sight.observed, acpi=acpi, prepared=ready)
+    ready = observed.prepared or (observed.hold is not None and observed.hold.waits_for_host)
+    phase = phase_of(before.phase or "", observed.observed, acpi=acpi, prepared=ready)
     if before.phase in FINAL:
         # It is over: nothing is learned about it any more.
         return before
-    wanted = list(conditions.of(instance, sight, phase))
+    wanted = list(conditions.of(instance, observed, phase))
     kept = [each for each in before.conditions or () if each.type not in conditions.OWN or any(w.type == each.type for w in wanted)]
     running = phase == RUNNING
-    milestones = sight.observed.times if sight.observed is not None else ()
+    milestones = observed.observed.times if observed.observed is not None else ()
     return msgspec.structs.replace(
         before,
         phase=phase,
-        phaseTransitionTimestamps=transitions(before.phaseTransitionTimestamps, phase, sight.now, milestones),
-        reason=_reason(phase, sight),
-        conditions=settled(kept, wanted, sight.now),
-        nodeName=sight.node if sight.prepared or sight.observed is not None else before.nodeName,
+        phaseTransitionTimestamps=transitions(before.phaseTransitionTimestamps, phase, observed.now, milestones),
+        reason=_reason(phase, observed),
+        conditions=settled(kept, wanted, observed.now),
+        nodeName=observed.node if observed.prepared or observed.observed is not None else before.nodeName,
         # What waits for a start has its cards plugged already; nobody reaches it there yet.
-        interfaces=(_interfaces(before, sight) or before.interfaces) if phase not in WAITING else None,
-        volumeStatus=list(sight.volumes) or None,
-        guestOSInfo=_system(before, sight) if running else before.guestOSInfo,
-        fsFreezeStatus=before.fsFreezeStatus if sight.guest is None else "frozen" if sight.guest.frozen else None,
-        machine=MachineChipset(type=sight.machine_type) if sight.machine_type else before.machine,
-        currentCPUTopology=sight.topology or before.currentCPUTopology,
-        memory=_memory(sight) or before.memory,
-        kernelBootStatus=sight.kernel or before.kernelBootStatus,
-        runtimeUser=sight.user if sight.user is not None else before.runtimeUser,
+        interfaces=(_interfaces(before, observed) or before.interfaces) if phase not in WAITING else None,
+        volumeStatus=list(observed.volumes) or None,
+        guestOSInfo=_system(before, observed) if running else before.guestOSInfo,
+        fsFreezeStatus=before.fsFreezeStatus if observed.guest is None else "frozen" if observed.guest.frozen else None,
+        machine=MachineChipset(type=observed.machine_type) if observed.machine_type else before.machine,
+        currentCPUTopology=observed.topology or before.currentCPUTopology,
+        memory=_memory(observed) or before.memory,
+        kernelBootStatus=observed.kernel or before.kernelBootStatus,
+        runtimeUser=observed.user if observed.user is not None else before.runtimeUser,
         qosClass=before.qosClass or qos(instance),
-        activePods=before.activePods or ({launcher_uid(instance): sight.node} if sight.prepared else None),
-        **sight.extra,
+        activePods=before.activePods or ({launcher_uid(instance): observed.node} if observed.prepared else None),
+        **observed.extra,
     )
 
 
-def _reason(phase: str, sight: ObservedInstance) -> str | None:
-    if phase not in FINAL or sight.observed is None or sight.observed.end is None:
+def _reason(phase: str, observed: ObservedInstance) -> str | None:
+    if phase not in FINAL or observed.observed is None or observed.observed.end is None:
         return None
-    return sight.observed.end.reason
+    return observed.observed.end.reason
 
 
-def _system(before: VirtualMachineInstanceStatus, sight: ObservedInstance) -> GuestOSInfo:
-    found = sight.guest.os if sight.guest is not None else None
+def _system(before: VirtualMachineInstanceStatus, observed: ObservedInstance) -> GuestOSInfo:
+    found = observed.guest.os if observed.guest is not None else None
     return found or before.guestOSInfo or GuestOSInfo()
 
 
-def _interfaces(before: VirtualMachineInstanceStatus, sight: ObservedInstance) -> list[InterfaceStatus] | None:
+def _interfaces(before: VirtualMachineInstanceStatus, observed: ObservedInstance) -> list[InterfaceStatus] | None:
     """The cards as the host knows them, with what the guest says of them; then those only the guest knows."""
-    if sight.guest is None:
+    if observed.guest is None:
         heard = [each for each in before.interfaces or () if "guest-agent" in (each.infoSource or "")]
         told = tuple(msgspec.structs.replace(each, ipAddresses=each.ipAddresses if not each.name else None) for each in heard)
     else:
-        told = sight.guest.interfaces
+        told = observed.guest.interfaces
     said = {each.mac: each for each in told if each.mac}
     found = []
-    for card in sight.cards:
+    for card in observed.cards:
         guest = said.pop(card.mac or "", None)
         if guest is None:
             found.append(card)
@@ -93,10 +93,10 @@ def _interfaces(before: VirtualMachineInstanceStatus, sight: ObservedInstance) -
     return found or None
 
 
-def _memory(sight: ObservedInstance) -> MemoryStatus | None:
-    if sight.memory is None:
+def _memory(observed: ObservedInstance) -> MemoryStatus | None:
+    if observed.memory is None:
         return None
-    boot, now, asked, besides = (_bytes(each) for each in sight.memory)
+    boot, now, asked, besides = (_bytes(each) for each in observed.memory)
     return MemoryStatus(guestAtBoot=boot, guestCurrent=now, guestRequested=asked, memoryOverhead=besides)
 
 

@@ -68,14 +68,17 @@ def machine_of(data: Data) -> Data:
 
 
 def fixed(
-    wanted: Sequence[DataVolumeTemplate], there: Sequence[DataVolumeTemplate], namespace: str, existing: Collection[str] | None
+    data_volume_templates: Sequence[DataVolumeTemplate],
+    there: Sequence[DataVolumeTemplate],
+    namespace: str,
+    existing: Collection[str] | None,
 ) -> list[DataVolumeTemplate]:
     """The user's templates, with the sources that were written once where those are fixed.
 
     `existing` names the DataVolumes that are there; None: of a pool, whose sources are fixed as long as the user's template is the same.
     """
     before = {_name_of(each): each for each in there}
-    return [_fixed(each, before.get(_name_of(each)), namespace, existing) for each in wanted]
+    return [_fixed(each, before.get(_name_of(each)), namespace, existing) for each in data_volume_templates]
 
 
 def _fixed(

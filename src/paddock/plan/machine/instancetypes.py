@@ -113,13 +113,19 @@ def _kept(member: str, name: str, kind: str, status: Data | None) -> str:
     return (reference.get("controllerRevisionRef") or {}).get("name") or ""
 
 
-def revision_of(found: ResolvedInstancetype, machine: Data, owner: Data) -> Data:
+def revision_of(resolved_instancetype: ResolvedInstancetype, machine: Data, owner: Data) -> Data:
     """The ControllerRevision that keeps an instancetype or a preference for a machine."""
-    meta, machine_meta = found.object.get("metadata") or {}, machine["metadata"]
+    meta, machine_meta = resolved_instancetype.object.get("metadata") or {}, machine["metadata"]
     uid, generation = meta.get("uid", ""), meta.get("generation", 1)
-    name = f"{machine_meta['name']}-{found.name}-v1beta1-{uid}-{generation}"
+    name = f"{machine_meta['name']}-{resolved_instancetype.name}-v1beta1-{uid}-{generation}"
     kept = {key: meta[key] for key in ("name", "namespace", "uid", "generation", "labels", "annotations") if key in meta}
-    labels = {"name": found.name, "kind": found.kind, "uid": uid, "generation": str(generation), "version": "v1beta1"}
+    labels = {
+        "name": resolved_instancetype.name,
+        "kind": resolved_instancetype.kind,
+        "uid": uid,
+        "generation": str(generation),
+        "version": "v1beta1",
+    }
     return {
         "apiVersion": "apps/v1",
         "kind": "ControllerRevision",
@@ -130,7 +136,7 @@ def revision_of(found: ResolvedInstancetype, machine: Data, owner: Data) -> Data
             "labels": {f"{GROUP}/object-{key}": value for key, value in labels.items() if len(value) <= 63},
             "ownerReferences": [owner],
         },
-        "data": {"apiVersion": API_VERSION, "kind": found.kind, "metadata": kept, "spec": found.spec},
+        "data": {"apiVersion": API_VERSION, "kind": resolved_instancetype.kind, "metadata": kept, "spec": resolved_instancetype.spec},
         "revision": 0,
     }
 
@@ -151,20 +157,20 @@ def unversioned(member: str, copy: Data) -> ResolvedInstancetype | None:
     return ResolvedInstancetype(member, kept["kind"], kept["metadata"]["name"], kept)
 
 
-def annotations_of(found: Iterable[ResolvedInstancetype]) -> dict[str, str]:
+def annotations_of(resolved_instancetypes: Iterable[ResolvedInstancetype]) -> dict[str, str]:
     """The annotations by which a running machine says what it was made from."""
-    return {f"kubevirt.io/{'cluster-' if each.everywhere else ''}{each.member}-name": each.name for each in found}
+    return {f"kubevirt.io/{'cluster-' if each.everywhere else ''}{each.member}-name": each.name for each in resolved_instancetypes}
 
 
 # --- inference ------------------------------------------------------------------------------------------------------------
 
 
-def inferred(member: str, spec: Data, namespace: str, look: Find) -> Data | None:
+def inferred(member: str, spec: Data, namespace: str, find: Find) -> Data | None:
     """Resolve a matcher that is inferred from a volume; None: it goes. Raises `MissingInstancetype` where a failure is refused."""
     matcher: Data = spec[member]
     label, volume = _DEFAULT_LABELS[member], matcher["inferFromVolume"]
     try:
-        labels = _labels_of(member, volume, spec, namespace, look)
+        labels = _labels_of(member, volume, spec, namespace, find)
         if label not in labels:
             raise MissingInstancetype(member, f"unable to find required {label} label on the volume {volume}")
     except MissingInstancetype:
@@ -174,45 +180,45 @@ def inferred(member: str, spec: Data, namespace: str, look: Find) -> Data | None
     return {"name": labels[label], "kind": labels.get(f"{label}-kind") or KINDS[member][0]}
 
 
-def _labels_of(member: str, name: str, spec: Data, namespace: str, look: Find) -> dict[str, str]:
+def _labels_of(member: str, name: str, spec: Data, namespace: str, find: Find) -> dict[str, str]:
     volumes = spec["template"]["spec"].get("volumes") or ()
     volume = next((each for each in volumes if each.get("name") == name), None)
     if volume is None:
         raise MissingInstancetype(member, f"unable to find volume {name} to infer defaults")
     claim = (volume.get("persistentVolumeClaim") or {}).get("claimName")
     if claim:
-        return _labels(_existing(member, "persistentvolumeclaims", namespace, claim, look))
+        return _labels(_existing(member, "persistentvolumeclaims", namespace, claim, find))
     disk = (volume.get("dataVolume") or {}).get("name")
     if not disk:
         raise MissingInstancetype(member, f"unable to infer defaults from volume {name} as type is not supported")
-    return _labels_of_disk(member, disk, spec, namespace, look)
+    return _labels_of_disk(member, disk, spec, namespace, find)
 
 
-def _labels_of_disk(member: str, disk: str, spec: Data, namespace: str, look: Find) -> dict[str, str]:
+def _labels_of_disk(member: str, disk: str, spec: Data, namespace: str, find: Find) -> dict[str, str]:
     label = _DEFAULT_LABELS[member]
     templates = spec.get("dataVolumeTemplates") or ()
     made = next((each for each in templates if (each.get("metadata") or {}).get("name") == disk), None)
     if made is None:
-        made = look("datavolumes.cdi.kubevirt.io", namespace, disk)
+        made = find("datavolumes.cdi.kubevirt.io", namespace, disk)
     if made is None:
-        return _labels(_existing(member, "persistentvolumeclaims", namespace, disk, look))
+        return _labels(_existing(member, "persistentvolumeclaims", namespace, disk, find))
     if label in _labels(made):
         return _labels(made)
     source = made["spec"].get("source") or {}
     if reference := made["spec"].get("sourceRef"):
         place = reference.get("namespace") or namespace
-        data_source = _existing(member, "datasources.cdi.kubevirt.io", place, reference.get("name", ""), look)
+        data_source = _existing(member, "datasources.cdi.kubevirt.io", place, reference.get("name", ""), find)
         if label in _labels(data_source):
             return _labels(data_source)
         source = data_source["spec"].get("source") or {}
         namespace = place
     if claim := source.get("pvc"):
-        return _labels(_existing(member, "persistentvolumeclaims", claim.get("namespace") or namespace, claim.get("name", ""), look))
+        return _labels(_existing(member, "persistentvolumeclaims", claim.get("namespace") or namespace, claim.get("name", ""), find))
     raise MissingInstancetype(member, f"unable to infer defaults from DataVolume {disk}: it has neither labels nor a claim as its source")
 
 
-def _existing(member: str, resource: str, namespace: str, name: str, look: Find) -> Data:
-    found = look(resource, namespace, name)
+def _existing(member: str, resource: str, namespace: str, name: str, find: Find) -> Data:
+    found = find(resource, namespace, name)
     if found is None:
         raise MissingInstancetype(member, f'{resource} "{name}" not found')
     return found
@@ -244,9 +250,9 @@ def is_to_expand(policy: str | None, machine: Data) -> bool:
     return policy == "expandAll" or not has_copies
 
 
-def expanded_machine(machine: Data, found: Iterable[ResolvedInstancetype], binding: str = "bridge") -> Data:
+def expanded_machine(machine: Data, resolved_instancetypes: Iterable[ResolvedInstancetype], binding: str = "bridge") -> Data:
     """A VirtualMachine that says everything itself, as `expand-spec` answers it: the references are gone."""
-    specs = {each.member: each.spec for each in found}
+    specs = {each.member: each.spec for each in resolved_instancetypes}
     made: Data = copied(machine)
     template = made["spec"]["template"]
     template["spec"] = expanded(template["spec"], specs.get(INSTANCETYPE), specs.get(PREFERENCE))

@@ -87,36 +87,36 @@ def condition(conditions: Sequence[Condition], type: str) -> Condition | None:
     return next((each for each in conditions if each.type == type), None)
 
 
-def _ending(sight: PrintableFacts) -> bool:
-    return sight.instance is not None and sight.instance.metadata.deletionTimestamp is not None
+def _ending(printable_facts: PrintableFacts) -> bool:
+    return printable_facts.instance is not None and printable_facts.instance.metadata.deletionTimestamp is not None
 
 
-def _stopping(sight: PrintableFacts) -> bool:
-    return _ending(sight) and not life_of(sight.instance).final
+def _stopping(printable_facts: PrintableFacts) -> bool:
+    return _ending(printable_facts) and not life_of(printable_facts.instance).final
 
 
-def _migrating(sight: PrintableFacts) -> bool:
-    status = sight.instance.status if sight.instance is not None else None
+def _migrating(printable_facts: PrintableFacts) -> bool:
+    status = printable_facts.instance.status if printable_facts.instance is not None else None
     move = status.migrationState if status is not None else None
     return move is not None and move.startTimestamp is not None and not move.completed and not move.failed
 
 
-def _paused(sight: PrintableFacts) -> bool:
-    found = sight.conditions.get("Paused")
-    return sight.phase == "Running" and found is not None and found.status == "True"
+def _paused(printable_facts: PrintableFacts) -> bool:
+    found = printable_facts.conditions.get("Paused")
+    return printable_facts.phase == "Running" and found is not None and found.status == "True"
 
 
-def _suspended(sight: PrintableFacts) -> bool:
-    found = sight.conditions.get("Suspended")
-    return sight.phase == "Running" and found is not None and found.status == "True"
+def _suspended(printable_facts: PrintableFacts) -> bool:
+    found = printable_facts.conditions.get("Suspended")
+    return printable_facts.phase == "Running" and found is not None and found.status == "True"
 
 
-def _wants_to_run(sight: PrintableFacts) -> bool:
-    return sight.wants_start or (sight.instance is not None and not life_of(sight.instance).final)
+def _wants_to_run(printable_facts: PrintableFacts) -> bool:
+    return printable_facts.wants_start or (printable_facts.instance is not None and not life_of(printable_facts.instance).final)
 
 
-def _is_down(sight: PrintableFacts) -> bool:
-    return sight.instance is None or life_of(sight.instance).final
+def _is_down(printable_facts: PrintableFacts) -> bool:
+    return printable_facts.instance is None or life_of(printable_facts.instance).final
 
 
 ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
@@ -142,6 +142,6 @@ ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
 )
 
 
-def printable(sight: PrintableFacts) -> str:
+def printable(printable_facts: PrintableFacts) -> str:
     """The word."""
-    return next((word for word, holds in ROWS if holds(sight)), "Unknown")
+    return next((word for word, holds in ROWS if holds(printable_facts)), "Unknown")

@@ -127,10 +127,10 @@ def _refused(conditions: Iterable[Condition]) -> str:
     return "; ".join(each.message or "" for each in conditions if each.type in _HOTPLUG and each.status == "False")
 
 
-def _since(wanted: Condition, old: Condition | None, now: str) -> Condition:
-    same = old is not None and old.status == wanted.status
-    since = wanted.lastTransitionTime or (old.lastTransitionTime if same and old is not None else None) or now
-    return msgspec.structs.replace(wanted, lastTransitionTime=since, lastProbeTime=None)
+def _since(condition: Condition, old: Condition | None, now: str) -> Condition:
+    same = old is not None and old.status == condition.status
+    since = condition.lastTransitionTime or (old.lastTransitionTime if same and old is not None else None) or now
+    return msgspec.structs.replace(condition, lastTransitionTime=since, lastProbeTime=None)
 
 
 def _not_ready(instance: VirtualMachineInstance | None) -> Condition:
@@ -151,11 +151,11 @@ def _snapshot(volume: Volume, absent: Collection[str]) -> VolumeSnapshotSupport:
     return VolumeSnapshotSupport(name=volume.name, enabled=True)
 
 
-def _reference(found: ResolvedInstancetype | None) -> InstancetypeStatusRef | None:
-    if found is None:
+def _reference(resolved_instancetype: ResolvedInstancetype | None) -> InstancetypeStatusRef | None:
+    if resolved_instancetype is None:
         return None
-    revision = ControllerRevisionRef(name=found.revision) if found.revision else None
-    return InstancetypeStatusRef(name=found.name, kind=found.kind, controllerRevisionRef=revision)
+    revision = ControllerRevisionRef(name=resolved_instancetype.revision) if resolved_instancetype.revision else None
+    return InstancetypeStatusRef(name=resolved_instancetype.name, kind=resolved_instancetype.kind, controllerRevisionRef=revision)
 
 
 def rest_seconds(old: VirtualMachineStatus | None, new: VirtualMachineStatus) -> float:

@@ -183,12 +183,12 @@ def data_volume_notes(restore: VirtualMachineRestore, volume: RestoredVolume) ->
 
 
 def machine(
-    restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, found: Iterable[RestoredVolume], *, fresh: bool
+    restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, restored_volumes: Iterable[RestoredVolume], *, fresh: bool
 ) -> Data:
     """The machine as it becomes: as it was, on the restored claims. A `fresh` one has an identity of its own, except for patches."""
     before = copy.deepcopy(content.spec.source.virtualMachine or {})
     spec = before.get("spec") or {}
-    claims = {each.name: each for each in found}
+    claims = {each.name: each for each in restored_volumes}
     template = spec.get("template", {}).get("spec", {})
     for volume in template.get("volumes") or ():
         if volume.get("name") in claims:

@@ -51,38 +51,38 @@ class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
     applied: bool = False
 
 
-def status(sight: StatusFacts, came: PassOutcome, now: str) -> StakaterMachineStatus:
+def status(status_facts: StatusFacts, pass_outcome: PassOutcome, now: str) -> StakaterMachineStatus:
     """The status."""
-    before = sight.vm.status or StakaterMachineStatus()
-    said = [(SYNCED, came.synced), (READY, came.ready or _ready(sight, before))]
+    before = status_facts.vm.status or StakaterMachineStatus()
+    said = [(SYNCED, pass_outcome.synced), (READY, pass_outcome.ready or _ready(status_facts, before))]
     conditions = settled(before.conditions, [each.condition(name) for name, each in said if each is not None], now)
-    generation = sight.vm.metadata.generation if came.applied else before.observedGeneration
-    return StakaterMachineStatus(vm=_machine(sight, before), conditions=conditions, observedGeneration=generation)
+    generation = status_facts.vm.metadata.generation if pass_outcome.applied else before.observedGeneration
+    return StakaterMachineStatus(vm=_machine(status_facts, before), conditions=conditions, observedGeneration=generation)
 
 
-def _machine(sight: StatusFacts, before: StakaterMachineStatus) -> GeneratedMachineStatus | None:
+def _machine(status_facts: StatusFacts, before: StakaterMachineStatus) -> GeneratedMachineStatus | None:
     """The status of the generated machine; empty before there is one."""
-    machine = sight.machine
+    machine = status_facts.machine
     if machine is None:
         return None if before.vm is None else GeneratedMachineStatus(ready=False, created=False, conditions=[])
     said, domain = machine.status, machine.spec.template.spec.domain
-    address = _address(sight)
+    address = _address(status_facts)
     return GeneratedMachineStatus(
         printableStatus=said.printableStatus if said is not None else None,
         ready=bool(said is not None and said.ready),
         created=bool(said is not None and said.created),
         cpuCores=domain.cpu.cores if domain.cpu is not None else None,
-        memory=_memory(sight),
+        memory=_memory(status_facts),
         serviceIP=address.ip if address is not None else None,
         serviceHostname=address.hostname if address is not None else None,
         conditions=[_copied(each) for each in (said.conditions if said is not None else None) or ()],
     )
 
 
-def _memory(sight: StatusFacts) -> str | None:
-    said = sight.instance.status if sight.instance is not None else None
+def _memory(status_facts: StatusFacts) -> str | None:
+    said = status_facts.instance.status if status_facts.instance is not None else None
     current = said.memory.guestCurrent if said is not None and said.memory is not None else None
-    given = sight.machine.spec.template.spec.domain.memory if sight.machine is not None else None
+    given = status_facts.machine.spec.template.spec.domain.memory if status_facts.machine is not None else None
     found = current or (given.guest if given is not None else None)
     return str(found) if found is not None else None
 
@@ -93,41 +93,43 @@ def _copied(said: Condition) -> Condition:
     )
 
 
-def _address(sight: StatusFacts) -> LoadBalancerIngress | None:
+def _address(status_facts: StatusFacts) -> LoadBalancerIngress | None:
     """Return the load balancer's address, as long as the service is enabled."""
-    balancer = sight.service.status.loadBalancer if sight.service is not None and sight.service.status is not None else None
+    balancer = (
+        status_facts.service.status.loadBalancer if status_facts.service is not None and status_facts.service.status is not None else None
+    )
     addresses = (balancer.ingress if balancer is not None else None) or ()
-    return next((each for each in addresses if each.ip or each.hostname), None) if sight.vm.spec.parameters.service.enabled else None
+    return next((each for each in addresses if each.ip or each.hostname), None) if status_facts.vm.spec.parameters.service.enabled else None
 
 
 # --- Ready ------------------------------------------------------------------------------------------------------------------
 
 
-def _ready(sight: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
+def _ready(status_facts: StatusFacts, before: StakaterMachineStatus) -> ConditionValue:
     """Return the condition Ready; the first row that holds wins."""
-    machine = sight.machine
+    machine = status_facts.machine
     if machine is None or machine.status is None:
         return creating("the virtual machine is being made")
     if machine.status.ready:
-        if sight.vm.spec.parameters.service.enabled and _address(sight) is None:
-            return creating(f"the Service {sight.service_name} has no address yet")
+        if status_facts.vm.spec.parameters.service.enabled and _address(status_facts) is None:
+            return creating(f"the Service {status_facts.service_name} has no address yet")
         return AVAILABLE
-    unfilled = next((each for each in sight.disks if not each.is_filled), None)
-    if _rests(sight, before) and unfilled is None:
+    unfilled = next((each for each in status_facts.disks if not each.is_filled), None)
+    if _rests(status_facts, before) and unfilled is None:
         return AVAILABLE
-    denial = disks.clone_denial(_troubles(sight))
+    denial = disks.clone_denial(_troubles(status_facts))
     if denial:
-        source = sight.vm.spec.parameters.dataSource.namespace
-        return no("CloneNotAuthorized", disks.clone_advice(denial, source, namespace_of(sight.vm), sight.product))
+        source = status_facts.vm.spec.parameters.dataSource.namespace
+        return no("CloneNotAuthorized", disks.clone_advice(denial, source, namespace_of(status_facts.vm), status_facts.product))
     was = condition(before.conditions or (), READY)
     if was is not None and (was.status == "True" or was.reason == "Unavailable"):
         return no("Unavailable", machine.status.printableStatus)
-    return creating(_step(sight, unfilled))
+    return creating(_step(status_facts, unfilled))
 
 
-def _rests(sight: StatusFacts, before: StakaterMachineStatus) -> bool:
+def _rests(status_facts: StatusFacts, before: StakaterMachineStatus) -> bool:
     """Return whether the machine is to be off: halted, or started by hand alone and never started."""
-    machine, strategy = sight.machine, sight.vm.spec.parameters.runStrategy
+    machine, strategy = status_facts.machine, status_facts.vm.spec.parameters.runStrategy
     if strategy not in ("Halted", "Manual") or machine is None or machine.status is None or machine.status.created:
         return False
     was = condition(before.conditions or (), READY)
@@ -135,18 +137,18 @@ def _rests(sight: StatusFacts, before: StakaterMachineStatus) -> bool:
     return strategy == "Halted" or not has_run
 
 
-def _troubles(sight: StatusFacts) -> Iterator[str | None]:
+def _troubles(status_facts: StatusFacts) -> Iterator[str | None]:
     """Yield the failures, in the words of the failed parts."""
-    status = sight.machine.status if sight.machine is not None else None
+    status = status_facts.machine.status if status_facts.machine is not None else None
     failure = condition((status.conditions if status is not None else None) or (), "Failure")
     if failure is not None and failure.status == "True":
         yield failure.message
-    for disk in sight.disks:
+    for disk in status_facts.disks:
         yield from (each.message for each in disk.seen.conditions if each.status == "False")
 
 
-def _step(sight: StatusFacts, unfilled: PlannedDisk | None) -> str:
-    machine = sight.machine
+def _step(status_facts: StatusFacts, unfilled: PlannedDisk | None) -> str:
+    machine = status_facts.machine
     assert machine is not None and machine.status is not None
     failure = condition(machine.status.conditions or (), "Failure")
     if failure is not None and failure.status == "True" and failure.message:

@@ -70,17 +70,17 @@ class Lookup(msgspec.Struct, frozen=True):
 BLANK = VolumeContent(kind="blank")
 
 
-def of_claim(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
+def of_claim(claim: PersistentVolumeClaim, lookup: Lookup) -> VolumeContent | UnclearContent:
     """Return the content of a claim."""
     namespace, notes = claim.metadata.namespace or "", claim.metadata.annotations or {}
     if _reference(claim.spec) is not None:
         # Also where a DataVolume has it by now: a claim that was restored has the data of its snapshot, and not of that one's source.
-        return _referred(claim, look)
+        return _referred(claim, lookup)
     for owner in claim.metadata.ownerReferences or ():
         if owner.kind == "DataVolume" and owner.apiVersion.startswith(f"{CDI}/"):
-            volume = look.data_volume(namespace, owner.name)
+            volume = lookup.data_volume(namespace, owner.name)
             if volume is not None and volume.metadata.uid == owner.uid:
-                return of_data_volume(volume, look)
+                return of_data_volume(volume, lookup)
     if POPULATED_FOR in notes:
         text = f"DataVolume {notes[POPULATED_FOR]}, which says what goes into this claim, is gone"
         return UnclearContent("NotFound", f"{text}; delete the claim, or take the annotation {POPULATED_FOR} off for an empty disk")
@@ -105,7 +105,7 @@ def _reference(spec: StorageSpec | None) -> TypedReference | None:
     return TypedReference(apiGroup=local.apiGroup, kind=local.kind, name=local.name) if local is not None else None
 
 
-def of_data_volume(volume: DataVolume, look: Lookup) -> VolumeContent | UnclearContent:
+def of_data_volume(volume: DataVolume, lookup: Lookup) -> VolumeContent | UnclearContent:
     """Return the content of a DataVolume."""
     spec, namespace = volume.spec, volume.metadata.namespace or ""
     found: VolumeContent | UnclearContent
@@ -113,7 +113,7 @@ def of_data_volume(volume: DataVolume, look: Lookup) -> VolumeContent | UnclearC
         kind = next((name for name in DATA_SOURCES if getattr(spec.source, name) is not None), "")
         found = _of_member(kind, getattr(spec.source, kind) if kind else None, namespace)
     elif spec.sourceRef is not None:
-        found = of_data_source(spec.sourceRef.namespace or namespace, spec.sourceRef.name, look, asked_in=namespace)
+        found = of_data_source(spec.sourceRef.namespace or namespace, spec.sourceRef.name, lookup, asked_in=namespace)
     else:
         return UnclearContent("External", "the claim names what fills it", foreign=True)
     if isinstance(found, UnclearContent):
@@ -122,12 +122,12 @@ def of_data_volume(volume: DataVolume, look: Lookup) -> VolumeContent | UnclearC
     return msgspec.structs.replace(found, archive=archive, preallocate=preallocate, asker=volume)
 
 
-def of_data_source(namespace: str, name: str, look: Lookup, *, asked_in: str) -> VolumeContent | UnclearContent:
+def of_data_source(namespace: str, name: str, lookup: Lookup, *, asked_in: str) -> VolumeContent | UnclearContent:
     """Return the content of a DataSource; another DataSource is followed once. One that needs a Secret is for its own namespace only."""
-    found = look.data_source(namespace, name)
+    found = lookup.data_source(namespace, name)
     if found is None:
         return UnclearContent("NotFound", f"DataSource {namespace}/{name} is not there")
-    source = resolved(found, look)
+    source = resolved(found, lookup)
     if isinstance(source, UnclearContent):
         return source
     if asked_in != namespace and needs_secret(source):
@@ -139,7 +139,7 @@ def of_data_source(namespace: str, name: str, look: Lookup, *, asked_in: str) ->
     return content if isinstance(content, UnclearContent) else msgspec.structs.replace(content, home=namespace)
 
 
-def resolved(source: DataSource, look: Lookup) -> DataSourceSource | UnclearContent:
+def resolved(source: DataSource, lookup: Lookup) -> DataSourceSource | UnclearContent:
     """The source that a DataSource stands for, which is no DataSource."""
     namespace = source.metadata.namespace or ""
     given, kind = source.spec.source, source_type(source.spec.source)
@@ -153,7 +153,7 @@ def resolved(source: DataSource, look: Lookup) -> DataSourceSource | UnclearCont
         return UnclearContent(CROSS_NAMESPACE, f"{why}; name one in {namespace}")
     if other.name == source.metadata.name:
         return UnclearContent("SelfReference", "the DataSource names itself")
-    followed = look.data_source(namespace, other.name)
+    followed = lookup.data_source(namespace, other.name)
     if followed is None:
         return UnclearContent("NotFound", f"DataSource {namespace}/{other.name} is not there")
     if not source_type(followed.spec.source):
@@ -175,7 +175,7 @@ def _of_member(kind: str, source: Object | None, namespace: str) -> VolumeConten
     return UnclearContent("NoSource", "no source is given")
 
 
-def _referred(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | UnclearContent:
+def _referred(claim: PersistentVolumeClaim, lookup: Lookup) -> VolumeContent | UnclearContent:
     """Return the content of the object in a claim's `dataSourceRef`."""
     reference = _reference(claim.spec)
     assert reference is not None
@@ -189,33 +189,37 @@ def _referred(claim: PersistentVolumeClaim, look: Lookup) -> VolumeContent | Unc
     if known == (SNAPSHOTS, "VolumeSnapshot"):
         return VolumeContent(kind="snapshot", namespace=namespace, name=reference.name)
     if known == (CDI, "VolumeImportSource"):
-        return _imported(look.import_source(namespace, reference.name), place)
+        return _imported(lookup.import_source(namespace, reference.name), place)
     if known == (CDI, "VolumeUploadSource"):
-        upload = look.upload_source(namespace, reference.name)
+        upload = lookup.upload_source(namespace, reference.name)
         if upload is None:
             return UnclearContent("NotFound", f"{place} is not there")
         return VolumeContent(kind="upload", archive=upload.spec.contentType == "archive", preallocate=bool(upload.spec.preallocation))
     if known == (CDI, "VolumeCloneSource"):
-        return _cloned(look.clone_source(namespace, reference.name), namespace, place)
+        return _cloned(lookup.clone_source(namespace, reference.name), namespace, place)
     return UnclearContent("External", f"waiting for {place}, which nothing here knows, to be what fills the claim", foreign=True)
 
 
-def _imported(found: VolumeImportSource | None, place: str) -> VolumeContent | UnclearContent:
-    if found is None:
+def _imported(volume_import_source: VolumeImportSource | None, place: str) -> VolumeContent | UnclearContent:
+    if volume_import_source is None:
         return UnclearContent("NotFound", f"{place} is not there")
-    source = found.spec.source
+    source = volume_import_source.spec.source
     kind = next((name for name in source.__struct_fields__ if getattr(source, name) is not None), "")
-    content = _of_member(kind, getattr(source, kind) if kind else None, found.metadata.namespace or "")
+    content = _of_member(kind, getattr(source, kind) if kind else None, volume_import_source.metadata.namespace or "")
     if isinstance(content, UnclearContent):
         return content
-    return msgspec.structs.replace(content, archive=found.spec.contentType == "archive", preallocate=bool(found.spec.preallocation))
+    return msgspec.structs.replace(
+        content, archive=volume_import_source.spec.contentType == "archive", preallocate=bool(volume_import_source.spec.preallocation)
+    )
 
 
-def _cloned(found: VolumeCloneSource | None, namespace: str, place: str) -> VolumeContent | UnclearContent:
-    if found is None:
+def _cloned(volume_clone_source: VolumeCloneSource | None, namespace: str, place: str) -> VolumeContent | UnclearContent:
+    if volume_clone_source is None:
         return UnclearContent("NotFound", f"{place} is not there")
-    kind = "pvc" if found.spec.source.kind == "PersistentVolumeClaim" else "snapshot"
-    return VolumeContent(kind=kind, namespace=namespace, name=found.spec.source.name, preallocate=bool(found.spec.preallocation))
+    kind = "pvc" if volume_clone_source.spec.source.kind == "PersistentVolumeClaim" else "snapshot"
+    return VolumeContent(
+        kind=kind, namespace=namespace, name=volume_clone_source.spec.source.name, preallocate=bool(volume_clone_source.spec.preallocation)
+    )
 
 
 def _annotated(notes: dict[str, str]) -> VolumeContent | UnclearContent:

@@ -28,20 +28,20 @@ class SourceLookup(msgspec.Struct, frozen=True):
     shows_certificates: bool = True
 
 
-def report(source: DataSource, look: Lookup, around: SourceLookup) -> tuple[DataSourceSource | None, list[DataCondition]]:
+def report(source: DataSource, lookup: Lookup, around: SourceLookup) -> tuple[DataSourceSource | None, list[DataCondition]]:
     """Return its source, if it can be resolved, and the conditions."""
-    found = resolved(source, look)
+    found = resolved(source, lookup)
     if isinstance(found, UnclearContent):
         return None, [_false("Ready", found.reason, found.message), _false("Running", found.reason, found.message)]
-    return found, list(_conditions(found, source.metadata.namespace or "", look, around))
+    return found, list(_conditions(found, source.metadata.namespace or "", lookup, around))
 
 
-def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: SourceLookup) -> Iterator[DataCondition]:
-    if found.pvc is not None:
-        volume = look.data_volume(found.pvc.namespace, found.pvc.name)
-        yield from _of_claim(volume, around.has_claim(found.pvc.namespace, found.pvc.name))
-    elif found.snapshot is not None:
-        ready = around.has_snapshot(found.snapshot.namespace, found.snapshot.name)
+def _conditions(data_source_source: DataSourceSource, namespace: str, lookup: Lookup, around: SourceLookup) -> Iterator[DataCondition]:
+    if data_source_source.pvc is not None:
+        volume = lookup.data_volume(data_source_source.pvc.namespace, data_source_source.pvc.name)
+        yield from _of_claim(volume, around.has_claim(data_source_source.pvc.namespace, data_source_source.pvc.name))
+    elif data_source_source.snapshot is not None:
+        ready = around.has_snapshot(data_source_source.snapshot.namespace, data_source_source.snapshot.name)
         if ready is None:
             yield _false("Ready", "NotFound", "Snapshot not found")
         elif not ready:
@@ -50,14 +50,14 @@ def _conditions(found: DataSourceSource, namespace: str, look: Lookup, around: S
             yield _ready(_READY)
         yield _false("Running", "NotFound" if ready is None else "Ready", "")
     else:
-        trouble = _trouble(found, namespace, around)
-        yield _address(found) if trouble is None else _false("Ready", *trouble)
+        trouble = _trouble(data_source_source, namespace, around)
+        yield _address(data_source_source) if trouble is None else _false("Ready", *trouble)
         yield _false("Running", "Ready" if trouble is None else trouble[0], "")
 
 
-def _trouble(found: DataSourceSource, namespace: str, around: SourceLookup) -> tuple[str, str] | None:
+def _trouble(data_source_source: DataSourceSource, namespace: str, around: SourceLookup) -> tuple[str, str] | None:
     """Return the known obstacle of an address before anything is fetched."""
-    http = found.http
+    http = data_source_source.http
     if http is None:
         return None
     config = http.certConfig
@@ -66,10 +66,10 @@ def _trouble(found: DataSourceSource, namespace: str, around: SourceLookup) -> t
     return certificates.trouble(http, lambda name: around.secret(namespace, name), lambda name: around.config_map(namespace, name))
 
 
-def _address(found: DataSourceSource) -> DataCondition:
+def _address(data_source_source: DataSourceSource) -> DataCondition:
     # Whether it can be fetched is for each DataVolume to say: a server that is away for a minute is no fault of the name.
-    kind = source_type(found)
-    return _ready(f"{_READY}: an import over {kind} of {_shown(getattr(getattr(found, kind), 'url', None) or '')}")
+    kind = source_type(data_source_source)
+    return _ready(f"{_READY}: an import over {kind} of {_shown(getattr(getattr(data_source_source, kind), 'url', None) or '')}")
 
 
 def _of_claim(volume: DataVolume | None, is_there: bool) -> Iterator[DataCondition]:

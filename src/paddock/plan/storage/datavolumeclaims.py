@@ -78,22 +78,22 @@ class _Sized(msgspec.Struct, frozen=True):
     notes: dict[str, str]
 
 
-def _storage(volume: DataVolume, given: StorageSpec, around: ClaimContext) -> _Sized | UnclearContent:
+def _storage(volume: DataVolume, storage: StorageSpec, around: ClaimContext) -> _Sized | UnclearContent:
     """Complete `storage` from the class and its profile; the size is the guest's, and the claim asks for a little more."""
     found = around.storage_class
-    properties = _properties(given, around.profile)
-    asked = (given.resources.requests or {}).get("storage") if given.resources else None
+    properties = _properties(storage, around.profile)
+    asked = (storage.resources.requests or {}).get("storage") if storage.resources else None
     guest = quantity.whole(asked) if asked is not None else around.copied_size
     if guest is None:
         return UnclearContent("ErrClaimNotValid", "PVC size is missing: give storage.resources.requests.storage")
     smallest = (found.metadata.annotations or {}).get(_SMALLEST) if found is not None else None
-    mode = given.volumeMode or properties.volumeMode
-    name = given.storageClassName or volume.spec.storageClassName or (found.metadata.name if found is not None else None)
+    mode = storage.volumeMode or properties.volumeMode
+    name = storage.storageClassName or volume.spec.storageClassName or (found.metadata.name if found is not None else None)
     request = claimsizes.inflated(guest, around.overhead) if mode == "Filesystem" else guest
     if smallest is not None and quantity.is_quantity(smallest):
         request = max(request, quantity.whole(smallest))
-    spec: Data = {name: value for name, value in msgspec.to_builtins(given).items() if value is not None}
-    spec["accessModes"] = given.accessModes or list(properties.accessModes)
+    spec: Data = {name: value for name, value in msgspec.to_builtins(storage).items() if value is not None}
+    spec["accessModes"] = storage.accessModes or list(properties.accessModes)
     spec["volumeMode"] = mode
     if name is not None:
         spec["storageClassName"] = name
@@ -102,17 +102,17 @@ def _storage(volume: DataVolume, given: StorageSpec, around: ClaimContext) -> _S
     return _Sized(spec, claimsizes.guest_size_note(guest, request))
 
 
-def _properties(given: StorageSpec, profile: StorageProfile | None) -> ClaimPropertySet:
+def _properties(storage: StorageSpec, profile: StorageProfile | None) -> ClaimPropertySet:
     """The first form of the class that has what is asked for."""
     offered: list[ClaimPropertySet] = list(PROPERTIES)
     if profile is not None:
         decided = profile.spec.claimPropertySets or (profile.status.claimPropertySets if profile.status is not None else None)
         offered = decided or offered
     for each in offered:
-        if given.volumeMode in (None, each.volumeMode) and set(given.accessModes or ()) <= set(each.accessModes):
+        if storage.volumeMode in (None, each.volumeMode) and set(storage.accessModes or ()) <= set(each.accessModes):
             return each
     return ClaimPropertySet(
-        accessModes=given.accessModes or list(offered[0].accessModes), volumeMode=given.volumeMode or offered[0].volumeMode
+        accessModes=storage.accessModes or list(offered[0].accessModes), volumeMode=storage.volumeMode or offered[0].volumeMode
     )
 
 

@@ -21,15 +21,15 @@ def data_volumes(machine: VirtualMachine) -> tuple[DataVolume, ...]:
     )
 
 
-def _of_template(given: DataVolumeTemplateMeta, machine: VirtualMachine) -> ObjectMeta:
-    return msgspec.structs.replace(_metadata(given, machine), finalizers=given.finalizers)
+def _of_template(data_volume_template_meta: DataVolumeTemplateMeta, machine: VirtualMachine) -> ObjectMeta:
+    return msgspec.structs.replace(_metadata(data_volume_template_meta, machine), finalizers=data_volume_template_meta.finalizers)
 
 
-def _metadata(given: TemplateMeta, owner: Resource) -> ObjectMeta:
+def _metadata(template_meta: TemplateMeta, owner: Resource) -> ObjectMeta:
     return ObjectMeta(
-        name=given.name or "",
+        name=template_meta.name or "",
         namespace=namespace_of(owner),
-        labels=given.labels,
-        annotations=given.annotations,
+        labels=template_meta.labels,
+        annotations=template_meta.annotations,
         ownerReferences=owned_by(owner),
     )

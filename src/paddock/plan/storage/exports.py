@@ -80,13 +80,15 @@ def _formats(export: VirtualMachineExport, volume: ExportedVolume, address: str)
     return [ExportFormat(format=name, url=f"{place}/{FORMATS[name]}") for name in volume.formats]
 
 
-def ready(before: ExportStatus, export: VirtualMachineExport, found: ExportLinks | None, now: str, machine: str = "") -> ExportStatus:
+def ready(
+    before: ExportStatus, export: VirtualMachineExport, export_links: ExportLinks | None, now: str, machine: str = ""
+) -> ExportStatus:
     """It can be fetched; without links there is nothing to fetch."""
     conditions = (_said("Ready", True, "PodReady"), _said("PVCReady", True, "PVCBound"))
     return msgspec.structs.replace(
         before,
-        phase=READY if found is not None else SKIPPED,
-        links=found,
+        phase=READY if export_links is not None else SKIPPED,
+        links=export_links,
         tokenSecretRef=secret_name(export),
         ttlExpirationTime=expires(export),
         virtualMachineName=machine or None,

@@ -63,11 +63,11 @@ def resolve(reference: SourceReference, namespace: str, find: Find) -> InlineSou
     return InlineSource(DataVolumeSource(**{kind: member}), full)
 
 
-def inlined(volume: DataVolume, found: InlineSource) -> DataVolume:
+def inlined(volume: DataVolume, inline_source: InlineSource) -> DataVolume:
     """The DataVolume with its address."""
-    annotations = {**(volume.metadata.annotations or {}), DATA_SOURCE: found.name}
+    annotations = {**(volume.metadata.annotations or {}), DATA_SOURCE: inline_source.name}
     metadata = msgspec.structs.replace(volume.metadata, annotations=annotations)
-    spec = msgspec.structs.replace(volume.spec, sourceRef=None, source=found.source)
+    spec = msgspec.structs.replace(volume.spec, sourceRef=None, source=inline_source.source)
     return msgspec.structs.replace(volume, metadata=metadata, spec=spec)
 
 

@@ -105,7 +105,7 @@ def read_filter(provider: Provider) -> AdoptionFilter:
     return found
 
 
-def decide(listed: Iterable[m.VMInfo], wanted: AdoptionFilter, known: KnownMachines, adopted: frozenset[str]) -> AdoptionPlan:
+def decide(listed: Iterable[m.VMInfo], adoption_filter: AdoptionFilter, known: KnownMachines, adopted: frozenset[str]) -> AdoptionPlan:
     """Choose among the machines that a Provider lists; `adopted` are the ids of those that were adopted before."""
     machines: dict[str, m.VMInfo] = {}
     problems: list[str] = []
@@ -115,7 +115,7 @@ def decide(listed: Iterable[m.VMInfo], wanted: AdoptionFilter, known: KnownMachi
         if each.id in known.ids or each.provider_raw.get("managed") == marks.TRUE or each.name in known.reserved:
             continue
         name = object_name(each.name)
-        if (each.name in known.names and name not in known.unbound) or not wanted.matches(each):
+        if (each.name in known.names and name not in known.unbound) or not adoption_filter.matches(each):
             continue
         problem = _problem(each, name, machines)
         if problem:

@@ -46,11 +46,11 @@ def holds(conditions: Sequence[StatusCondition] | None, type: str, reason: str =
 
 
 def settled(
-    before: Sequence[StatusCondition] | None, wanted: Iterable[AspectValue], now: str, generation: int | None
+    before: Sequence[StatusCondition] | None, aspect_values: Iterable[AspectValue], now: str, generation: int | None
 ) -> list[StatusCondition]:
     """The conditions with these values. One that says the same as before keeps its time; the others stay as they are."""
     found = {each.type: each for each in before or ()}
-    for each in wanted:
+    for each in aspect_values:
         old = found.get(each.type)
         kept = old is not None and old.status == each.status and not each.anew
         since = old.lastTransitionTime if kept and old is not None else now

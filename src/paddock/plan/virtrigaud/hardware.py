@@ -46,53 +46,56 @@ def gibibytes(amount: str | int) -> int:
     return -(-quantity.whole(amount) // _GIB)
 
 
-def _disk_defaults(given: DiskDefaults | None) -> DiskDefaultsPayload | None:
-    if given is None:
+def _disk_defaults(disk_defaults: DiskDefaults | None) -> DiskDefaultsPayload | None:
+    if disk_defaults is None:
         return None
     return DiskDefaultsPayload(
-        type=given.type, size_gib=gibibytes(given.size), iops=given.iops or UNSET, storage_class=given.storageClass or UNSET
+        type=disk_defaults.type,
+        size_gib=gibibytes(disk_defaults.size),
+        iops=disk_defaults.iops or UNSET,
+        storage_class=disk_defaults.storageClass or UNSET,
     )
 
 
-def _gpu(given: GPUConfig | None) -> GpuPayload | UnsetType:
-    return UNSET if given is None else GpuPayload(count=given.count, type=given.type or "", memory_mib=given.memory or 0)
+def _gpu(gpu: GPUConfig | None) -> GpuPayload | UnsetType:
+    return UNSET if gpu is None else GpuPayload(count=gpu.count, type=gpu.type or "", memory_mib=gpu.memory or 0)
 
 
-def _performance(given: PerformanceProfile | None) -> PerformancePayload | None:
-    if given is None:
+def _performance(performance_profile: PerformanceProfile | None) -> PerformancePayload | None:
+    if performance_profile is None:
         return None
     return PerformancePayload(
-        latency_sensitivity=given.latencySensitivity,
-        cpu_hot_add_enabled=given.cpuHotAddEnabled,
-        memory_hot_add_enabled=given.memoryHotAddEnabled,
-        virtualization_based_security=given.virtualizationBasedSecurity,
-        nested_virtualization=given.nestedVirtualization,
-        hyper_threading_policy=given.hyperThreadingPolicy,
+        latency_sensitivity=performance_profile.latencySensitivity,
+        cpu_hot_add_enabled=performance_profile.cpuHotAddEnabled,
+        memory_hot_add_enabled=performance_profile.memoryHotAddEnabled,
+        virtualization_based_security=performance_profile.virtualizationBasedSecurity,
+        nested_virtualization=performance_profile.nestedVirtualization,
+        hyper_threading_policy=performance_profile.hyperThreadingPolicy,
     )
 
 
-def _security(given: SecurityProfile | None) -> SecurityPayload | None:
-    if given is None:
+def _security(security_profile: SecurityProfile | None) -> SecurityPayload | None:
+    if security_profile is None:
         return None
-    encryption = given.encryptionPolicy or EncryptionPolicy()
+    encryption = security_profile.encryptionPolicy or EncryptionPolicy()
     return SecurityPayload(
-        secure_boot=given.secureBoot,
-        tpm_enabled=given.tpmEnabled,
-        tpm_version=given.tpmVersion or "",
-        vtd_enabled=given.vtdEnabled,
+        secure_boot=security_profile.secureBoot,
+        tpm_enabled=security_profile.tpmEnabled,
+        tpm_version=security_profile.tpmVersion or "",
+        vtd_enabled=security_profile.vtdEnabled,
         encryption_enabled=encryption.enabled,
         key_provider=encryption.keyProvider or "",
         require_encryption=encryption.requireEncryption,
     )
 
 
-def _limits(given: VMResourceLimits | None) -> LimitsPayload | None:
-    if given is None:
+def _limits(limits: VMResourceLimits | None) -> LimitsPayload | None:
+    if limits is None:
         return None
     return LimitsPayload(
-        cpu_limit=given.cpuLimit,
-        cpu_reservation=given.cpuReservation,
-        memory_limit_mib=mebibytes(given.memoryLimit) if given.memoryLimit is not None else None,
-        memory_reservation_mib=mebibytes(given.memoryReservation) if given.memoryReservation is not None else None,
-        cpu_shares=given.cpuShares,
+        cpu_limit=limits.cpuLimit,
+        cpu_reservation=limits.cpuReservation,
+        memory_limit_mib=mebibytes(limits.memoryLimit) if limits.memoryLimit is not None else None,
+        memory_reservation_mib=mebibytes(limits.memoryReservation) if limits.memoryReservation is not None else None,
+        cpu_shares=limits.cpuShares,
     )

@@ -46,8 +46,8 @@ def document(spec: VMImageSpec, secrets: Secrets) -> dict[str, Any]:
     return made
 
 
-def _authorization(given: HTTPAuthentication, secrets: Secrets) -> str:
-    basic, bearer = given.basicAuth, given.bearer
+def _authorization(authentication: HTTPAuthentication, secrets: Secrets) -> str:
+    basic, bearer = authentication.basicAuth, authentication.bearer
     if basic is not None and (values := secrets.get(basic.secretRef.name)) is not None:
         user, password = (_value(basic.secretRef.name, values, key) for key in (basic.usernameKey, basic.passwordKey))
         return f"Basic {base64.b64encode(b':'.join((user, password))).decode()}"

@@ -42,12 +42,12 @@ def prediction(
     return predict(forms[0], forms[1], difference.named) if forms[0] is not None and forms[1] is not None else None
 
 
-def _form(machine: Object | None, world: ObjectSet) -> MachineForm | None:
+def _form(machine: Object | None, object_set: ObjectSet) -> MachineForm | None:
     """Return a machine with its class, if that is among the objects."""
     if not isinstance(machine, VirtrigaudVirtualMachine):
         return None
     ref = machine.spec.classRef
-    vmclass = world.get(VMClass, ref.namespace or namespace_of(machine), ref.name)
+    vmclass = object_set.get(VMClass, ref.namespace or namespace_of(machine), ref.name)
     return MachineForm(machine, vmclass) if vmclass is not None else None
 
 
@@ -93,7 +93,7 @@ def _later(about: tuple[str, ...]) -> str:
     return _SIZES_LATER.format(flag=" and ".join(flags)) if flags else _DISK_LATER
 
 
-def _differs(current: resizing.MachineSizes, found: ResizePlan) -> bool:
+def _differs(current: resizing.MachineSizes, resize_plan: ResizePlan) -> bool:
     sizes = (current.cpu, current.memory_mib)
-    changed = found.request is not None and (found.request.cpu, found.request.memory_mib) != sizes
-    return changed or any(each.startswith(("cpu ", "memory ")) for each in found.pending)
+    changed = resize_plan.request is not None and (resize_plan.request.cpu, resize_plan.request.memory_mib) != sizes
+    return changed or any(each.startswith(("cpu ", "memory ")) for each in resize_plan.pending)

@@ -198,20 +198,20 @@ _PHASES = {
 }
 
 
-def _summary(found: tuple[ImageState, ...], available: Sequence[str]) -> tuple[str, str, str]:
+def _summary(image_states: tuple[ImageState, ...], available: Sequence[str]) -> tuple[str, str, str]:
     """Phase, reason and message: the worst state counts. A Provider that nobody serves holds only its own machines."""
-    usable = sorted(each.use.provider for each in found if each.state in _USABLE)
-    others = sorted((each for each in found if each.state in _ORDER), key=lambda each: (_ORDER.index(each.state), each.use.provider))
+    usable = sorted(each.use.provider for each in image_states if each.state in _USABLE)
+    others = sorted((each for each in image_states if each.state in _ORDER), key=lambda each: (_ORDER.index(each.state), each.use.provider))
     if others and not (usable and others[0].state == "unserved"):
         phase, reason = _PHASES[others[0].state]
-        there = f"; it is ready for {len(usable)} of {len(found)} Providers: {', '.join(usable)}" if usable else ""
+        there = f"; it is ready for {len(usable)} of {len(image_states)} Providers: {', '.join(usable)}" if usable else ""
         return phase, others[0].code or reason, others[0].message + there
-    if not found and available:
+    if not image_states and available:
         return PHASE_READY, reasons.PREPARED, f"prepared for {', '.join(available)}"
-    if not found:
+    if not image_states:
         return PENDING, reasons.WAITING, "no machine needs the image yet; it is prepared for the first that does"
     names = ", ".join(usable)
-    left = f"; not for {len(others)} of {len(found)} Providers: {', '.join(each.message for each in others)}" if others else ""
-    if any(each.state == "ready" for each in found):
+    left = f"; not for {len(others)} of {len(image_states)} Providers: {', '.join(each.message for each in others)}" if others else ""
+    if any(each.state == "ready" for each in image_states):
         return PHASE_READY, reasons.PREPARED, f"prepared for {names}{left}"
     return PHASE_READY, reasons.SUCCESS, f"nothing has to be prepared for {names}{left}"

@@ -30,11 +30,11 @@ _ACTS_ON = {
 }
 
 
-def unused(provider: Provider, place: ProgramPlace) -> tuple[str, ...]:
+def unused(provider: Provider, program_place: ProgramPlace) -> tuple[str, ...]:
     """Return the paths of what a Provider says and nothing acts on."""
-    if place is ProgramPlace.PODS:
+    if program_place is ProgramPlace.PODS:
         return ()
     record = FieldRecord(provider)
-    for each in (*_ALWAYS, *_ACTS_ON[place]):
+    for each in (*_ALWAYS, *_ACTS_ON[program_place]):
         record.take_whole("spec", *each.split("."))
     return tuple(format_path(loss.path) for loss in record.settle())

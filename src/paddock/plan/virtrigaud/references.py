@@ -50,9 +50,9 @@ class MachineDependencies(msgspec.Struct, frozen=True):
         return self.networks.get((ref.namespace or namespace_of(vm), ref.name))
 
 
-def reported(found: MachineDependencies) -> ReportedCapabilities | None:
+def reported(dependencies: MachineDependencies) -> ReportedCapabilities | None:
     """What the Provider of a machine reports; None if it has not reported anything yet."""
-    status = found.provider.status if found.provider is not None else None
+    status = dependencies.provider.status if dependencies.provider is not None else None
     return status.reportedCapabilities if status is not None else None
 
 
@@ -87,13 +87,13 @@ def secrets(vm: VirtrigaudVirtualMachine) -> Iterator[str]:
             yield source.secretRef.name
 
 
-def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet) -> MachineDependencies:
+def resolve(vm: VirtrigaudVirtualMachine, object_set: ObjectSet) -> MachineDependencies:
     """Look everything up in a complete set of objects. An object of another namespace needs that namespace's consent."""
     missing: list[MachineReference] = []
     refused: list[MachineReference] = []
 
     def find(cls: type[R], reference: MachineReference) -> R | None:
-        found = world.get(cls, reference.namespace, reference.name)
+        found = object_set.get(cls, reference.namespace, reference.name)
         if found is None:
             missing.append(reference)
         elif not may_use(namespace_of(vm), reference.namespace, found.metadata.annotations or {}):

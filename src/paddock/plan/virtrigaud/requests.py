@@ -69,49 +69,49 @@ def host_of(vm: VirtrigaudVirtualMachine) -> str:
     return ((vm.status.provider or {}).get("host") or placed) if placed and vm.status is not None else placed
 
 
-def create(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
+def create(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
     """The request for a new machine; raises `Refusal` for what cannot be requested."""
     _check_sources(vm)
-    support.refuse(vm, found, references.reported(found))
-    return build(vm, found, prepared)
+    support.refuse(vm, dependencies, references.reported(dependencies))
+    return build(vm, dependencies, prepared)
 
 
-def build(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
+def build(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, prepared: ProviderImage | None) -> m.CreateRequest:
     """The request for a new machine, whatever its provider can do; raises `Refusal` for what the contract cannot say."""
-    provider, vmclass = found.provider, found.vmclass
+    provider, vmclass = dependencies.provider, dependencies.vmclass
     assert provider is not None and vmclass is not None
     sizes = resizing.wanted(vm, vmclass)
     return m.CreateRequest(
         name=vm.metadata.name,
-        user_data=guest.user_data(vm, found.secrets),
+        user_data=guest.user_data(vm, dependencies.secrets),
         class_json=payloads.encode(_hardware(vm, vmclass, sizes)),
-        image_json=payloads.encode(_root_disk(vm, found, prepared)),
-        networks_json=wiring.encoded(wiring.cards(vm, provider, found), provider.spec.type),
+        image_json=payloads.encode(_root_disk(vm, dependencies, prepared)),
+        networks_json=wiring.encoded(wiring.cards(vm, provider, dependencies), provider.spec.type),
         disks_json=payloads.encode_list(_disks(vm, vmclass, sizes)),
-        placement_json=payloads.encode(placement(vm, provider, _image_storage(found))),
+        placement_json=payloads.encode(placement(vm, provider, _image_storage(dependencies))),
         tags=tuple(vm.spec.tags or ()),
-        meta_data=guest.meta_data(vm, found.secrets),
+        meta_data=guest.meta_data(vm, dependencies.secrets),
         target_host_id=decision.of(vm).target_host,
         owner=owner(vm),
     )
 
 
 def reconfigure(
-    vm: VirtrigaudVirtualMachine, found: MachineDependencies, sizes: MachineSizes, prepared: ProviderImage | None
+    vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, sizes: MachineSizes, prepared: ProviderImage | None
 ) -> m.ReconfigureRequest:
     """The request for a machine with these sizes, and all else as its spec says."""
-    provider, vmclass = found.provider, found.vmclass
+    provider, vmclass = dependencies.provider, dependencies.vmclass
     assert provider is not None and vmclass is not None
-    user, meta = guest.user_data(vm, found.secrets), guest.meta_data(vm, found.secrets)
+    user, meta = guest.user_data(vm, dependencies.secrets), guest.meta_data(vm, dependencies.secrets)
     desired = DesiredPayload(
         name=vm.metadata.name,
         machine_class=_hardware(vm, vmclass, sizes),
-        image=_root_disk(vm, found, prepared) or ImagePayload(),
-        networks=wiring.cards(vm, provider, found) or None,
+        image=_root_disk(vm, dependencies, prepared) or ImagePayload(),
+        networks=wiring.cards(vm, provider, dependencies) or None,
         disks=_disks(vm, vmclass, sizes) or None,
         user_data=UserDataPayload(cloud_init_data=user.decode(errors="replace"), type=guest.user_data_type(vm)) if user else None,
         meta_data=MetaDataPayload(meta_data_yaml=meta.decode(errors="replace")) if meta else None,
-        placement=placement(vm, provider, _image_storage(found)),
+        placement=placement(vm, provider, _image_storage(dependencies)),
         tags=tuple(vm.spec.tags) if vm.spec.tags else None,
     )
     machine_id = (vm.status.id if vm.status is not None else None) or ""
@@ -137,12 +137,12 @@ def placement(vm: VirtrigaudVirtualMachine, provider: Provider, storage_of_image
     return made if made != PlacementPayload() else None
 
 
-def _image_storage(found: MachineDependencies) -> str:
+def _image_storage(dependencies: MachineDependencies) -> str:
     """The storage that the image names for its copies, where its block counts."""
-    source = found.image.spec.source if found.image is not None else None
-    if source is None or source.proxmox is None or found.provider is None:
+    source = dependencies.image.spec.source if dependencies.image is not None else None
+    if source is None or source.proxmox is None or dependencies.provider is None:
         return ""
-    return (source.proxmox.storage or "") if sources.image_block(source, found.provider.spec.type) == "proxmox" else ""
+    return (source.proxmox.storage or "") if sources.image_block(source, dependencies.provider.spec.type) == "proxmox" else ""
 
 
 def _check_sources(vm: VirtrigaudVirtualMachine) -> None:
@@ -153,12 +153,12 @@ def _check_sources(vm: VirtrigaudVirtualMachine) -> None:
         raise Refusal("the machine has neither imageRef nor importedDisk", fix="set one of them")
 
 
-def _root_disk(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> ImagePayload | None:
+def _root_disk(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, prepared: ProviderImage | None) -> ImagePayload | None:
     if vm.spec.importedDisk is not None:
         return rootdisk.imported(vm.spec.importedDisk)
-    if found.image is None or found.provider is None:
+    if dependencies.image is None or dependencies.provider is None:
         return None
-    return rootdisk.from_image(found.image, found.provider.spec.type, prepared)
+    return rootdisk.from_image(dependencies.image, dependencies.provider.spec.type, prepared)
 
 
 def _hardware(vm: VirtrigaudVirtualMachine, vmclass: VMClass, sizes: MachineSizes) -> ClassPayload:

@@ -54,11 +54,11 @@ def record(status: VirtrigaudMachineStatus) -> RevertRecord | None:
         return None
 
 
-def with_record(status: VirtrigaudMachineStatus, found: RevertRecord | None) -> VirtrigaudMachineStatus:
+def with_record(status: VirtrigaudMachineStatus, revert_record: RevertRecord | None) -> VirtrigaudMachineStatus:
     """The status with another record."""
     provider = {name: value for name, value in (status.provider or {}).items() if name != marks.REVERT}
-    if found is not None:
-        provider[marks.REVERT] = msgspec.json.encode(found).decode()
+    if revert_record is not None:
+        provider[marks.REVERT] = msgspec.json.encode(revert_record).decode()
     return msgspec.structs.replace(status, provider=provider or None)
 
 

@@ -45,21 +45,21 @@ class FeatureNeed(msgspec.Struct, frozen=True):
     vital: bool = False
 
 
-def needs(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Iterator[FeatureNeed]:
+def needs(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies) -> Iterator[FeatureNeed]:
     """Yield what the machine asks for beyond the common."""
-    kind = found.provider.spec.type if found.provider is not None else ""
-    yield from _of_machine(vm, found)
-    if found.vmclass is not None:
-        yield from _of_class(found.vmclass)
-    if found.image is not None:
-        yield from _of_image(found.image, kind)
-    for network in found.networks.values():
+    kind = dependencies.provider.spec.type if dependencies.provider is not None else ""
+    yield from _of_machine(vm, dependencies)
+    if dependencies.vmclass is not None:
+        yield from _of_class(dependencies.vmclass)
+    if dependencies.image is not None:
+        yield from _of_image(dependencies.image, kind)
+    for network in dependencies.networks.values():
         yield from _of_network(network, kind)
 
 
-def _of_machine(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> Iterator[FeatureNeed]:
+def _of_machine(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies) -> Iterator[FeatureNeed]:
     own = vm.spec.placement
-    defaults = found.provider.spec.defaults if found.provider is not None else None
+    defaults = dependencies.provider.spec.defaults if dependencies.provider is not None else None
     pool = (own.resourcePool if own is not None else None) or (defaults.resourcePool if defaults is not None else None)
     if pool:
         yield FeatureNeed(features.RESOURCE_POOL, f"resourcePool {pool}")
@@ -89,19 +89,19 @@ def _of_class(vmclass: VMClass) -> Iterator[FeatureNeed]:
             yield FeatureNeed(f"{feature}.{name}", f"{member}.{name} of {place}", vital=_must_encrypt(spec) and name == "encryptionPolicy")
 
 
-def _set(given: msgspec.Struct | None, features_by_member: Mapping[str, str], place: str) -> Iterator[FeatureNeed]:
+def _set(struct: msgspec.Struct | None, features_by_member: Mapping[str, str], place: str) -> Iterator[FeatureNeed]:
     """The members of an object that say something, by name or by path, with the features that they need."""
     for path, feature in features_by_member.items():
-        value: object = given
+        value: object = struct
         for name in path.split("."):
             value = getattr(value, name, None)
         if value:
             yield FeatureNeed(feature, f"{path} of {place}")
 
 
-def _changed(given: msgspec.Struct, plain: msgspec.Struct) -> Iterator[str]:
+def _changed(struct: msgspec.Struct, plain: msgspec.Struct) -> Iterator[str]:
     """The members that do not have their default."""
-    return (name for name in given.__struct_fields__ if getattr(given, name) != getattr(plain, name))
+    return (name for name in struct.__struct_fields__ if getattr(struct, name) != getattr(plain, name))
 
 
 def _must_encrypt(spec: VMClassSpec) -> bool:
@@ -155,26 +155,26 @@ def _of_network(network: VMNetworkAttachment, kind: str) -> Iterator[FeatureNeed
 # --- compared with what is reported -------------------------------------------------------------------------------------------
 
 
-def has_vital_needs(vm: VirtrigaudVirtualMachine, found: MachineDependencies) -> bool:
+def has_vital_needs(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies) -> bool:
     """Return whether a Provider has to report something before the machine is made."""
-    return any(each.vital for each in needs(vm, found))
+    return any(each.vital for each in needs(vm, dependencies))
 
 
-def refuse(vm: VirtrigaudVirtualMachine, found: MachineDependencies, reported: ReportedCapabilities | None) -> None:
+def refuse(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, reported: ReportedCapabilities | None) -> None:
     """Raise `Refusal` for a machine that its Provider cannot make as it must be."""
     known = reported.features if reported is not None else None
-    missing = [each.text for each in needs(vm, found) if each.vital and not features.has(known, each.feature)]
+    missing = [each.text for each in needs(vm, dependencies) if each.vital and not features.has(known, each.feature)]
     if missing:
         what = f"{provider_of(vm)} does not report that it can do {', '.join(missing)}"
         fix = "remove it, or use a Provider whose status.reportedCapabilities.features has it"
         raise Refusal(what, fix=fix, reason=reasons.UNSUPPORTED)
 
 
-def unsupported(vm: VirtrigaudVirtualMachine, found: MachineDependencies, reported: Iterable[str] | None) -> tuple[str, ...]:
+def unsupported(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, reported: Iterable[str] | None) -> tuple[str, ...]:
     """Return the features that the machine asks for and its Provider does not report, and the blocks of networks that do not count."""
-    missing = [each.text for each in needs(vm, found) if not features.has(reported, each.feature)]
-    kind = found.provider.spec.type if found.provider is not None else ""
-    for network in found.networks.values() if kind else ():
+    missing = [each.text for each in needs(vm, dependencies) if not features.has(reported, each.feature)]
+    kind = dependencies.provider.spec.type if dependencies.provider is not None else ""
+    for network in dependencies.networks.values() if kind else ():
         if is_behind_nat(network, kind):
             place = f"VMNetworkAttachment {namespace_of(network)}/{network.metadata.name}"
             missing += [

@@ -83,16 +83,16 @@ _IMPORTED = (
 )
 
 
-def names(vm: VirtrigaudVirtualMachine, found: MachineDependencies, prepared: ProviderImage | None) -> tuple[str, ...]:
+def names(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, prepared: ProviderImage | None) -> tuple[str, ...]:
     """Return the paths that nothing acts on, with their objects; none for a machine that cannot be requested."""
-    if found.provider is None or found.vmclass is None:
+    if dependencies.provider is None or dependencies.vmclass is None:
         return ()
-    kind = found.provider.spec.type
-    own, of_class = FieldRecord(vm), FieldRecord(found.vmclass)
-    of_image = FieldRecord(found.image) if found.image is not None else None
-    of_networks = {key: FieldRecord(network) for key, network in found.networks.items()}
+    kind = dependencies.provider.spec.type
+    own, of_class = FieldRecord(vm), FieldRecord(dependencies.vmclass)
+    of_image = FieldRecord(dependencies.image) if dependencies.image is not None else None
+    of_networks = {key: FieldRecord(network) for key, network in dependencies.networks.items()}
     viewed = msgspec.structs.replace(
-        found,
+        dependencies,
         vmclass=of_class.view,
         image=of_image.view if of_image is not None else None,
         networks={key: record.view for key, record in of_networks.items()},

@@ -38,11 +38,11 @@ _OWN_NETWORK = ("nat", "bridged", "external")
 _SEVERAL_VLANS = ("trunk", "pvlan")
 
 
-def cards(vm: VirtrigaudVirtualMachine, provider: Provider, found: MachineDependencies) -> tuple[NetworkPayload, ...]:
+def cards(vm: VirtrigaudVirtualMachine, provider: Provider, dependencies: MachineDependencies) -> tuple[NetworkPayload, ...]:
     """The cards in the order of the machine; raises `Refusal` for what the contract or the Provider's type cannot have."""
     made = []
     for ref in vm.spec.networks or ():
-        network = found.network(vm, ref.networkRef) if ref.networkRef is not None else None
+        network = dependencies.network(vm, ref.networkRef) if ref.networkRef is not None else None
         made.append(_card(ref, network, provider))
     return tuple(made)
 

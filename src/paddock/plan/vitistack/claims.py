@@ -59,27 +59,31 @@ class ClaimAction(msgspec.Struct, frozen=True):
     size: int | str = ""
 
 
-def settle(wanted: Data, found: ExistingClaim | None, *, filled: bool, known: bool) -> ClaimAction:
+def settle(wanted: Data, existing_claim: ExistingClaim | None, *, filled: bool, known: bool) -> ClaimAction:
     """Return the action for a disk. `filled`: a DataVolume owns its claim; `known`: the machine has used the claim already."""
     name = wanted["metadata"]["name"]
-    if found is None:
+    if existing_claim is None:
         # A DataVolume makes its claim, which may be on its way.
         return ClaimAction("keep", name) if filled else ClaimAction("miss", name, wanted) if known else ClaimAction("apply", name, wanted)
-    size = larger(request_of(wanted), found.size)
+    size = larger(request_of(wanted), existing_claim.size)
     if filled or wanted["kind"] == "DataVolume":
-        return ClaimAction("grow", name, size=size) if found.size is not None and size != found.size else ClaimAction("keep", name)
-    return ClaimAction("apply", name, _as_it_is(wanted, found, size))
+        return (
+            ClaimAction("grow", name, size=size)
+            if existing_claim.size is not None and size != existing_claim.size
+            else ClaimAction("keep", name)
+        )
+    return ClaimAction("apply", name, _as_it_is(wanted, existing_claim, size))
 
 
-def _as_it_is(wanted: Data, found: ExistingClaim, size: int | str) -> Data:
+def _as_it_is(wanted: Data, existing_claim: ExistingClaim, size: int | str) -> Data:
     """The claim as we want it, with what cannot change as it is: a class stays when another becomes the default."""
     spec = {**wanted["spec"], "resources": {"requests": {"storage": size}}}
-    if found.spec.storageClassName is not None:
-        spec["storageClassName"] = found.spec.storageClassName
-    if found.spec.accessModes:
-        spec["accessModes"] = list(found.spec.accessModes)
-    if "volumeMode" in spec and found.spec.volumeMode is not None:
-        spec["volumeMode"] = found.spec.volumeMode
+    if existing_claim.spec.storageClassName is not None:
+        spec["storageClassName"] = existing_claim.spec.storageClassName
+    if existing_claim.spec.accessModes:
+        spec["accessModes"] = list(existing_claim.spec.accessModes)
+    if "volumeMode" in spec and existing_claim.spec.volumeMode is not None:
+        spec["volumeMode"] = existing_claim.spec.volumeMode
     return {**wanted, "spec": spec}
 
 
@@ -100,21 +104,21 @@ def larger(wanted: int | str, found: int | str | None) -> int | str:
 # --- what a translation takes for granted of disks that are there -----------------------------------------------------------
 
 
-def decided_classes(merged: Effective, found: Mapping[str, ExistingClaim]) -> list[StorageClass]:
+def decided_classes(merged: Effective, existing_claims: Mapping[str, ExistingClaim]) -> list[StorageClass]:
     """The classes of the claims that are there, by disk. A class that is gone is still the class of its claims."""
-    names = {each.spec.storageClassName for each in found.values() if each.spec.storageClassName}
-    if len(found) < len(merged.disks):
+    names = {each.spec.storageClassName for each in existing_claims.values() if each.spec.storageClassName}
+    if len(existing_claims) < len(merged.disks):
         # A disk that is still to be made gets the default of today.
         names.discard(DEFAULT_CLASS)
     return [StorageClass(metadata=ObjectMeta(name=name)) for name in sorted(names)]
 
 
-def with_decided_default(rendering: Rendering, merged: Effective, found: Mapping[str, ExistingClaim]) -> Rendering:
+def with_decided_default(rendering: Rendering, merged: Effective, existing_claims: Mapping[str, ExistingClaim]) -> Rendering:
     """Return the rendering with the meaning of `default`, when all disks that name it have their claims."""
     disks = [disk.name for disk in merged.disks if disk.storageClass == DEFAULT_CLASS]
-    if not disks or any(name not in found for name in disks):
+    if not disks or any(name not in existing_claims for name in disks):
         return rendering
-    return msgspec.structs.replace(rendering, default_storage_class=found[disks[0]].spec.storageClassName)
+    return msgspec.structs.replace(rendering, default_storage_class=existing_claims[disks[0]].spec.storageClassName)
 
 
 def without_image(machine: Machine) -> Machine:

@@ -18,18 +18,18 @@ _UNSCHEDULABLE, _DATA_VOLUME, _CRASH = "ErrorUnschedulable", "DataVolumeError", 
 _EXPLAINED_BY = ("PodScheduled", "Failure", "Synchronized", "DataVolumesReady")
 
 
-def seen_in(sight: ObservedMachine) -> MachineProblem | None:
+def seen_in(observed: ObservedMachine) -> MachineProblem | None:
     """Return the problem of the machine that was made; None when there is none, or nothing was made yet."""
-    vm = sight.vm
+    vm = observed.vm
     if vm is None:
         return None
     word = vm.status.printableStatus
     if word == _UNSCHEDULABLE:
         return MachineProblem(RESOURCES, f"cannot place the machine: {explained(vm)}; add capacity or make the machine smaller", "machine")
     if word == _DATA_VOLUME:
-        return _unfilled(sight, vm)
+        return _unfilled(observed, vm)
     failures = (vm.status.startFailure.consecutiveFailCount if vm.status.startFailure else None) or 0
-    if failures >= sight.start_failure_limit:
+    if failures >= observed.start_failure_limit:
         why = f"{failures} starts in a row failed: {explained(vm)}; correct the machine or change vitistack.io/retry"
         return MachineProblem(BACKEND, why, "machine", fails=True)
     if word == _CRASH or failures:
@@ -37,10 +37,10 @@ def seen_in(sight: ObservedMachine) -> MachineProblem | None:
     return None
 
 
-def _unfilled(sight: ObservedMachine, vm: Vm) -> MachineProblem:
+def _unfilled(observed: ObservedMachine, vm: Vm) -> MachineProblem:
     """Return the problem of disks that are not filled. The backend's word is the same for an attempt that failed and for the last one."""
-    reason = "; ".join(sight.import_failures) or explained(vm)
-    if any(each.status.phase == "Failed" for each in sight.volumes):
+    reason = "; ".join(observed.import_failures) or explained(vm)
+    if any(each.status.phase == "Failed" for each in observed.volumes):
         why = f"cannot fill the disks: {reason}; correct the image and change vitistack.io/retry"
         return MachineProblem(BACKEND, why, "machine", fails=True)
     return MachineProblem(BACKEND, f"the disks are not filled yet: {reason}; it is tried again", "machine")

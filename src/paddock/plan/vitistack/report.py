@@ -40,42 +40,42 @@ def accepts(machine: Machine) -> bool:
     return phase in (phases.NEW, phases.FAILED)
 
 
-def status(sight: ObservedMachine, now: str) -> MachineStatus:
+def status(observed: ObservedMachine, now: str) -> MachineStatus:
     """The status as it should be; equal to the one there is when nothing differs."""
-    before, problem = sight.before, sight.problem or problems.seen_in(sight)
+    before, problem = observed.before, observed.problem or problems.seen_in(observed)
     old = before.phase or phases.NEW
-    phase = phases.step(old, _phase(sight, problem), restarts=True)
+    phase = phases.step(old, _phase(observed, problem), restarts=True)
     found = msgspec.structs.replace(
-        _with_facts(before, sight),
+        _with_facts(before, observed),
         phase=phase,
-        conditions=_conditions(sight, phase, problem, now),
-        observedRetry=retry_of(sight.machine) or None,
+        conditions=_conditions(observed, phase, problem, now),
+        observedRetry=retry_of(observed.machine) or None,
     )
-    return _dated(before, ownstatus.completed(found, sight), now)
+    return _dated(before, ownstatus.completed(found, observed), now)
 
 
-def failed_status(sight: ObservedMachine, now: str) -> MachineStatus:
+def failed_status(observed: ObservedMachine, now: str) -> MachineStatus:
     """The status of a machine that has failed for good: the failure stays, beside what runs."""
-    return _dated(sight.before, ownstatus.completed(_with_facts(sight.before, sight), sight), now)
+    return _dated(observed.before, ownstatus.completed(_with_facts(observed.before, observed), observed), now)
 
 
-def leaving_status(sight: ObservedMachine, waits_for: str, now: str) -> MachineStatus:
+def leaving_status(observed: ObservedMachine, waits_for: str, now: str) -> MachineStatus:
     """The status of a machine that takes its time to go."""
-    before = sight.before
+    before = observed.before
     wanted = _condition(READY, False, "MachineNotReady", f"the machine is being deleted; it waits for {waits_for}")
     said = msgspec.structs.replace(wanted, observedGeneration=observed_generation(before))
     return _dated(before, msgspec.structs.replace(before, conditions=settled(before.conditions, [said], now)), now)
 
 
-def _with_facts(before: MachineStatus, sight: ObservedMachine) -> MachineStatus:
+def _with_facts(before: MachineStatus, observed: ObservedMachine) -> MachineStatus:
     return msgspec.structs.replace(
         before,
-        vmName=sight.machine.metadata.name if sight.has_vm else None,
-        vmiName=sight.instance.metadata.name if sight.instance else None,
-        ipAddresses=addresses(sight.instance) or None,
-        nodeName=sight.instance.status.nodeName if sight.instance else None,
-        resourceVersion=_version(sight),
-        claims=before.claims if sight.vm is None else sorted(sight.vm.claims) or None,
+        vmName=observed.machine.metadata.name if observed.has_vm else None,
+        vmiName=observed.instance.metadata.name if observed.instance else None,
+        ipAddresses=addresses(observed.instance) or None,
+        nodeName=observed.instance.status.nodeName if observed.instance else None,
+        resourceVersion=_version(observed),
+        claims=before.claims if observed.vm is None else sorted(observed.vm.claims) or None,
     )
 
 
@@ -94,24 +94,24 @@ def _held(status: MachineStatus) -> list[tuple[str | None, ...]]:
     return [(each.type, each.status, each.reason) for each in loud]
 
 
-def _version(sight: ObservedMachine) -> str | None:
-    if sight.vm is not None:
-        return sight.vm.metadata.resourceVersion
-    return sight.before.resourceVersion if sight.made else None
+def _version(observed: ObservedMachine) -> str | None:
+    if observed.vm is not None:
+        return observed.vm.metadata.resourceVersion
+    return observed.before.resourceVersion if observed.made else None
 
 
-def _has_run(sight: ObservedMachine) -> bool:
-    ended = sight.instance is not None and sight.instance.status.phase == "Succeeded"
-    return ended or sight.before.phase in (phases.RUNNING, phases.STOPPED)
+def _has_run(observed: ObservedMachine) -> bool:
+    ended = observed.instance is not None and observed.instance.status.phase == "Succeeded"
+    return ended or observed.before.phase in (phases.RUNNING, phases.STOPPED)
 
 
-def _phase(sight: ObservedMachine, problem: MachineProblem | None) -> str:
+def _phase(observed: ObservedMachine, problem: MachineProblem | None) -> str:
     """The phase that holds, wherever the machine comes from: the first row that applies."""
     rows = (
         (phases.FAILED, problem is not None and problem.fails),
-        (phases.RUNNING, sight.instance is not None and sight.instance.runs),
-        (phases.STOPPED, _has_run(sight) and sight.before.phase != phases.PENDING),
-        (phases.CREATING, sight.has_vm or any(claim.phase for claim in sight.claims or ())),
+        (phases.RUNNING, observed.instance is not None and observed.instance.runs),
+        (phases.STOPPED, _has_run(observed) and observed.before.phase != phases.PENDING),
+        (phases.CREATING, observed.has_vm or any(claim.phase for claim in observed.claims or ())),
     )
     return next((phase for phase, holds in rows if holds), phases.PENDING)
 
@@ -124,13 +124,13 @@ def addresses(instance: Instance | None) -> list[str]:
     return sorted(found, key=lambda address: ":" in address)
 
 
-def _conditions(sight: ObservedMachine, phase: str, problem: MachineProblem | None, now: str) -> list[Condition]:
-    generation = sight.machine.metadata.generation
-    parts = (_machine(sight, problem), _storage(sight, problem), _network(sight, problem))
-    wanted = [_ready(sight, phase, parts, problem), *parts]
+def _conditions(observed: ObservedMachine, phase: str, problem: MachineProblem | None, now: str) -> list[Condition]:
+    generation = observed.machine.metadata.generation
+    parts = (_machine(observed, problem), _storage(observed, problem), _network(observed, problem))
+    wanted = [_ready(observed, phase, parts, problem), *parts]
     said = [msgspec.structs.replace(each, observedGeneration=generation) for each in wanted]
     # Others than the four are not ours to keep: an earlier version may have left them.
-    known = [each for each in sight.before.conditions or () if each.type in TYPES]
+    known = [each for each in observed.before.conditions or () if each.type in TYPES]
     return settled(known, said, now)
 
 
@@ -138,35 +138,35 @@ def _condition(type: str, holds: bool, reason: str, message: str) -> Condition:
     return Condition(type=type, status="True" if holds else "False", reason=reason, message=message)
 
 
-def _ready(sight: ObservedMachine, phase: str, parts: Iterable[Condition], problem: MachineProblem | None) -> Condition:
+def _ready(observed: ObservedMachine, phase: str, parts: Iterable[Condition], problem: MachineProblem | None) -> Condition:
     if problem is not None:
         return _condition(READY, False, problem.error_type, problem.message)
     if phase == phases.STOPPED:
         return _condition(READY, False, "MachineStopped", "the machine is stopped")
     lacking = next((each.message or "" for each in parts if each.status != "True"), "")
-    if phase == phases.RUNNING and sight.instance is not None and sight.instance.runs and not lacking:
+    if phase == phases.RUNNING and observed.instance is not None and observed.instance.runs and not lacking:
         return _condition(READY, True, "MachineReady", "the machine runs")
     # What the VirtualMachine is doing meanwhile stands in its own status.
     return _condition(READY, False, "MachineNotReady", lacking or "the VirtualMachine is starting")
 
 
-def _machine(sight: ObservedMachine, problem: MachineProblem | None) -> Condition:
+def _machine(observed: ObservedMachine, problem: MachineProblem | None) -> Condition:
     failed = problem is not None and problem.aspect == "machine" and problem.error_type != problems.RESOURCES
     if problem is not None and failed:
         return _condition(MACHINE, False, "VMFailed", problem.message)
-    if sight.has_vm:
-        return _condition(MACHINE, True, "VMCreated", "; ".join(("the VirtualMachine is there", *_notes(sight))))
-    if sight.before.vmName:
+    if observed.has_vm:
+        return _condition(MACHINE, True, "VMCreated", "; ".join(("the VirtualMachine is there", *_notes(observed))))
+    if observed.before.vmName:
         return _condition(MACHINE, False, "VMFailed", "the VirtualMachine is gone; it is made again")
     why = f": {problem.message}" if problem is not None else ""
     return _condition(MACHINE, False, "VMFailed", f"the VirtualMachine is not made yet{why}")
 
 
-def _notes(sight: ObservedMachine) -> Iterator[str]:
-    restart = sight.vm.condition("RestartRequired") if sight.vm is not None else None
+def _notes(observed: ObservedMachine) -> Iterator[str]:
+    restart = observed.vm.condition("RestartRequired") if observed.vm is not None else None
     if restart is not None and restart.status == "True":
         yield f"{RESTART_NEEDED}: {restart.message or 'the running machine differs from its spec'}"
-    if has_nothing_to_boot(sight.machine):
+    if has_nothing_to_boot(observed.machine):
         yield f"{NOTHING_TO_BOOT}: the disks are blank, and nothing is installed on them or booted from the network"
 
 
@@ -182,8 +182,8 @@ def has_nothing_to_boot(machine: Machine) -> bool:
     return boot.annotation(machine, marks.OS_INSTALLED) != "true"
 
 
-def _storage(sight: ObservedMachine, problem: MachineProblem | None) -> Condition:
-    claims = sight.claims
+def _storage(observed: ObservedMachine, problem: MachineProblem | None) -> Condition:
+    claims = observed.claims
     if problem is not None and problem.aspect == "storage":
         return _condition(STORAGE, False, "PVCPending", problem.message)
     if claims is None or (not claims and problem is not None):
@@ -192,9 +192,9 @@ def _storage(sight: ObservedMachine, problem: MachineProblem | None) -> Conditio
     if lost:
         text = f"{_listed(lost)} {DISK_LOST}: put it back, or delete the machine; it is not made again, because it would be blank"
         return _condition(STORAGE, False, "PVCPending", text)
-    if sight.import_failures:
+    if observed.import_failures:
         # A claim may be bound long before it is filled.
-        return _condition(STORAGE, False, "ImportFailed", "; ".join(sight.import_failures))
+        return _condition(STORAGE, False, "ImportFailed", "; ".join(observed.import_failures))
     waiting = [each.name for each in claims if each.phase != "Bound"]
     if waiting:
         return _condition(STORAGE, False, "PVCPending", f"{_listed(waiting)} not bound yet")
@@ -206,13 +206,13 @@ def _listed(names: list[str]) -> str:
     return f"PersistentVolumeClaim {', '.join(names)}"
 
 
-def _network(sight: ObservedMachine, problem: MachineProblem | None) -> Condition:
+def _network(observed: ObservedMachine, problem: MachineProblem | None) -> Condition:
     if problem is not None and problem.aspect == "network":
         return _condition(NETWORK, False, "NetworkFailed", problem.message)
-    for each in sight.networks:
+    for each in observed.networks:
         if not each.found:
             return _condition(NETWORK, False, "NetworkFailed", f'NetworkConfiguration "{each.name}" not found')
         if not each.attached:
             return _condition(NETWORK, False, "NetworkFailed", f"NetworkAttachmentDefinition {each.name} is not there yet")
-    names = dict.fromkeys(each.name for each in sight.networks)
+    names = dict.fromkeys(each.name for each in observed.networks)
     return _condition(NETWORK, True, "NetworkConfigured", f"attached to {', '.join(names)}" if names else "on the pod network")

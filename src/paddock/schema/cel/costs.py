@@ -218,11 +218,13 @@ def _literal(value: Any) -> Estimate:
     return Estimate(0, kind, Size(count, count))
 
 
-def _at(place: Decl, cost: int, kind: str = "") -> Estimate:
+def _at(declaration: Decl, cost: int, kind: str = "") -> Estimate:
     """A value at a place of the schema."""
-    if place is _LOST:
+    if declaration is _LOST:
         return Estimate(cost, kind or "dyn", Size(1, 1) if kind in _SCALARS else None, _LOST)
-    return Estimate(cost, place.kind, Size(0, place.elements), place, place.item.kind if place.item else "dyn")
+    return Estimate(
+        cost, declaration.kind, Size(0, declaration.elements), declaration, declaration.item.kind if declaration.item else "dyn"
+    )
 
 
 def _steps(name: str, made: list[Estimate]) -> tuple[int, int]:

@@ -258,12 +258,12 @@ class _Compiler:
             raise BadExpression(f"found no matching overload for '{tree.name}' applied to {len(args)} arguments", tree.at)
         return self._plain(found, args, tree.name)
 
-    def _plain(self, found: Function, args: tuple[Any, ...], name: str) -> tuple[Code, int]:
-        if not found.least <= len(args) <= found.most:
+    def _plain(self, function: Function, args: tuple[Any, ...], name: str) -> tuple[Code, int]:
+        if not function.least <= len(args) <= function.most:
             raise BadExpression(f"found no matching overload for '{name}' applied to {len(args)} arguments")
         made = [self.make(each) for each in args]
         cost = 1 + sum(each for _, each in made)
-        codes, run = [code for code, _ in made], found.run
+        codes, run = [code for code, _ in made], function.run
         if len(codes) == 1:
             only = codes[0]
             return lambda frame: run(frame[0], only(frame)), cost

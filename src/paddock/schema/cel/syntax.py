@@ -212,24 +212,24 @@ class _Parser:
         self._next += 1
         return token
 
-    def _member(self, found: Expr) -> Expr:
+    def _member(self, expression: Expr) -> Expr:
         while True:
             if (token := self._take(".?")) is not None:
-                found = Select(found, self._field(), True, token.at)
+                expression = Select(expression, self._field(), True, token.at)
             elif (token := self._take(".")) is not None:
                 name = self._field()
                 if (opening := self._take("(")) is not None:
-                    found = Call(name, self._args(")"), found, opening.at)
+                    expression = Call(name, self._args(")"), expression, opening.at)
                 else:
-                    found = Select(found, name, False, token.at)
+                    expression = Select(expression, name, False, token.at)
             elif (token := self._take("[?") or self._take("[")) is not None:
                 key = self.expr()
                 self._need("]")
-                found = Index(found, key, token.text == "[?", token.at)
-            elif self.token.text == "{" and (name := _type_name(found)):
-                found = self._message(name, self._advance())
+                expression = Index(expression, key, token.text == "[?", token.at)
+            elif self.token.text == "{" and (name := _type_name(expression)):
+                expression = self._message(name, self._advance())
             else:
-                return found
+                return expression
 
     def _field(self) -> str:
         token = self._advance()
@@ -365,8 +365,8 @@ def _byte_pieces(text: str, token: Token) -> Iterator[bytes]:
     yield text[at:].encode()
 
 
-def _unescaped(found: "re.Match[str]", token: Token) -> str:
-    simple, hexed, short, long, octal, other = found.groups()
+def _unescaped(match: "re.Match[str]", token: Token) -> str:
+    simple, hexed, short, long, octal, other = match.groups()
     if simple is not None:
         return _SIMPLE.get(simple, simple)
     if other is not None:

@@ -177,9 +177,9 @@ def _macro(tree: syntax.Call, count: int, scope: Scope) -> Ty:
     return BOOL
 
 
-def _need_bool(found: Ty, name: str, at: int) -> None:
-    if found.kind not in ("bool", "dyn"):
-        raise BadExpression(f"expected type 'bool' but found '{found.kind}'", at)
+def _need_bool(cel_type: Ty, name: str, at: int) -> None:
+    if cel_type.kind not in ("bool", "dyn"):
+        raise BadExpression(f"expected type 'bool' but found '{cel_type.kind}'", at)
 
 
 def _logic(tree: syntax.Call, args: list[Ty]) -> Ty:

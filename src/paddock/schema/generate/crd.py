@@ -125,23 +125,23 @@ def _steps(path: str) -> list[str]:
     return re.findall(r"\[\]|\{\}|[^.\[\]{}]+", path)
 
 
-def _find(place: Schema, steps: Iterable[str], rule: str, path: str) -> Schema:
+def _find(schema: Schema, steps: Iterable[str], rule: str, path: str) -> Schema:
     for step in steps:
-        inner = _step(place, step)
+        inner = _step(schema, step)
         if inner is None:
             raise NoSuchPlace(rule, path)
-        place = inner
-    return place
+        schema = inner
+    return schema
 
 
-def _step(place: Schema, step: str) -> Schema | None:
+def _step(schema: Schema, step: str) -> Schema | None:
     found: Schema | None
     if step == "[]":
-        found = place.get("items")
+        found = schema.get("items")
     elif step == "{}":
-        found = place.get("additionalProperties")
+        found = schema.get("additionalProperties")
     else:
-        found = place.get("properties", {}).get(step)
+        found = schema.get("properties", {}).get(step)
     return found
 
 

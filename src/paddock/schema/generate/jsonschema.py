@@ -27,15 +27,15 @@ class SchemaDefinitions:
         self.schemas: dict[str, Schema] = {}
         self._names: dict[type[Object], str] = {}
 
-    def ref(self, place: shape.ObjectShape) -> Schema:
+    def ref(self, field_shape: shape.ObjectShape) -> Schema:
         """A reference to an object, which is described on its first use."""
-        name = self._names.get(place.cls)
+        name = self._names.get(field_shape.cls)
         if name is None:
-            name = self._free_name(place.cls)
-            self._names[place.cls] = name
+            name = self._free_name(field_shape.cls)
+            self._names[field_shape.cls] = name
             # The place is reserved before the members are visited, so that the order is that of first use.
             self.schemas[name] = {}
-            self.schemas[name] = members(place, self)
+            self.schemas[name] = members(field_shape, self)
         return {"$ref": f"#/$defs/{name}"}
 
     def _free_name(self, cls: type[Object]) -> str:
@@ -91,30 +91,30 @@ def selection(paths: Iterable[tuple[Kind, str]]) -> dict[str, Any]:
     }
 
 
-def members(place: shape.ObjectShape, definitions: SchemaDefinitions) -> Schema:
+def members(field_shape: shape.ObjectShape, definitions: SchemaDefinitions) -> Schema:
     """An object with its members."""
     properties: Schema = {}
-    for name, prop in place.properties.items():
+    for name, prop in field_shape.properties.items():
         properties[name] = structural.member(prop, node(prop.shape, definitions))
         for alias in prop.field.aliases:
             properties[alias] = {**node(prop.shape, definitions), "description": f"Another name of {name}."}
-    schema: Schema = {"type": "object", "properties": properties, **structural.required_members(place)}
-    both = [{"not": {"required": [name, alias]}} for alias, name in place.aliases.items()]
+    schema: Schema = {"type": "object", "properties": properties, **structural.required_members(field_shape)}
+    both = [{"not": {"required": [name, alias]}} for alias, name in field_shape.aliases.items()]
     if both:
         schema["allOf"] = [*schema.get("allOf", ()), *both]
-    if not place.open:
+    if not field_shape.open:
         schema["additionalProperties"] = False
     return schema
 
 
-def node(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+def node(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     """One place of a document."""
-    field = place.field
+    field = field_shape.field
     schema: Schema = {}
-    text = describe(place)
+    text = describe(field_shape)
     if text:
         schema["description"] = text
-    schema.update(_MAKERS[type(place)](place, definitions))
+    schema.update(_MAKERS[type(field_shape)](field_shape, definitions))
     if field.deprecated:
         schema["deprecated"] = True
     if field.nullable:
@@ -123,47 +123,47 @@ def node(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return schema
 
 
-def _string(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    return {"type": "string", **_texts(place)}
+def _string(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    return {"type": "string", **_texts(field_shape)}
 
 
-def _texts(place: shape.Shape) -> Schema:
-    schema = structural.texts(place)
+def _texts(field_shape: shape.Shape) -> Schema:
+    schema = structural.texts(field_shape)
     for holder in (schema, *schema.get("anyOf", ())):
         if "format" in holder and holder["format"] not in _FORMATS:
             del holder["format"]
     return schema
 
 
-def _integer(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    return {"type": "integer", **structural.numbers(place)}
+def _integer(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    return {"type": "integer", **structural.numbers(field_shape)}
 
 
-def _number(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    return {"type": "number", **structural.numbers(place)}
+def _number(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    return {"type": "number", **structural.numbers(field_shape)}
 
 
-def _boolean(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+def _boolean(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
     return {"type": "boolean"}
 
 
-def _quantity(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    schema: Schema = {"type": ["string", "integer"], "maxLength": 64, "pattern": structural.quantity_pattern(place)}
-    least = structural.quantity_minimum(place)
+def _quantity(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    schema: Schema = {"type": ["string", "integer"], "maxLength": 64, "pattern": structural.quantity_pattern(field_shape)}
+    least = structural.quantity_minimum(field_shape)
     return schema if least is None else {**schema, "minimum": least}
 
 
-def _int_or_string(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    return {"type": ["integer", "string"], **structural.numbers(place), **_texts(place)}
+def _int_or_string(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    return {"type": ["integer", "string"], **structural.numbers(field_shape), **_texts(field_shape)}
 
 
-def _any(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    return {"type": "object"} if place.json_type else {}
+def _any(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    return {"type": "object"} if field_shape.json_type else {}
 
 
-def _list(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    assert isinstance(place, shape.ListShape)
-    field = place.field
+def _list(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    assert isinstance(field_shape, shape.ListShape)
+    field = field_shape.field
     schema: Schema = {"type": "array"}
     if field.min_items is not None:
         schema["minItems"] = field.min_items
@@ -171,12 +171,12 @@ def _list(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
         schema["maxItems"] = field.max_items
     if field.unique:
         schema["uniqueItems"] = True
-    return {**schema, "items": node(place.item, definitions)}
+    return {**schema, "items": node(field_shape.item, definitions)}
 
 
-def _map(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    assert isinstance(place, shape.MapShape)
-    field = place.field
+def _map(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    assert isinstance(field_shape, shape.MapShape)
+    field = field_shape.field
     schema: Schema = {"type": "object"}
     if field.min_items is not None:
         schema["minProperties"] = field.min_items
@@ -186,12 +186,12 @@ def _map(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
         form = FORMATS[field.key_format]
         bounds: Schema = {"maxLength": form.max_length} if form.max_length is not None else {}
         schema["propertyNames"] = {**bounds, **({"pattern": form.pattern} if form.pattern else {})}
-    return {**schema, "additionalProperties": node(place.value, definitions)}
+    return {**schema, "additionalProperties": node(field_shape.value, definitions)}
 
 
-def _object(place: shape.Shape, definitions: SchemaDefinitions) -> Schema:
-    assert isinstance(place, shape.ObjectShape)
-    return definitions.ref(place)
+def _object(field_shape: shape.Shape, definitions: SchemaDefinitions) -> Schema:
+    assert isinstance(field_shape, shape.ObjectShape)
+    return definitions.ref(field_shape)
 
 
 _MAKERS: dict[type[shape.Shape], Callable[[shape.Shape, SchemaDefinitions], Schema]] = {

@@ -45,9 +45,9 @@ class KindText:
     # the mark before the name of the kind; the headings below it have one more
     level: str = "#"
 
-    def elsewhere(self, place: shape.Shape, path: str) -> str:
+    def elsewhere(self, field_shape: shape.Shape, path: str) -> str:
         """Return the sentence that leads to the object's home; empty if that is here."""
-        home = self.homes.get(place.cls) if isinstance(place, shape.ObjectShape) else None
+        home = self.homes.get(field_shape.cls) if isinstance(field_shape, shape.ObjectShape) else None
         if home is None or (home.kind is self.kind and home.path == path):
             return NOTHING
         if home.kind is self.kind:
@@ -66,27 +66,27 @@ class FieldRow(NamedTuple):
     elsewhere: str = ""
 
 
-def rows(place: shape.ObjectShape, path: str, kind_text: KindText) -> Iterator[FieldRow]:
+def rows(field_shape: shape.ObjectShape, path: str, kind_text: KindText) -> Iterator[FieldRow]:
     """Every field below an object, in the order of declaration."""
-    for prop in place.properties.values():
+    for prop in field_shape.properties.values():
         yield from _rows(prop.shape, prop, f"{path}.{prop.name}", kind_text)
 
 
-def _rows(place: shape.Shape, prop: shape.Property | None, path: str, kind_text: KindText) -> Iterator[FieldRow]:
-    inner, below = _inner(place, path)
+def _rows(field_shape: shape.Shape, prop: shape.Property | None, path: str, kind_text: KindText) -> Iterator[FieldRow]:
+    inner, below = _inner(field_shape, path)
     elsewhere = kind_text.elsewhere(inner, below)
-    yield FieldRow(path, place, prop, elsewhere)
+    yield FieldRow(path, field_shape, prop, elsewhere)
     if not elsewhere and isinstance(inner, shape.ObjectShape):
         yield from rows(inner, below, kind_text)
 
 
-def _inner(place: shape.Shape, path: str) -> tuple[shape.Shape, str]:
+def _inner(field_shape: shape.Shape, path: str) -> tuple[shape.Shape, str]:
     """Return what a list or map holds at last, and its path; another shape is its own."""
-    if isinstance(place, shape.ListShape):
-        return _inner(place.item, f"{path}[]")
-    if isinstance(place, shape.MapShape):
-        return _inner(place.value, f"{path}.*")
-    return place, path
+    if isinstance(field_shape, shape.ListShape):
+        return _inner(field_shape.item, f"{path}[]")
+    if isinstance(field_shape, shape.MapShape):
+        return _inner(field_shape.value, f"{path}.*")
+    return field_shape, path
 
 
 def homes_of(kinds: Sequence[Kind]) -> dict[type[Object], Home]:
@@ -107,9 +107,9 @@ def homes_of(kinds: Sequence[Kind]) -> dict[type[Object], Home]:
     return found
 
 
-def _size(place: shape.Shape) -> int:
+def _size(field_shape: shape.Shape) -> int:
     """Return the number of fields below an object."""
-    inner, _ = _inner(place, NOTHING)
+    inner, _ = _inner(field_shape, NOTHING)
     return sum(1 + _size(prop.shape) for prop in inner.properties.values()) if isinstance(inner, shape.ObjectShape) else 0
 
 
@@ -120,8 +120,8 @@ def objects(kind: Kind, kind_text: KindText | None = None) -> Iterator[tuple[str
             yield from _objects(prop.shape, name, kind_text)
 
 
-def _objects(place: shape.Shape, path: str, kind_text: KindText | None) -> Iterator[tuple[str, shape.ObjectShape]]:
-    inner, below = _inner(place, path)
+def _objects(field_shape: shape.Shape, path: str, kind_text: KindText | None) -> Iterator[tuple[str, shape.ObjectShape]]:
+    inner, below = _inner(field_shape, path)
     if isinstance(inner, shape.ObjectShape) and not (kind_text and kind_text.elsewhere(inner, below)):
         yield below, inner
         for name, prop in inner.properties.items():

@@ -19,9 +19,9 @@ Schema = dict[str, Any]
 ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
-def root(place: shape.ObjectShape) -> Schema:
+def root(field_shape: shape.ObjectShape) -> Schema:
     """The schema of a whole kind. Of metadata a CRD may only constrain names."""
-    schema = node(place)
+    schema = node(field_shape)
     properties = schema["properties"]
     for name in ENVELOPE[:2]:
         properties[name] = {"description": properties[name]["description"], "type": "string"}
@@ -33,26 +33,26 @@ def root(place: shape.ObjectShape) -> Schema:
     return schema
 
 
-def node(place: shape.Shape, *, repeated: bool = False) -> Schema:
+def node(field_shape: shape.Shape, *, repeated: bool = False) -> Schema:
     """The schema of one place; `repeated` when it stands in a list or a map, where rules are too dear for a kube-apiserver."""
     schema: Schema = {}
-    text = describe(place)
+    text = describe(field_shape)
     if text:
         schema["description"] = text
-    schema.update(_MAKERS[type(place)](place, repeated))
-    if place.field.nullable:
+    schema.update(_MAKERS[type(field_shape)](field_shape, repeated))
+    if field_shape.field.nullable:
         schema["nullable"] = True
     return schema
 
 
-def _string(place: shape.Shape, repeated: bool) -> Schema:
-    return {"type": "string", **texts(place)}
+def _string(field_shape: shape.Shape, repeated: bool) -> Schema:
+    return {"type": "string", **texts(field_shape)}
 
 
-def texts(place: shape.Shape) -> Schema:
+def texts(field_shape: shape.Shape) -> Schema:
     """The constraints of a text."""
-    field = place.field
-    named = field.format or ("date-time" if isinstance(place, shape.TimeShape) else "")
+    field = field_shape.field
+    named = field.format or ("date-time" if isinstance(field_shape, shape.TimeShape) else "")
     form = FORMATS.get(named)
     schema: Schema = {}
     lengths = [most for most in (field.max_length, form.max_length if form else None) if most is not None]
@@ -85,24 +85,24 @@ def _native(formats: tuple[str, ...], *, or_empty: bool) -> Schema:
     return {"anyOf": choices} if choices else {}
 
 
-def numbers(place: shape.Shape) -> Schema:
+def numbers(field_shape: shape.Shape) -> Schema:
     """The bounds of a number; the format of a short one alone would refuse nothing."""
-    field = place.field
+    field = field_shape.field
     widest = 2 ** (field.bits - 1)
     least, most = (-widest, widest - 1) if field.bits < 64 else (None, None)
     bounds = {"minimum": least if field.ge is None else field.ge, "maximum": most if field.le is None else field.le}
     return {name: bound for name, bound in bounds.items() if bound is not None}
 
 
-def _integer(place: shape.Shape, repeated: bool) -> Schema:
-    return {"type": "integer", "format": f"int{32 if place.field.bits <= 32 else 64}", **numbers(place)}
+def _integer(field_shape: shape.Shape, repeated: bool) -> Schema:
+    return {"type": "integer", "format": f"int{32 if field_shape.field.bits <= 32 else 64}", **numbers(field_shape)}
 
 
-def _number(place: shape.Shape, repeated: bool) -> Schema:
-    return {"type": "number", **numbers(place)}
+def _number(field_shape: shape.Shape, repeated: bool) -> Schema:
+    return {"type": "number", **numbers(field_shape)}
 
 
-def _boolean(place: shape.Shape, repeated: bool) -> Schema:
+def _boolean(field_shape: shape.Shape, repeated: bool) -> Schema:
     return {"type": "boolean"}
 
 
@@ -113,9 +113,9 @@ _UNIT = r"([KMGTPE]i|[nukMGTPE]|[eE][-+]?[0-9]{1,3})"
 _NOT_ZERO = r"([0-9]*[1-9][0-9]*(\.[0-9]*)?|[0-9]*\.[0-9]*[1-9][0-9]*)"
 
 
-def quantity_pattern(place: shape.Shape) -> str:
+def quantity_pattern(field_shape: shape.Shape) -> str:
     """Quantities as a pattern. It says that a value is positive, and mostly that it is whole; other bounds need arithmetic."""
-    field = place.field
+    field = field_shape.field
     positive = field.positive or (field.at_least is not None and quantity.parse(field.at_least) > 0)
     if field.whole and positive:
         # A fraction without a unit is never whole; Kubernetes itself writes whole bytes as thousands of thousandths.
@@ -130,22 +130,22 @@ def may_be_empty(field: Field) -> bool:
     return field.empty_is_unset and not field.required
 
 
-def quantity_minimum(place: shape.Shape) -> int | None:
+def quantity_minimum(field_shape: shape.Shape) -> int | None:
     """The bound of a quantity that is written as a number."""
-    field = place.field
+    field = field_shape.field
     least = quantity.whole(field.at_least) if field.at_least else None
     return max(least or 1, 1) if field.positive else least
 
 
-def _quantity(place: shape.Shape, repeated: bool) -> Schema:
-    field = place.field
+def _quantity(field_shape: shape.Shape, repeated: bool) -> Schema:
+    field = field_shape.field
     schema: Schema = {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
         "maxLength": 64,
-        "pattern": quantity_pattern(place),
+        "pattern": quantity_pattern(field_shape),
         "x-kubernetes-int-or-string": True,
     }
-    least = quantity_minimum(place)
+    least = quantity_minimum(field_shape)
     if least is not None:
         schema["minimum"] = least
     if field.at_least and not repeated:
@@ -156,52 +156,52 @@ def _quantity(place: shape.Shape, repeated: bool) -> Schema:
     return schema
 
 
-def _int_or_string(place: shape.Shape, repeated: bool) -> Schema:
+def _int_or_string(field_shape: shape.Shape, repeated: bool) -> Schema:
     return {
         "anyOf": [{"type": "integer"}, {"type": "string"}],
-        **numbers(place),
-        **texts(place),
+        **numbers(field_shape),
+        **texts(field_shape),
         "x-kubernetes-int-or-string": True,
     }
 
 
-def _any(place: shape.Shape, repeated: bool) -> Schema:
-    schema: Schema = {"type": "object"} if place.json_type else {}
+def _any(field_shape: shape.Shape, repeated: bool) -> Schema:
+    schema: Schema = {"type": "object"} if field_shape.json_type else {}
     return {**schema, "x-kubernetes-preserve-unknown-fields": True}
 
 
-def _list(place: shape.Shape, repeated: bool) -> Schema:
-    assert isinstance(place, shape.ListShape)
-    field = place.field
+def _list(field_shape: shape.Shape, repeated: bool) -> Schema:
+    assert isinstance(field_shape, shape.ListShape)
+    field = field_shape.field
     schema: Schema = {"type": "array"}
     if field.min_items is not None:
         schema["minItems"] = field.min_items
     if field.max_items is not None:
         schema["maxItems"] = field.max_items
-    schema["items"] = node(place.item, repeated=True)
-    if field.unique and isinstance(place.item, shape.SCALARS):
+    schema["items"] = node(field_shape.item, repeated=True)
+    if field.unique and isinstance(field_shape.item, shape.SCALARS):
         schema["x-kubernetes-list-type"] = "set"
-    elif place.map_keys:
+    elif field_shape.map_keys:
         schema["x-kubernetes-list-type"] = "map"
-        schema["x-kubernetes-list-map-keys"] = list(place.map_keys)
+        schema["x-kubernetes-list-map-keys"] = list(field_shape.map_keys)
     return schema
 
 
-def _map(place: shape.Shape, repeated: bool) -> Schema:
-    assert isinstance(place, shape.MapShape)
-    field = place.field
+def _map(field_shape: shape.Shape, repeated: bool) -> Schema:
+    assert isinstance(field_shape, shape.MapShape)
+    field = field_shape.field
     schema: Schema = {"type": "object"}
     if field.min_items is not None:
         schema["minProperties"] = field.min_items
     if field.max_items is not None:
         schema["maxProperties"] = field.max_items
-    return {**schema, "additionalProperties": node(place.value, repeated=True)}
+    return {**schema, "additionalProperties": node(field_shape.value, repeated=True)}
 
 
-def _object(place: shape.Shape, repeated: bool) -> Schema:
-    assert isinstance(place, shape.ObjectShape)
+def _object(field_shape: shape.Shape, repeated: bool) -> Schema:
+    assert isinstance(field_shape, shape.ObjectShape)
     properties: Schema = {}
-    for name, prop in place.properties.items():
+    for name, prop in field_shape.properties.items():
         own = node(prop.shape, repeated=repeated)
         # A server fills in a default also where the value stands under another name, and then both are given.
         properties[name] = own if prop.field.aliases else member(prop, own)
@@ -210,11 +210,11 @@ def _object(place: shape.Shape, repeated: bool) -> Schema:
     schema: Schema = {"type": "object"}
     if properties:
         schema["properties"] = properties
-    schema.update(required_members(place))
-    if place.open:
+    schema.update(required_members(field_shape))
+    if field_shape.open:
         schema["x-kubernetes-preserve-unknown-fields"] = True
-    if place.aliases:
-        schema["x-kubernetes-validations"] = [_one_name(name, alias) for alias, name in place.aliases.items()]
+    if field_shape.aliases:
+        schema["x-kubernetes-validations"] = [_one_name(name, alias) for alias, name in field_shape.aliases.items()]
     return schema
 
 
@@ -236,12 +236,12 @@ def member(prop: shape.Property, schema: Schema) -> Schema:
     return {**text, "default": prop.default, **schema}
 
 
-def required_members(place: shape.ObjectShape) -> Schema:
+def required_members(field_shape: shape.ObjectShape) -> Schema:
     """Return the schema of the required members, under any of their names."""
-    required = [prop for prop in place.properties.values() if prop.field.required]
+    required = [prop for prop in field_shape.properties.values() if prop.field.required]
     schema: Schema = {}
     plain = [prop.name for prop in required if not prop.field.aliases]
-    if plain and may_be_empty(place.field):
+    if plain and may_be_empty(field_shape.field):
         return {"anyOf": [{"maxProperties": 0}, {"required": plain}]}
     if plain:
         schema["required"] = plain

@@ -27,14 +27,14 @@ def sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?", ":")) else f"{text}."
 
 
-def class_text(place: shape.Shape) -> str:
+def class_text(field_shape: shape.Shape) -> str:
     """Return the description of an object's class."""
-    return " ".join((place.cls.__doc__ or "").split()) if isinstance(place, shape.ObjectShape) else ""
+    return " ".join((field_shape.cls.__doc__ or "").split()) if isinstance(field_shape, shape.ObjectShape) else ""
 
 
-def own_text(place: shape.Shape) -> str:
+def own_text(field_shape: shape.Shape) -> str:
     """The text of a field; an object without one is described by its class."""
-    return " ".join(place.field.text.split()) or class_text(place)
+    return " ".join(field_shape.field.text.split()) or class_text(field_shape)
 
 
 def caveats(field: Field) -> Iterator[str]:
@@ -47,33 +47,33 @@ def caveats(field: Field) -> Iterator[str]:
         yield sentence(f"Deprecated: {field.deprecated}")
 
 
-def describe(place: shape.Shape) -> str:
+def describe(field_shape: shape.Shape) -> str:
     """The description of a field in a schema: its text, what a schema cannot say, and the caveats."""
-    parts = [own_text(place), *unsaid(place), *caveats(place.field)]
+    parts = [own_text(field_shape), *unsaid(field_shape), *caveats(field_shape.field)]
     return " ".join(sentence(part) for part in parts if part)
 
 
-def unsaid(place: shape.Shape) -> Iterator[str]:
+def unsaid(field_shape: shape.Shape) -> Iterator[str]:
     """The constraints that no generated schema can express; everywhere else a schema refuses what is wrong."""
-    field = place.field
+    field = field_shape.field
     form = FORMATS.get(field.format or "")
     if form is not None and not form.pattern and not form.native:
         yield sentence(capital(form.message))
     if field.key_format:
         yield sentence(f"Each key {FORMATS[field.key_format].message}")
-    if field.keys and isinstance(place, shape.ListShape) and not place.map_keys:
+    if field.keys and isinstance(field_shape, shape.ListShape) and not field_shape.map_keys:
         yield f"Entries differ in {' and '.join(field.keys)}."
 
 
-def type_of(place: shape.Shape) -> str:
+def type_of(field_shape: shape.Shape) -> str:
     """The type of a field as a reader calls it."""
-    if isinstance(place, shape.ListShape):
-        return f"list of {_plural(type_of(place.item))}"
-    if isinstance(place, shape.MapShape):
-        return f"map of {_plural(type_of(place.value))}"
-    if isinstance(place, shape.AnyShape) and place.json_type:
+    if isinstance(field_shape, shape.ListShape):
+        return f"list of {_plural(type_of(field_shape.item))}"
+    if isinstance(field_shape, shape.MapShape):
+        return f"map of {_plural(type_of(field_shape.value))}"
+    if isinstance(field_shape, shape.AnyShape) and field_shape.json_type:
         return "free object"
-    return _TYPES[type(place)]
+    return _TYPES[type(field_shape)]
 
 
 def _plural(word: str) -> str:
@@ -83,23 +83,23 @@ def _plural(word: str) -> str:
     return {"anything": "anything", "quantity": "quantities", "integer or string": "integers or strings"}.get(word, f"{word}s")
 
 
-def allowed(place: shape.Shape) -> Iterator[str]:
+def allowed(field_shape: shape.Shape) -> Iterator[str]:
     """Yield the values that a field allows, bound by bound; nothing when everything of its type is allowed."""
-    field = place.field
+    field = field_shape.field
     if field.enum:
         yield "one of " + ", ".join(f"`{word}`" for word in field.enum)
-    yield from _numbers(place)
+    yield from _numbers(field_shape)
     yield from _texts(field)
-    yield from _collections(place)
+    yield from _collections(field_shape)
     if field.nullable:
         yield "or null"
 
 
-def _numbers(place: shape.Shape) -> Iterator[str]:
-    field = place.field
+def _numbers(field_shape: shape.Shape) -> Iterator[str]:
+    field = field_shape.field
     if field.ge is not None or field.le is not None:
         yield _without_must(bounds_text(field))
-    elif isinstance(place, shape.IntegerShape) and field.bits != 64:
+    elif isinstance(field_shape, shape.IntegerShape) and field.bits != 64:
         yield f"{field.bits} bits"
     if field.positive:
         yield "greater than 0"
@@ -126,8 +126,8 @@ def _texts(field: Field) -> Iterator[str]:
         yield "empty is the same as absent"
 
 
-def _collections(place: shape.Shape) -> Iterator[str]:
-    field = place.field
+def _collections(field_shape: shape.Shape) -> Iterator[str]:
+    field = field_shape.field
     if field.min_items is not None:
         yield f"at least {field.min_items} {_entries(field.min_items)}"
     if field.max_items is not None:
@@ -138,7 +138,13 @@ def _collections(place: shape.Shape) -> Iterator[str]:
         yield f"unique by {', '.join(field.keys)}"
     if field.key_format:
         yield f"each key {_without_must(FORMATS[field.key_format].message)}"
-    inner = place.item if isinstance(place, shape.ListShape) else place.value if isinstance(place, shape.MapShape) else None
+    inner = (
+        field_shape.item
+        if isinstance(field_shape, shape.ListShape)
+        else field_shape.value
+        if isinstance(field_shape, shape.MapShape)
+        else None
+    )
     # What an entry that is an object may hold stands in the lines of its own members.
     if inner is not None and not isinstance(inner, shape.ObjectShape):
         yield from (f"each {text}" for text in allowed(inner))

@@ -31,10 +31,10 @@ _IMPORTS = tuple(name for name in SOURCES if name not in CDI_SOURCES)
 _SAID_OF_METADATA = ("name", "generateName", "namespace", "labels", "annotations", "ownerReferences", "finalizers")
 
 
-def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The machine or pool in Kubermatic's form, after the DataSources it refers to that are not there yet."""
     ledger = LossCollector(f"{vm.kind}/{vm.metadata.name}")
-    reading = _Reading(namespace_of(vm), world, rendering)
+    reading = _Reading(namespace_of(vm), object_set, rendering)
     front = reading.pool(vm) if isinstance(vm, VirtualMachinePool) else reading.machine(vm)
     # Both are compared as a cluster gets them: what the way forward changes by itself is no loss of the way back.
     seen = reading.seen()
@@ -47,9 +47,9 @@ def from_kubevirt(vm: VirtualMachine | VirtualMachinePool, world: ObjectSet, ren
 class _Reading:
     """One machine or pool being read, and the DataSources that it refers to in the end."""
 
-    def __init__(self, namespace: str, world: ObjectSet, rendering: Rendering) -> None:
+    def __init__(self, namespace: str, object_set: ObjectSet, rendering: Rendering) -> None:
         self.namespace = namespace
-        self.world = world
+        self.world = object_set
         self.rendering = rendering
         # by namespace and name
         self.sources: dict[tuple[str, str], DataSource] = {}

@@ -31,16 +31,16 @@ _TEMPLATES: Path = ("spec", "dataVolumeTemplates")
 
 
 @singledispatch
-def to_kubevirt(source: Resource, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: Resource, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The objects for a KubeVirt cluster, in the order to apply them."""
     return Translated((source,))
 
 
 @to_kubevirt.register
-def _machine(source: VirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def _machine(source: VirtualMachine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     ledger = LossCollector(f"VirtualMachine/{source.metadata.name}")
-    marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), finder(world))
-    resolver = Resolver(namespace_of(source), world, rendering)
+    marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), finder(object_set))
+    resolver = Resolver(namespace_of(source), object_set, rendering)
     templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, resolver)
     hardware = cluster.hardware(source.spec.template.spec, ("spec", "template", "spec"), ledger)
     template = msgspec.structs.replace(source.spec.template, spec=hardware)
@@ -59,13 +59,13 @@ def mark_machine(machine: VirtualMachine, rendering: Rendering) -> VirtualMachin
 
 
 @to_kubevirt.register
-def _pool(source: VirtualMachinePool, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def _pool(source: VirtualMachinePool, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     ledger = LossCollector(f"VirtualMachinePool/{source.metadata.name}")
     folded = poolform.fold(source)
     given = folded.spec.virtualMachineTemplate
     own_form = source.apiVersion == ALIAS_VERSION or folded is not source
-    marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), finder(world))
-    resolver = Resolver(namespace_of(source), world, rendering)
+    marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), finder(object_set))
+    resolver = Resolver(namespace_of(source), object_set, rendering)
     templates, objects = _templates(given.spec.dataVolumeTemplates, (*poolform.MACHINE, "dataVolumeTemplates"), resolver)
     machine = msgspec.structs.replace(given.spec, dataVolumeTemplates=templates)
     if machine.template is not None:
@@ -88,12 +88,12 @@ def mark_pool(pool: VirtualMachinePool, rendering: Rendering) -> VirtualMachineP
 
 
 @to_kubevirt.register
-def _data_source(source: DataSource, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def _data_source(source: DataSource, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """One that CDI knows is taken verbatim. Of an address nothing is made here: whoever refers to it gets it."""
-    if not is_address(source, finder(world)):
+    if not is_address(source, finder(object_set)):
         return Translated((msgspec.structs.replace(source, metadata=_said(source), status=None),))
     namespace, name = namespace_of(source), source.metadata.name
-    consumers = asked_of(source, world)
+    consumers = asked_of(source, object_set)
     if not consumers:
         ledger = LossCollector(f"DataSource/{name}")
         why = f"CDI's DataSource knows {', '.join(CDI_SOURCES)} only, and no machine in the input refers to this one"
@@ -102,14 +102,14 @@ def _data_source(source: DataSource, world: ObjectSet, rendering: Rendering) -> 
     if not is_cached(source) or source.spec.source.dataSource is not None:
         # What another DataSource stands for is cached where its address is.
         return Translated(())
-    resolver = Resolver(namespace, world, rendering)
+    resolver = Resolver(namespace, object_set, rendering)
     resolved = resolver.golden(source)
     return Translated((*resolved.objects, golden_volume(source, resolved.source, consumers, rendering)), resolver.losses())
 
 
 @to_kubevirt.register
-def _data_volume(source: DataVolume, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
-    resolver = Resolver(namespace_of(source), world, rendering)
+def _data_volume(source: DataVolume, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+    resolver = Resolver(namespace_of(source), object_set, rendering)
     spec, name, objects = _resolved(source.spec, source.metadata.name, ("spec",), resolver)
     metadata = _said(source, in_namespace=bool(name))
     if name:
@@ -118,9 +118,9 @@ def _data_volume(source: DataVolume, world: ObjectSet, rendering: Rendering) -> 
     return Translated((*objects, made), resolver.losses())
 
 
-def finder(world: ObjectSet) -> Find:
+def finder(object_set: ObjectSet) -> Find:
     """The DataSources of a world."""
-    return lambda namespace, name: world.get(DataSource, namespace, name)
+    return lambda namespace, name: object_set.get(DataSource, namespace, name)
 
 
 def _said(source: Resource, *, in_namespace: bool = False) -> ObjectMeta:

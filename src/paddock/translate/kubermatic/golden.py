@@ -30,23 +30,23 @@ def golden_volume(source: DataSource, content: DataVolumeSource, consumers: Sequ
     return DataVolume(apiVersion="cdi.kubevirt.io/v1beta1", kind="DataVolume", metadata=metadata, spec=spec)
 
 
-def asked_of(source: DataSource, world: ObjectSet) -> list[DataVolumeSpec]:
+def asked_of(source: DataSource, object_set: ObjectSet) -> list[DataVolumeSpec]:
     """Return the requests to a DataSource, in the order of the world."""
-    return list(_asked_of(source, world))
+    return list(_asked_of(source, object_set))
 
 
-def _asked_of(source: DataSource, world: ObjectSet) -> Iterator[DataVolumeSpec]:
+def _asked_of(source: DataSource, object_set: ObjectSet) -> Iterator[DataVolumeSpec]:
     namespace, name = namespace_of(source), source.metadata.name
     wanted = {(namespace, name)}
-    for other in world.all(DataSource):
+    for other in object_set.all(DataSource):
         to = other.spec.source.dataSource
         if to is not None and (to.namespace, to.name) == (namespace, name):
             wanted.add((namespace_of(other), other.metadata.name))
-    for machine in world.all(VirtualMachine):
+    for machine in object_set.all(VirtualMachine):
         yield from _asking(machine.spec.dataVolumeTemplates, machine, wanted)
-    for pool in world.all(VirtualMachinePool):
+    for pool in object_set.all(VirtualMachinePool):
         yield from _asking(pool.spec.virtualMachineTemplate.spec.dataVolumeTemplates, pool, wanted)
-    for volume in world.all(DataVolume):
+    for volume in object_set.all(DataVolume):
         yield from _asking([DataVolumeTemplate(spec=volume.spec)], volume, wanted)
 
 

@@ -55,9 +55,9 @@ class ResolvedSource(msgspec.Struct, frozen=True, kw_only=True):
 class Resolver:
     """Resolves the sources of the DataVolumes of one namespace."""
 
-    def __init__(self, namespace: str, world: ObjectSet, rendering: Rendering) -> None:
+    def __init__(self, namespace: str, object_set: ObjectSet, rendering: Rendering) -> None:
         self.namespace = namespace
-        self.world = world
+        self.world = object_set
         self.rendering = rendering
         self._records: dict[str, FieldRecord[Any]] = {}
 
@@ -108,26 +108,26 @@ class Resolver:
             raise DataSourceNotReady(path, name, "MaxReferenceDepthReached", f"{to.name} names another DataSource in turn")
         return found
 
-    def _imported(self, found: DataSource, path: Path) -> ResolvedSource:
+    def _imported(self, data_source: DataSource, path: Path) -> ResolvedSource:
         """An address, for the DataVolume itself or for the copy that all share."""
-        namespace, name = namespace_of(found), f"{namespace_of(found)}/{found.metadata.name}"
-        if is_cached(found):
-            copy = NamespacedReference(namespace=namespace, name=golden_name(found))
+        namespace, name = namespace_of(data_source), f"{namespace_of(data_source)}/{data_source.metadata.name}"
+        if is_cached(data_source):
+            copy = NamespacedReference(namespace=namespace, name=golden_name(data_source))
             return ResolvedSource(source=DataVolumeSource(pvc=copy), name=name)
-        if namespace != self.namespace and needs_secret(found.spec.source):
+        if namespace != self.namespace and needs_secret(data_source.spec.source):
             raise CrossNamespaceSecret(path, name, self.namespace)
-        kind = source_type(found.spec.source)
-        member: Any = whole(getattr(self._record(found).view.spec.source, kind))
+        kind = source_type(data_source.spec.source)
+        member: Any = whole(getattr(self._record(data_source).view.spec.source, kind))
         objects: tuple[ConfigMap, ...] = ()
         if isinstance(member, HttpSource):
-            owner = _Owner(found.metadata.name, namespace, found if namespace == self.namespace else None)
+            owner = _Owner(data_source.metadata.name, namespace, data_source if namespace == self.namespace else None)
             member, objects = self._trusting(member, owner, path)
         return ResolvedSource(source=DataVolumeSource(**{kind: member}), name=name, objects=objects)
 
-    def golden(self, found: DataSource) -> ResolvedSource:
+    def golden(self, data_source: DataSource) -> ResolvedSource:
         """The source of the copy that all consumers of a cached DataSource share, for a resolver of its own namespace."""
-        plain = msgspec.structs.replace(found.metadata, annotations=None)
-        return self._imported(msgspec.structs.replace(found, metadata=plain), ())
+        plain = msgspec.structs.replace(data_source.metadata, annotations=None)
+        return self._imported(msgspec.structs.replace(data_source, metadata=plain), ())
 
     def _image(self, namespace: str, name: str, path: Path) -> ResolvedSource:
         found = self.world.get(CatalogImage, namespace, name)

@@ -78,45 +78,45 @@ def machine_config(instance: VirtualMachineInstance, resolved: MachineInputs) ->
     return MachineTranslation(config=config, limits=place.limits.found, machine_type=full, reserved=_reserved(place))
 
 
-def _architecture(place: TranslationContext) -> Literal["amd64", "arm64"]:
-    architecture = place.spec.architecture or "amd64"
-    if architecture not in _DEFAULT_TYPES or architecture not in place.host.architectures:
-        place.limits.add(Code.ARCHITECTURE_MISSING, "spec", "architecture", detail=architecture)
+def _architecture(translation: TranslationContext) -> Literal["amd64", "arm64"]:
+    architecture = translation.spec.architecture or "amd64"
+    if architecture not in _DEFAULT_TYPES or architecture not in translation.host.architectures:
+        translation.limits.add(Code.ARCHITECTURE_MISSING, "spec", "architecture", detail=architecture)
     return cast(Literal["amd64", "arm64"], architecture if architecture in _DEFAULT_TYPES else "amd64")
 
 
-def _machine_type(place: TranslationContext, architecture: str) -> str:
-    given = place.domain.machine.type if place.domain.machine is not None else None
+def _machine_type(translation: TranslationContext, architecture: str) -> str:
+    given = translation.domain.machine.type if translation.domain.machine is not None else None
     found = given or _DEFAULT_TYPES[architecture]
-    known = place.host.machine_types
+    known = translation.host.machine_types
     if known and found not in known:
-        place.limits.add(Code.MACHINE_TYPE_UNKNOWN, "spec", "domain", "machine", "type", detail=found)
+        translation.limits.add(Code.MACHINE_TYPE_UNKNOWN, "spec", "domain", "machine", "type", detail=found)
     elif found in _BEFORE_VIRTIO_1:
-        place.limits.add(Code.MACHINE_TYPE_TOO_OLD, "spec", "domain", "machine", "type", detail=found)
+        translation.limits.add(Code.MACHINE_TYPE_TOO_OLD, "spec", "domain", "machine", "type", detail=found)
     return found
 
 
-def _cpu_limit(place: TranslationContext) -> dict[str, str]:
-    thousandths = place.limit("cpu")
-    cpu = place.domain.cpu
+def _cpu_limit(translation: TranslationContext) -> dict[str, str]:
+    thousandths = translation.limit("cpu")
+    cpu = translation.domain.cpu
     if not thousandths or (cpu is not None and cpu.dedicatedCpuPlacement):
         return {}
     return {"cpu.max": f"{thousandths * _PERIOD // 1000} {_PERIOD}"}
 
 
-def _reserved(place: TranslationContext) -> int:
-    memory = place.domain.memory
+def _reserved(translation: TranslationContext) -> int:
+    memory = translation.domain.memory
     overhead = memory.reservedOverhead if memory is not None else None
     return quantity.whole(overhead.addedOverhead) if overhead is not None and overhead.addedOverhead is not None else 0
 
 
-def _refuse_the_rest(place: TranslationContext) -> None:
-    if place.domain.launchSecurity is not None:
-        place.limits.add(Code.CONFIDENTIAL_MISSING, "spec", "domain", "launchSecurity")
-    if place.spec.resourceClaims:
-        place.limits.add(Code.CLAIM_REFUSED, "spec", "resourceClaims")
-    dns = place.spec.dnsConfig
+def _refuse_the_rest(translation: TranslationContext) -> None:
+    if translation.domain.launchSecurity is not None:
+        translation.limits.add(Code.CONFIDENTIAL_MISSING, "spec", "domain", "launchSecurity")
+    if translation.spec.resourceClaims:
+        translation.limits.add(Code.CLAIM_REFUSED, "spec", "resourceClaims")
+    dns = translation.spec.dnsConfig
     if dns is not None and dns.options:
-        place.limits.add(Code.RESOLVER_OPTIONS, "spec", "dnsConfig", "options")
-    for index, _ in enumerate(place.spec.utilityVolumes or ()):
-        place.limits.add(Code.UTILITY_IGNORED, "spec", "utilityVolumes", index)
+        translation.limits.add(Code.RESOLVER_OPTIONS, "spec", "dnsConfig", "options")
+    for index, _ in enumerate(translation.spec.utilityVolumes or ()):
+        translation.limits.add(Code.UTILITY_IGNORED, "spec", "utilityVolumes", index)

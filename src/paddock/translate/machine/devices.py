@@ -15,31 +15,31 @@ _FREE_PAGES = "kubevirt.io/free-page-reporting-disabled"
 _VGA = "kubevirt.io/vga-display-efi-x86"
 
 
-def cards(place: TranslationContext) -> tuple[Nic, ...]:
+def cards(translation: TranslationContext) -> tuple[Nic, ...]:
     """The network cards; what the guest gets of the host itself is among the passed-through devices."""
     found = []
-    for index, interface in enumerate(place.domain.devices.interfaces or ()):
+    for index, interface in enumerate(translation.domain.devices.interfaces or ()):
         if interface.state == "absent":
             whole(interface)
             continue
         if interface.sriov is not None:
             continue
-        card = _card(place, index, interface)
+        card = _card(translation, index, interface)
         if card is not None:
             found.append(card)
     return tuple(found)
 
 
-def _card(place: TranslationContext, index: int, interface: Interface) -> Nic | None:
-    found = place.resolved.cards.get(interface.name)
+def _card(translation: TranslationContext, index: int, interface: Interface) -> Nic | None:
+    found = translation.resolved.cards.get(interface.name)
     if found is None or found.error or found.backend is None:
         detail = found.error if found is not None and found.error else f"nothing was found for the network {interface.name}"
-        place.limits.add(Code.CARD_FAILED, *_DEVICES, "interfaces", index, detail=detail)
+        translation.limits.add(Code.CARD_FAILED, *_DEVICES, "interfaces", index, detail=detail)
         return None
     model = interface.model or "virtio"
-    several = place.domain.devices.networkInterfaceMultiqueue and model == "virtio" and place.vcpus > 1
+    several = translation.domain.devices.networkInterfaceMultiqueue and model == "virtio" and translation.vcpus > 1
     if several and not isinstance(found.backend, Tap):
-        place.limits.add(Code.QUEUES_MISSING, *_DEVICES, "networkInterfaceMultiqueue", detail=interface.name)
+        translation.limits.add(Code.QUEUES_MISSING, *_DEVICES, "networkInterfaceMultiqueue", detail=interface.name)
     return Nic(
         name=interface.name,
         mac=interface.macAddress or found.mac,
@@ -53,104 +53,106 @@ def _card(place: TranslationContext, index: int, interface: Interface) -> Nic | 
     )
 
 
-def devices(place: TranslationContext) -> DeviceConfig:
+def devices(translation: TranslationContext) -> DeviceConfig:
     """Everything besides disks and cards."""
-    given = place.domain.devices
+    given = translation.domain.devices
     graphics = given.autoattachGraphicsDevice is not False
-    _refuse(place, given)
+    _refuse(translation, given)
     return DeviceConfig(
         serial=given.autoattachSerialConsole is not False,
         serial_log=given.logSerialConsole is not False,
         graphics=graphics,
-        video=_video(place, given),
+        video=_video(translation, given),
         rng=given.rng is not None,
         balloon=given.autoattachMemBalloon is not False,
-        free_page_reporting=place.annotations.get(_FREE_PAGES) != "true",
-        tpm=_tpm(place, given),
-        watchdog=_watchdog(place, given),
+        free_page_reporting=translation.annotations.get(_FREE_PAGES) != "true",
+        tpm=_tpm(translation, given),
+        watchdog=_watchdog(translation, given),
         inputs=tuple((each.type or "tablet", each.bus or "usb", each.name) for each in given.inputs or ()),
         sound=((given.sound.model or "ich9") if given.sound is not None else ""),
         panic=any(device.model != "hyperv" for device in given.panicDevices or ()),
         usb_redirections=_REDIRECTIONS if given.clientPassthrough is not None else 0,
-        generation_id=place.resolved.generation_id,
-        shared=tuple(_shares(place, given)),
-        pci=tuple(_passed_through(place, given)),
-        vsock=_vsock(place, given),
+        generation_id=translation.resolved.generation_id,
+        shared=tuple(_shares(translation, given)),
+        pci=tuple(_passed_through(translation, given)),
+        vsock=_vsock(translation, given),
         virtio_transitional=bool(given.useVirtioTransitional),
     )
 
 
-def _video(place: TranslationContext, given: DevicesSpec) -> str:
-    if given.video is not None and given.video.type:
-        return given.video.type
-    return "vga" if place.amd64 and place.annotations.get(_VGA) == "true" else ""
+def _video(translation: TranslationContext, devices: DevicesSpec) -> str:
+    if devices.video is not None and devices.video.type:
+        return devices.video.type
+    return "vga" if translation.amd64 and translation.annotations.get(_VGA) == "true" else ""
 
 
-def _tpm(place: TranslationContext, given: DevicesSpec) -> Tpm | None:
-    tpm = given.tpm
+def _tpm(translation: TranslationContext, devices: DevicesSpec) -> Tpm | None:
+    tpm = devices.tpm
     if tpm is None or tpm.enabled is False:
         return None
-    if tpm.persistent and place.resolved.tpm_state is None:
-        place.limits.add(Code.STATE_MISSING, *_DEVICES, "tpm", "persistent")
-    return Tpm(state=place.resolved.tpm_state if tpm.persistent else None)
+    if tpm.persistent and translation.resolved.tpm_state is None:
+        translation.limits.add(Code.STATE_MISSING, *_DEVICES, "tpm", "persistent")
+    return Tpm(state=translation.resolved.tpm_state if tpm.persistent else None)
 
 
-def _watchdog(place: TranslationContext, given: DevicesSpec) -> str:
-    watchdog = given.watchdog
+def _watchdog(translation: TranslationContext, devices: DevicesSpec) -> str:
+    watchdog = devices.watchdog
     if watchdog is None:
         return ""
     if watchdog.diag288 is not None:
-        place.limits.add(Code.WATCHDOG_MISSING, *_DEVICES, "watchdog", "diag288")
+        translation.limits.add(Code.WATCHDOG_MISSING, *_DEVICES, "watchdog", "diag288")
         return ""
     return (watchdog.i6300esb.action if watchdog.i6300esb is not None else None) or "reset"
 
 
-def _shares(place: TranslationContext, given: DevicesSpec) -> Iterator[SharedDirectory]:
-    paths = {volume.name: index for index, volume in enumerate(place.spec.volumes or ()) if volume.containerPath is not None}
-    for index, filesystem in enumerate(given.filesystems or ()):
-        found = place.resolved.volumes.get(filesystem.name)
+def _shares(translation: TranslationContext, devices: DevicesSpec) -> Iterator[SharedDirectory]:
+    paths = {volume.name: index for index, volume in enumerate(translation.spec.volumes or ()) if volume.containerPath is not None}
+    for index, filesystem in enumerate(devices.filesystems or ()):
+        found = translation.resolved.volumes.get(filesystem.name)
         if filesystem.name in paths:
-            place.limits.add(Code.CONTAINER_PATH_REFUSED, "spec", "volumes", paths[filesystem.name], "containerPath")
+            translation.limits.add(Code.CONTAINER_PATH_REFUSED, "spec", "volumes", paths[filesystem.name], "containerPath")
         elif found is None or found.error or found.directory is None:
             detail = found.error if found is not None and found.error else f"nothing was found for the volume {filesystem.name}"
-            place.limits.add(Code.VOLUME_FAILED, *_DEVICES, "filesystems", index, detail=detail)
+            translation.limits.add(Code.VOLUME_FAILED, *_DEVICES, "filesystems", index, detail=detail)
         else:
             yield SharedDirectory(tag=filesystem.name, path=found.directory, readonly=found.readonly, as_owner=found.as_owner)
 
 
-def _passed_through(place: TranslationContext, given: DevicesSpec) -> Iterator[str]:
+def _passed_through(translation: TranslationContext, devices: DevicesSpec) -> Iterator[str]:
     for kind in ("gpus", "hostDevices"):
-        for index, device in enumerate(getattr(given, kind) or ()):
+        for index, device in enumerate(getattr(devices, kind) or ()):
             if device.claimName or device.requestName:
-                place.limits.add(Code.CLAIM_REFUSED, *_DEVICES, kind, index, "claimName")
-            elif device.name in place.resolved.devices:
-                yield place.resolved.devices[device.name]
+                translation.limits.add(Code.CLAIM_REFUSED, *_DEVICES, kind, index, "claimName")
+            elif device.name in translation.resolved.devices:
+                yield translation.resolved.devices[device.name]
             else:
-                place.limits.add(Code.DEVICE_MISSING, *_DEVICES, kind, index, detail=device.deviceName or device.name)
-    for index, gpu in enumerate(given.gpus or ()):
+                translation.limits.add(Code.DEVICE_MISSING, *_DEVICES, kind, index, detail=device.deviceName or device.name)
+    for index, gpu in enumerate(devices.gpus or ()):
         if gpu.virtualGPUOptions is not None:
-            place.limits.add(Code.DISPLAY_MISSING, *_DEVICES, "gpus", index, "virtualGPUOptions")
-    for index, interface in enumerate(given.interfaces or ()):
+            translation.limits.add(Code.DISPLAY_MISSING, *_DEVICES, "gpus", index, "virtualGPUOptions")
+    for index, interface in enumerate(devices.interfaces or ()):
         if interface.sriov is None or interface.state == "absent":
             continue
-        card = place.resolved.cards.get(interface.name)
+        card = translation.resolved.cards.get(interface.name)
         if card is not None and card.pci:
             yield card.pci
         else:
-            place.limits.add(Code.SRIOV_MISSING, *_DEVICES, "interfaces", index, "sriov", detail=card.error if card is not None else "")
+            translation.limits.add(
+                Code.SRIOV_MISSING, *_DEVICES, "interfaces", index, "sriov", detail=card.error if card is not None else ""
+            )
 
 
-def _vsock(place: TranslationContext, given: DevicesSpec) -> int | None:
-    if not given.autoattachVSOCK:
+def _vsock(translation: TranslationContext, devices: DevicesSpec) -> int | None:
+    if not devices.autoattachVSOCK:
         return None
-    if not place.host.vsock or place.resolved.vsock is None:
-        place.limits.add(Code.VSOCK_MISSING, *_DEVICES, "autoattachVSOCK")
-    return place.resolved.vsock
+    if not translation.host.vsock or translation.resolved.vsock is None:
+        translation.limits.add(Code.VSOCK_MISSING, *_DEVICES, "autoattachVSOCK")
+    return translation.resolved.vsock
 
 
-def _refuse(place: TranslationContext, given: DevicesSpec) -> None:
-    if given.downwardMetrics is not None:
-        place.limits.add(Code.METRICS_MISSING, *_DEVICES, "downwardMetrics")
-    for index, network in enumerate(place.spec.networks or ()):
+def _refuse(translation: TranslationContext, devices: DevicesSpec) -> None:
+    if devices.downwardMetrics is not None:
+        translation.limits.add(Code.METRICS_MISSING, *_DEVICES, "downwardMetrics")
+    for index, network in enumerate(translation.spec.networks or ()):
         if network.resourceClaim is not None:
-            place.limits.add(Code.CLAIM_REFUSED, "spec", "networks", index, "resourceClaim")
+            translation.limits.add(Code.CLAIM_REFUSED, "spec", "networks", index, "resourceClaim")

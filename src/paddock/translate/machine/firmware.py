@@ -23,52 +23,52 @@ def uuid_of(name: str) -> str:
     return str(uuid.uuid5(_NAMESPACE, name))
 
 
-def smm(place: TranslationContext) -> bool:
+def smm(translation: TranslationContext) -> bool:
     """Return whether the machine has System Management Mode."""
-    features = place.domain.features
-    return (place.amd64 and (features is not None and is_on(features.smm))) or _secure(place)
+    features = translation.domain.features
+    return (translation.amd64 and (features is not None and is_on(features.smm))) or _secure(translation)
 
 
-def _secure(place: TranslationContext) -> bool:
-    loader = place.domain.firmware.bootloader if place.domain.firmware is not None else None
-    return place.amd64 and loader is not None and loader.efi is not None and loader.efi.secureBoot is not False
+def _secure(translation: TranslationContext) -> bool:
+    loader = translation.domain.firmware.bootloader if translation.domain.firmware is not None else None
+    return translation.amd64 and loader is not None and loader.efi is not None and loader.efi.secureBoot is not False
 
 
-def firmware(place: TranslationContext) -> FirmwareConfig:
+def firmware(translation: TranslationContext) -> FirmwareConfig:
     """The firmware with what the guest reads of its identity."""
-    given = place.domain.firmware or FirmwareSpec()
+    given = translation.domain.firmware or FirmwareSpec()
     loader = given.bootloader
     efi = loader.efi if loader is not None else None
     bios = loader.bios if loader is not None else None
     persistent = efi is not None and bool(efi.persistent)
-    if persistent and place.resolved.efi_variables is None:
-        place.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
-    if efi is not None and efi.secureBoot and not place.amd64:
-        place.limits.add(Code.FIELD_UNREAD, *_FIRMWARE, "bootloader", "efi", "secureBoot")
-    if IGNITION_DATA in place.annotations and place.resolved.ignition is None:
-        place.limits.add(Code.STATE_MISSING, "metadata", "annotations", IGNITION_DATA)
+    if persistent and translation.resolved.efi_variables is None:
+        translation.limits.add(Code.STATE_MISSING, *_FIRMWARE, "bootloader", "efi", "persistent")
+    if efi is not None and efi.secureBoot and not translation.amd64:
+        translation.limits.add(Code.FIELD_UNREAD, *_FIRMWARE, "bootloader", "efi", "secureBoot")
+    if IGNITION_DATA in translation.annotations and translation.resolved.ignition is None:
+        translation.limits.add(Code.STATE_MISSING, "metadata", "annotations", IGNITION_DATA)
     return FirmwareConfig(
-        kind="efi" if efi is not None or not place.amd64 else "bios",
-        secure_boot=_secure(place),
-        variables=place.resolved.efi_variables if persistent else None,
+        kind="efi" if efi is not None or not translation.amd64 else "bios",
+        secure_boot=_secure(translation),
+        variables=translation.resolved.efi_variables if persistent else None,
         serial_output=bios is not None and bool(bios.useSerial),
-        uuid=_uuid(place, given.uuid),
+        uuid=_uuid(translation, given.uuid),
         serial=given.serial or "",
-        chassis=tuple(_chassis(place.domain.chassis)),
-        acpi_tables=tuple(_tables(place, given)),
-        files=((_IGNITION, place.resolved.ignition),) if place.resolved.ignition is not None else (),
+        chassis=tuple(_chassis(translation.domain.chassis)),
+        acpi_tables=tuple(_tables(translation, given)),
+        files=((_IGNITION, translation.resolved.ignition),) if translation.resolved.ignition is not None else (),
     )
 
 
-def _uuid(place: TranslationContext, written: str | None) -> str:
+def _uuid(translation: TranslationContext, written: str | None) -> str:
     """Return the machine's UUID, in the usual form."""
     if not written:
-        return uuid_of(place.instance.metadata.name or "")
+        return uuid_of(translation.instance.metadata.name or "")
     try:
         return str(uuid.UUID(written))
     except ValueError:
-        place.limits.add(Code.UUID_UNREADABLE, *_FIRMWARE, "uuid", detail=written)
-        return uuid_of(place.instance.metadata.name or "")
+        translation.limits.add(Code.UUID_UNREADABLE, *_FIRMWARE, "uuid", detail=written)
+        return uuid_of(translation.instance.metadata.name or "")
 
 
 def _chassis(chassis: Chassis | None) -> Iterator[tuple[str, str]]:
@@ -78,27 +78,27 @@ def _chassis(chassis: Chassis | None) -> Iterator[tuple[str, str]]:
                 yield name, value
 
 
-def _tables(place: TranslationContext, given: FirmwareSpec) -> Iterator[Path]:
-    if given.acpi is None:
+def _tables(translation: TranslationContext, firmware: FirmwareSpec) -> Iterator[Path]:
+    if firmware.acpi is None:
         return
     for member in ("slicNameRef", "msdmNameRef"):
-        name = getattr(given.acpi, member)
+        name = getattr(firmware.acpi, member)
         if not name:
             continue
-        found = place.resolved.volumes.get(name)
+        found = translation.resolved.volumes.get(name)
         if found is not None and found.file is not None:
             yield found.file
         else:
-            place.limits.add(Code.TABLE_MISSING, *_FIRMWARE, "acpi", member, detail=name)
+            translation.limits.add(Code.TABLE_MISSING, *_FIRMWARE, "acpi", member, detail=name)
 
 
-def kernel(place: TranslationContext) -> KernelConfig | None:
+def kernel(translation: TranslationContext) -> KernelConfig | None:
     """The kernel that is started without a boot loader."""
-    boot = place.domain.firmware.kernelBoot if place.domain.firmware is not None else None
+    boot = translation.domain.firmware.kernelBoot if translation.domain.firmware is not None else None
     if boot is None or boot.container is None:
         return None
-    found = place.resolved.kernel
+    found = translation.resolved.kernel
     if found is None:
-        place.limits.add(Code.KERNEL_MISSING, *_FIRMWARE, "kernelBoot", "container", detail=boot.container.image)
+        translation.limits.add(Code.KERNEL_MISSING, *_FIRMWARE, "kernelBoot", "container", detail=boot.container.image)
         return None
     return KernelConfig(found.kernel, found.initrd, boot.kernelArgs or "")

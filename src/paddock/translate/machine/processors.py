@@ -41,64 +41,64 @@ def is_on(feature: object) -> bool:
     return feature is not None and getattr(feature, "enabled", None) is not False
 
 
-def cpu(place: TranslationContext) -> CpuConfig:
+def cpu(translation: TranslationContext) -> CpuConfig:
     """The processors."""
-    given = place.domain.cpu or CPU()
+    given = translation.domain.cpu or CPU()
     sockets = given.sockets or 1
-    hotplug = place.domain.devices.disableHotplug is not True
-    features = tuple(_cpu_features(place, given))
-    _refuse_placement(place, given)
-    kvm = place.domain.features.kvm if place.domain.features else None
+    hotplug = translation.domain.devices.disableHotplug is not True
+    features = tuple(_cpu_features(translation, given))
+    _refuse_placement(translation, given)
+    kvm = translation.domain.features.kvm if translation.domain.features else None
     hidden = bool(kvm and kvm.hidden)
-    if hidden and not place.kvm:
-        place.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, "kvm", "hidden")
+    if hidden and not translation.kvm:
+        translation.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, "kvm", "hidden")
     return CpuConfig(
         sockets=sockets,
         cores=given.cores or 1,
         threads=given.threads or 1,
-        max_sockets=_max_sockets(place, given, sockets) if hotplug else sockets,
-        model=_model(place, given),
-        features=(*features, *_switches(place)),
+        max_sockets=_max_sockets(translation, given, sockets) if hotplug else sockets,
+        model=_model(translation, given),
+        features=(*features, *_switches(translation)),
         enforce=any(_policy(feature) == "require" for feature in given.features or ()),
-        hyperv=_hyperv(place),
+        hyperv=_hyperv(translation),
         kvm_hidden=hidden,
-        pinned=place.resolved.vcpus,
-        emulator_pinned=place.resolved.emulator,
+        pinned=translation.resolved.vcpus,
+        emulator_pinned=translation.resolved.emulator,
     )
 
 
-def _max_sockets(place: TranslationContext, given: CPU, sockets: int) -> int:
+def _max_sockets(translation: TranslationContext, cpu: CPU, sockets: int) -> int:
     """The sockets there may be one day: what was asked for, as far as QEMU can."""
-    most, each = _most_processors(place), (given.cores or 1) * (given.threads or 1)
+    most, each = _most_processors(translation), (cpu.cores or 1) * (cpu.threads or 1)
     # CPUs of a machine's own are given to it when it starts.
-    wanted = sockets if given.dedicatedCpuPlacement else max(given.maxSockets or 0, sockets)
+    wanted = sockets if cpu.dedicatedCpuPlacement else max(cpu.maxSockets or 0, sockets)
     if not most or wanted * each <= most:
         return wanted
     if sockets * each > most:
-        asked = max(place.asked("cpu") or 0, (place.limit("cpu") or 0) // 1000)
+        asked = max(translation.asked("cpu") or 0, (translation.limit("cpu") or 0) // 1000)
         code = Code.INSUFFICIENT_CPUS if asked >= sockets * each else Code.PROCESSORS_TOO_MANY
-        place.limits.add(code, *_CPU, detail=f"{sockets * each}, and {most} are possible")
+        translation.limits.add(code, *_CPU, detail=f"{sockets * each}, and {most} are possible")
         return sockets
-    place.limits.add(Code.SOCKETS_CUT, *_CPU, "maxSockets", detail=f"{most // each} sockets instead of {wanted}")
+    translation.limits.add(Code.SOCKETS_CUT, *_CPU, "maxSockets", detail=f"{most // each} sockets instead of {wanted}")
     return most // each
 
 
-def _most_processors(place: TranslationContext) -> int:
+def _most_processors(translation: TranslationContext) -> int:
     """The processors that QEMU can give to a machine of this type; 0: not known."""
-    machine = place.domain.machine.type if place.domain.machine is not None else ""
-    most = place.host.processors.get(place.host.machine_types.get(machine or "q35", ""), 0)
-    return most if place.kvm or not place.amd64 else min(most, _MOST_EMULATED)
+    machine = translation.domain.machine.type if translation.domain.machine is not None else ""
+    most = translation.host.processors.get(translation.host.machine_types.get(machine or "q35", ""), 0)
+    return most if translation.kvm or not translation.amd64 else min(most, _MOST_EMULATED)
 
 
-def _model(place: TranslationContext, given: CPU) -> str:
-    model = given.model or "host-model"
+def _model(translation: TranslationContext, cpu: CPU) -> str:
+    model = cpu.model or "host-model"
     if model in ("host-model", "host-passthrough"):
         return "host"
-    known = place.host.cpu_models
+    known = translation.host.cpu_models
     if known and model not in known:
-        place.limits.add(Code.CPU_MODEL_UNKNOWN, *_CPU, "model", detail=model)
+        translation.limits.add(Code.CPU_MODEL_UNKNOWN, *_CPU, "model", detail=model)
     elif model in _WITHOUT_APIC:
-        place.limits.add(Code.CPU_MODEL_TOO_OLD, *_CPU, "model", detail=model)
+        translation.limits.add(Code.CPU_MODEL_TOO_OLD, *_CPU, "model", detail=model)
     return model
 
 
@@ -106,50 +106,50 @@ def _policy(feature: CPUFeature) -> str:
     return feature.policy or "require"
 
 
-def _cpu_features(place: TranslationContext, given: CPU) -> Iterator[tuple[str, bool]]:
-    host_model = _is_host(given)
-    for index, feature in enumerate(given.features or ()):
+def _cpu_features(translation: TranslationContext, cpu: CPU) -> Iterator[tuple[str, bool]]:
+    host_model = _is_host(cpu)
+    for index, feature in enumerate(cpu.features or ()):
         policy = _policy(feature)
-        _refuse_feature(place, feature, (*_CPU, "features", index))
+        _refuse_feature(translation, feature, (*_CPU, "features", index))
         if policy in ("disable", "forbid"):
             yield feature.name, False
         elif policy in ("force", "require"):
             yield feature.name, True
-        elif not host_model and place.kvm and feature.name in place.host.cpu_flags:
+        elif not host_model and translation.kvm and feature.name in translation.host.cpu_flags:
             # The host's own model brings along whatever there is.
             yield feature.name, True
 
 
-def _refuse_feature(place: TranslationContext, feature: CPUFeature, path: tuple[str | int, ...]) -> None:
+def _refuse_feature(translation: TranslationContext, feature: CPUFeature, path: tuple[str | int, ...]) -> None:
     """Features are known by several spellings: sse4_2 is sse4-2, too."""
-    known, policy = place.host.cpu_features, _policy(feature)
+    known, policy = translation.host.cpu_features, _policy(feature)
     if not known or policy == "optional":
         return
     emulated = known.get(feature.name, known.get(feature.name.replace("_", "-")))
     if emulated is None:
-        place.limits.add(Code.CPU_FEATURE_UNKNOWN, *path, "name", detail=feature.name)
-    elif policy == "require" and not emulated and not place.kvm:
-        place.limits.add(Code.CPU_FEATURE_MISSING, *path, "name", detail=feature.name)
+        translation.limits.add(Code.CPU_FEATURE_UNKNOWN, *path, "name", detail=feature.name)
+    elif policy == "require" and not emulated and not translation.kvm:
+        translation.limits.add(Code.CPU_FEATURE_MISSING, *path, "name", detail=feature.name)
 
 
-def _is_host(given: CPU) -> bool:
-    return (given.model or "host-model") in ("host-model", "host-passthrough", "max")
+def _is_host(cpu: CPU) -> bool:
+    return (cpu.model or "host-model") in ("host-model", "host-passthrough", "max")
 
 
-def _refuse_placement(place: TranslationContext, given: CPU) -> None:
-    if given.realtime is not None:
-        place.limits.add(Code.REALTIME_MISSING, *_CPU, "realtime")
-    if given.numa is not None and given.numa.guestMappingPassthrough is not None and place.host.numa_nodes > 1:
-        place.limits.add(Code.NUMA_MISSING, *_CPU, "numa", "guestMappingPassthrough")
-    if given.dedicatedCpuPlacement and len(place.resolved.vcpus) < place.vcpus:
-        place.limits.add(Code.CPUS_MISSING, *_CPU, "dedicatedCpuPlacement")
-    elif given.isolateEmulatorThread and not place.resolved.emulator:
-        place.limits.add(Code.CPUS_MISSING, *_CPU, "isolateEmulatorThread")
+def _refuse_placement(translation: TranslationContext, cpu: CPU) -> None:
+    if cpu.realtime is not None:
+        translation.limits.add(Code.REALTIME_MISSING, *_CPU, "realtime")
+    if cpu.numa is not None and cpu.numa.guestMappingPassthrough is not None and translation.host.numa_nodes > 1:
+        translation.limits.add(Code.NUMA_MISSING, *_CPU, "numa", "guestMappingPassthrough")
+    if cpu.dedicatedCpuPlacement and len(translation.resolved.vcpus) < translation.vcpus:
+        translation.limits.add(Code.CPUS_MISSING, *_CPU, "dedicatedCpuPlacement")
+    elif cpu.isolateEmulatorThread and not translation.resolved.emulator:
+        translation.limits.add(Code.CPUS_MISSING, *_CPU, "isolateEmulatorThread")
 
 
-def _switches(place: TranslationContext) -> Iterator[tuple[str, bool]]:
+def _switches(translation: TranslationContext) -> Iterator[tuple[str, bool]]:
     """Features of the machine that are bits of the processor."""
-    features = place.domain.features or Features()
+    features = translation.domain.features or Features()
     if features.apic is not None and features.apic.enabled is False:
         yield "apic", False
     kvm_only: list[tuple[tuple[str, ...], str, bool]] = []
@@ -158,22 +158,22 @@ def _switches(place: TranslationContext) -> Iterator[tuple[str, bool]]:
     if features.pvspinlock is not None:
         kvm_only.append((("pvspinlock",), "kvm-pv-unhalt", is_on(features.pvspinlock)))
     for path, name, on in kvm_only:
-        if place.kvm:
+        if translation.kvm:
             yield name, on
         else:
-            place.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, *path)
+            translation.limits.add(Code.FEATURE_NEEDS_KVM, *_FEATURES, *path)
 
 
-def _hyperv(place: TranslationContext) -> tuple[tuple[str, str], ...]:
-    features = place.domain.features or Features()
+def _hyperv(translation: TranslationContext) -> tuple[tuple[str, str], ...]:
+    features = translation.domain.features or Features()
     found = list(_enlightenments(features.hyperv)) if features.hyperv is not None else []
     if is_on(features.hypervPassthrough):
         found.append(("hv-passthrough", "on"))
-    if any(device.model == "hyperv" for device in place.domain.devices.panicDevices or ()):
+    if any(device.model == "hyperv" for device in translation.domain.devices.panicDevices or ()):
         found.append(("hv-crash", "on"))
-    if found and not (place.kvm and place.amd64):
+    if found and not (translation.kvm and translation.amd64):
         names = ", ".join(name for name, _ in found)
-        place.limits.add(Code.HYPERV_NEEDS_KVM, *_FEATURES, "hyperv", detail=names)
+        translation.limits.add(Code.HYPERV_NEEDS_KVM, *_FEATURES, "hyperv", detail=names)
         return ()
     return tuple(found)
 
@@ -203,16 +203,16 @@ def _timers_and_flushes(timer: SyNICTimer | None, flush: TLBFlush | None) -> Ite
             yield "hv-tlbflush-ext", "on"
 
 
-def memory(place: TranslationContext) -> MemoryConfig:
+def memory(translation: TranslationContext) -> MemoryConfig:
     """The memory, in whole bytes."""
-    given = place.domain.memory or MemorySpec()
-    size = quantity.whole(given.guest) if given.guest is not None else place.asked("memory") or 0
+    given = translation.domain.memory or MemorySpec()
+    size = quantity.whole(given.guest) if given.guest is not None else translation.asked("memory") or 0
     most = quantity.whole(given.maxGuest) if given.maxGuest is not None else size
     page = given.hugepages.pageSize if given.hugepages is not None else None
-    shared = bool(place.domain.devices.filesystems)
-    hotplug = place.domain.devices.disableHotplug is not True
-    if most > size and not _memory_can_grow(place, size, most):
-        place.limits.add(Code.MEMORY_FIXED, "spec", "domain", "memory", "maxGuest")
+    shared = bool(translation.domain.devices.filesystems)
+    hotplug = translation.domain.devices.disableHotplug is not True
+    if most > size and not _memory_can_grow(translation, size, most):
+        translation.limits.add(Code.MEMORY_FIXED, "spec", "domain", "memory", "maxGuest")
         most = size
     return MemoryConfig(
         size=size,
@@ -222,24 +222,24 @@ def memory(place: TranslationContext) -> MemoryConfig:
     )
 
 
-def _memory_can_grow(place: TranslationContext, size: int, most: int) -> bool:
+def _memory_can_grow(translation: TranslationContext, size: int, most: int) -> bool:
     """Return whether memory can be plugged in, by the rules of V6: they are asked of templates only."""
-    cpu = place.domain.cpu or CPU()
+    cpu = translation.domain.cpu or CPU()
     fixed = cpu.realtime is not None or (cpu.numa is not None and cpu.numa.guestMappingPassthrough is not None)
     aligned = size % _MEMORY_BLOCK == 0 and most % _MEMORY_BLOCK == 0
-    return place.amd64 and aligned and size >= _LEAST_GROWING and not fixed and place.domain.launchSecurity is None
+    return translation.amd64 and aligned and size >= _LEAST_GROWING and not fixed and translation.domain.launchSecurity is None
 
 
-def clock(place: TranslationContext) -> ClockConfig:
+def clock(translation: TranslationContext) -> ClockConfig:
     """The clock and its timers."""
-    given = place.domain.clock or ClockSpec()
+    given = translation.domain.clock or ClockSpec()
     offset = (given.utc.offsetSeconds or 0) if given.utc is not None else 0
     if abs(offset) >= _DAY:
-        place.limits.add(Code.OFFSET_TOO_LARGE, "spec", "domain", "clock", "utc", "offsetSeconds", detail=str(offset))
-    if given.timezone and not place.host.has_timezone(given.timezone):
-        place.limits.add(Code.TIMEZONE_UNKNOWN, "spec", "domain", "clock", "timezone", detail=given.timezone)
+        translation.limits.add(Code.OFFSET_TOO_LARGE, "spec", "domain", "clock", "utc", "offsetSeconds", detail=str(offset))
+    if given.timezone and not translation.host.has_timezone(given.timezone):
+        translation.limits.add(Code.TIMEZONE_UNKNOWN, "spec", "domain", "clock", "timezone", detail=given.timezone)
     timers = given.timer or Timer()
-    _refuse_timers(place, timers)
+    _refuse_timers(translation, timers)
     pit, rtc = timers.pit, timers.rtc
     policy = pit.tickPolicy if pit is not None and pit.tickPolicy else "delay"
     return ClockConfig(
@@ -251,23 +251,23 @@ def clock(place: TranslationContext) -> ClockConfig:
         rtc_clock="vm" if rtc is not None and rtc.track == "guest" else "host",
         pit=pit is None or pit.present is not False,
         kvm=timers.kvm is None or timers.kvm.present is not False,
-        hyperv=_hyperv_clock(place, timers),
+        hyperv=_hyperv_clock(translation, timers),
     )
 
 
-def _hyperv_clock(place: TranslationContext, timers: Timer) -> bool:
+def _hyperv_clock(translation: TranslationContext, timers: Timer) -> bool:
     wanted = timers.hyperv is not None and timers.hyperv.present is not False
-    if wanted and not place.kvm:
-        place.limits.add(Code.HYPERV_NEEDS_KVM, *_TIMER, "hyperv", detail="hv-time")
+    if wanted and not translation.kvm:
+        translation.limits.add(Code.HYPERV_NEEDS_KVM, *_TIMER, "hyperv", detail="hv-time")
     return wanted
 
 
-def _refuse_timers(place: TranslationContext, timers: Timer) -> None:
+def _refuse_timers(translation: TranslationContext, timers: Timer) -> None:
     if timers.hpet is not None and timers.hpet.tickPolicy is not None:
-        place.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "hpet", "tickPolicy", detail="QEMU's HPET has one policy")
+        translation.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "hpet", "tickPolicy", detail="QEMU's HPET has one policy")
     if timers.rtc is not None and timers.rtc.present is False:
-        place.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "rtc", "present", detail="every machine has a real-time clock")
-    if timers.kvm is not None and timers.kvm.present is False and not place.kvm:
-        place.limits.add(Code.FEATURE_NEEDS_KVM, *_TIMER, "kvm")
-    if timers.pit is not None and timers.pit.tickPolicy is not None and not place.kvm:
-        place.limits.add(Code.FEATURE_NEEDS_KVM, *_TIMER, "pit", "tickPolicy")
+        translation.limits.add(Code.TIMER_UNCHANGED, *_TIMER, "rtc", "present", detail="every machine has a real-time clock")
+    if timers.kvm is not None and timers.kvm.present is False and not translation.kvm:
+        translation.limits.add(Code.FEATURE_NEEDS_KVM, *_TIMER, "kvm")
+    if timers.pit is not None and timers.pit.tickPolicy is not None and not translation.kvm:
+        translation.limits.add(Code.FEATURE_NEEDS_KVM, *_TIMER, "pit", "tickPolicy")

@@ -59,12 +59,12 @@ _NOT_SAID = ("apiVersion", "kind", "status")
 _SAID_OF_METADATA = ("name", "namespace", "labels", "annotations")
 
 
-def from_kubevirt(vm: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: Machine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The Stakater machine that says the same, as far as it can."""
     ledger = LossCollector(f"VirtualMachine/{vm.metadata.name}")
-    reading = _Reading(vm, world, ledger)
+    reading = _Reading(vm, object_set, ledger)
     front = reading.machine()
-    (image,) = (made for made in to_kubevirt(front, world, rendering).value if isinstance(made, Machine))
+    (image,) = (made for made in to_kubevirt(front, object_set, rendering).value if isinstance(made, Machine))
     for path, value in residue(reading.renamed(), image):
         told = any(path[: len(loss.path)] == loss.path for loss in ledger.losses)
         if _is_said(path) and not told and not _is_same(path, vm):
@@ -95,9 +95,9 @@ def _is_same(path: Path, vm: Machine) -> bool:
 class _Reading:
     """One machine being read."""
 
-    def __init__(self, vm: Machine, world: ObjectSet, ledger: LossCollector) -> None:
+    def __init__(self, vm: Machine, object_set: ObjectSet, ledger: LossCollector) -> None:
         self.vm = vm
-        self.world = world
+        self.world = object_set
         self.ledger = ledger
         self.instance = vm.spec.template.spec
         self.namespace = namespace_of(vm)

@@ -62,7 +62,7 @@ _REASONS: Reasons = (
 )
 
 
-def to_kubevirt(source: StakaterVirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: StakaterVirtualMachine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """Everything the machine becomes, in the order in which it is to be applied."""
     record = FieldRecord(source, _reasons(source.spec.parameters.cloudInit))
     vm = record.view
@@ -74,8 +74,8 @@ def to_kubevirt(source: StakaterVirtualMachine, world: ObjectSet, rendering: Ren
     return Translated((*secrets, machine, *services), record.settle())
 
 
-def _reasons(given: GivenCloudInit) -> Reasons:
-    expiry = _NO_PASSWORD if given.userData is None else _REPLACED
+def _reasons(given_cloud_init: GivenCloudInit) -> Reasons:
+    expiry = _NO_PASSWORD if given_cloud_init.userData is None else _REPLACED
     return (((*_PARAMETERS, "cloudInit", "passwordExpire"), expiry), *_REASONS)
 
 

@@ -54,10 +54,10 @@ def dump(data: Any) -> str:
     return text
 
 
-def _speak_for(resolved: VirtrigaudInputs, card: ResolvedNic, *, can_tell: bool) -> None:
-    account, ref = resolved.account, card.ref
+def _speak_for(resolved: VirtrigaudInputs, resolved_nic: ResolvedNic, *, can_tell: bool) -> None:
+    account, ref = resolved.account, resolved_nic.ref
     for member in _MEMBERS:
-        path, value = ("networks", card.position, member), getattr(ref, member)
+        path, value = ("networks", resolved_nic.position, member), getattr(ref, member)
         if value is None:
             continue
         if not can_tell:
@@ -68,27 +68,27 @@ def _speak_for(resolved: VirtrigaudInputs, card: ResolvedNic, *, can_tell: bool)
             account.took(*path)
 
 
-def _prefix(card: ResolvedNic) -> int:
+def _prefix(resolved_nic: ResolvedNic) -> int:
     """The machine's own, else that of the network's static address when both are in one network, else 24."""
-    if card.ref.prefix is not None:
-        return card.ref.prefix
-    allocation = card.network.spec.ipAllocation if card.network is not None else None
+    if resolved_nic.ref.prefix is not None:
+        return resolved_nic.ref.prefix
+    allocation = resolved_nic.network.spec.ipAllocation if resolved_nic.network is not None else None
     static = allocation.staticConfig if allocation is not None else None
     if static is not None:
         interface = ipaddress.IPv4Interface(static.address)
-        if interface.network.prefixlen and ipaddress.IPv4Address(card.ref.ipAddress or "") in interface.network:
+        if interface.network.prefixlen and ipaddress.IPv4Address(resolved_nic.ref.ipAddress or "") in interface.network:
             return interface.network.prefixlen
     return PREFIX
 
 
-def _ethernet(card: ResolvedNic, mac: str) -> dict[str, Any]:
+def _ethernet(resolved_nic: ResolvedNic, mac: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"match": {"macaddress": _colons(mac)}}
-    if not card.ref.ipAddress:
+    if not resolved_nic.ref.ipAddress:
         return {**entry, "dhcp4": True}
-    entry["addresses"] = [f"{card.ref.ipAddress}/{_prefix(card)}"]
-    if card.ref.gateway:
-        entry["routes"] = [{"to": _EVERYWHERE, "via": card.ref.gateway}]
-    servers = [server.strip() for server in (card.ref.dns or "").split(",") if server.strip()]
+    entry["addresses"] = [f"{resolved_nic.ref.ipAddress}/{_prefix(resolved_nic)}"]
+    if resolved_nic.ref.gateway:
+        entry["routes"] = [{"to": _EVERYWHERE, "via": resolved_nic.ref.gateway}]
+    servers = [server.strip() for server in (resolved_nic.ref.dns or "").split(",") if server.strip()]
     if servers:
         entry["nameservers"] = {"addresses": servers}
     return entry

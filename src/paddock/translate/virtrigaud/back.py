@@ -86,12 +86,12 @@ _LONGEST_GRACE = (2**63 - 1) // duration.SECOND
 _RUNTIME_IMAGE = "provider-qemu:latest"
 
 
-def from_kubevirt(vm: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: Machine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """VirtRigaud's objects in the order in which they are applied: Provider, class, image, networks, machine.
 
     The Provider, of type qemu, is made when the world has none of its name.
     """
-    reading = MachineReader(vm, world, rendering, LossCollector(f"VirtualMachine/{marks.name_of(vm)}"))
+    reading = MachineReader(vm, object_set, rendering, LossCollector(f"VirtualMachine/{marks.name_of(vm)}"))
     root, spoken = reading.root, read_guest.read(reading)
     booted = read_image.read(reading, root)
     sized = read_class.read(reading, reading.template_of(reading.volumes.get(root.name)) if root is not None else None)

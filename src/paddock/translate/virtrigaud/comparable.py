@@ -125,12 +125,16 @@ class _Renaming:
         kind = "cloudInitNoCloud" if volume.cloudInitNoCloud is not None else "cloudInitConfigDrive"
         return msgspec.structs.replace(volume, **{kind: content})
 
-    def _network_data(self, given: CloudInitSource, made: CloudInitSource) -> CloudInitSource:
-        there = addresses.load(given.networkData)
+    def _network_data(self, cloud_init_source: CloudInitSource, made: CloudInitSource) -> CloudInitSource:
+        there = addresses.load(cloud_init_source.networkData)
         if there is not None and there == addresses.load(made.networkData):
             return made
         # Long data of ours is in a Secret, under the name that it has there.
-        return made if given.networkDataSecretRef is not None and given.networkDataSecretRef == made.networkDataSecretRef else given
+        return (
+            made
+            if cloud_init_source.networkDataSecretRef is not None and cloud_init_source.networkDataSecretRef == made.networkDataSecretRef
+            else cloud_init_source
+        )
 
     def _template_name(self, old: str) -> str:
         """The DataVolume's new name: that of the disk it fills."""

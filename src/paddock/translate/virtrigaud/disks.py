@@ -96,15 +96,15 @@ def _defaults(resolved: VirtrigaudInputs, *, imported: bool) -> DiskDefaults:
     return given
 
 
-def _claim(resolved: VirtrigaudInputs, given: ImportedDiskRef) -> str:
+def _claim(resolved: VirtrigaudInputs, imported_disk_ref: ImportedDiskRef) -> str:
     """The claim that is the disk: the provider's name of a disk is the name of a claim here."""
     path = ("importedDisk", "diskID")
-    if names.is_subdomain(given.diskID):
+    if names.is_subdomain(imported_disk_ref.diskID):
         resolved.account.took(*path)
-        return given.diskID
-    made = "".join(char if char.isalnum() else "-" for char in given.diskID.lower() if char.isascii()).strip("-")
+        return imported_disk_ref.diskID
+    made = "".join(char if char.isalnum() else "-" for char in imported_disk_ref.diskID.lower() if char.isascii()).strip("-")
     name = marks.cut(made, 253) or "disk"
-    resolved.account.lose(path, given.diskID, "it cannot be the name of a claim", f"the claim has to be called {name}")
+    resolved.account.lose(path, imported_disk_ref.diskID, "it cannot be the name of a claim", f"the claim has to be called {name}")
     return name
 
 
@@ -114,43 +114,43 @@ def data(resolved: VirtrigaudInputs) -> Iterator[AttachedDisk]:
         yield _data(resolved, disk, ("disks", index))
 
 
-def _data(resolved: VirtrigaudInputs, given: DiskSpec, path: Path) -> AttachedDisk:
+def _data(resolved: VirtrigaudInputs, disk_spec: DiskSpec, path: Path) -> AttachedDisk:
     account = resolved.account
     for member in ("name", "sizeGiB"):
         account.took(*path, member)
-    shared = given.scsi is not None and given.scsi.sharedBus != "noSharing"
-    storage_class = _class(account, (*path, "storageClass"), given.storageClass)
+    shared = disk_spec.scsi is not None and disk_spec.scsi.sharedBus != "noSharing"
+    storage_class = _class(account, (*path, "storageClass"), disk_spec.storageClass)
     if storage_class is None and resolved.vmclass.spec.diskDefaults is not None:
         asked = resolved.vmclass.spec.diskDefaults.storageClass
         storage_class = _class(resolved.class_account, ("diskDefaults", "storageClass"), asked)
-    if given.expandPolicy == "Online":
+    if disk_spec.expandPolicy == "Online":
         why = "KubeVirt grows a disk as soon as its claim has grown"
-        account.lose((*path, "expandPolicy"), given.expandPolicy, why, "the disk may grow while the machine runs, as asked")
+        account.lose((*path, "expandPolicy"), disk_spec.expandPolicy, why, "the disk may grow while the machine runs, as asked")
     template = DataVolumeTemplate(
-        metadata=DataVolumeTemplateMeta(name=marks.data_volume(resolved.name, given.name)),
+        metadata=DataVolumeTemplateMeta(name=marks.data_volume(resolved.name, disk_spec.name)),
         spec=DataVolumeSpec(
             source=DataVolumeSource(blank=Empty()),
-            storage=_storage(f"{given.sizeGiB}Gi", storage_class, shared=shared),
-            preallocation=_allocated(account, (*path, "type"), given.type),
+            storage=_storage(f"{disk_spec.sizeGiB}Gi", storage_class, shared=shared),
+            preallocation=_allocated(account, (*path, "type"), disk_spec.type),
         ),
     )
-    disk = Disk(name=given.name, disk=DiskTarget(bus=_bus(account, given, path)), shareable=True if shared else None)
-    return AttachedDisk(disk, _volume(given.name, template), template)
+    disk = Disk(name=disk_spec.name, disk=DiskTarget(bus=_bus(account, disk_spec, path)), shareable=True if shared else None)
+    return AttachedDisk(disk, _volume(disk_spec.name, template), template)
 
 
-def _bus(account: Account, given: DiskSpec, path: Path) -> str:
+def _bus(account: Account, disk: DiskSpec, path: Path) -> str:
     """A disk with a SCSI controller is a SCSI disk; KubeVirt has one controller, of one model."""
-    if given.scsi is None:
+    if disk.scsi is None:
         return "virtio"
     why = "KubeVirt has one SCSI controller, virtio-scsi"
     for member, default in (("controller", None), ("controllerType", "pvscsi")):
-        value = getattr(given.scsi, member)
+        value = getattr(disk.scsi, member)
         if value != default:
             account.lose((*path, "scsi", member), value, why, "the disk is on that controller")
-    if given.scsi.sharedBus == "physicalSharing":
+    if disk.scsi.sharedBus == "physicalSharing":
         shared = "disks are shared by claims, not by hosts"
         account.lose(
-            (*path, "scsi", "sharedBus"), given.scsi.sharedBus, shared, "all machines with the claim may write, as with virtualSharing"
+            (*path, "scsi", "sharedBus"), disk.scsi.sharedBus, shared, "all machines with the claim may write, as with virtualSharing"
         )
     account.took(*path, "scsi", "sharedBus")
     return "scsi"

@@ -107,53 +107,53 @@ def _took_login(account: Account, path: Path, *keys: str) -> None:
 
 
 def _basic(
-    resolved: VirtrigaudInputs, account: Account, path: Path, given: BasicAuth, source: HttpSource
+    resolved: VirtrigaudInputs, account: Account, path: Path, basic_auth: BasicAuth, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
-    path, name = (*path, "basicAuth"), given.secretRef.name
+    path, name = (*path, "basicAuth"), basic_auth.secretRef.name
     values = _values(resolved, name)
     if values is None:
         _absent(account, path, name)
         return msgspec.structs.replace(source, secretRef=name), ()
     _took_login(account, path, "usernameKey", "passwordKey")
-    if _is_here(resolved) and (given.usernameKey, given.passwordKey) == (USER, PASSWORD):
+    if _is_here(resolved) and (basic_auth.usernameKey, basic_auth.passwordKey) == (USER, PASSWORD):
         return msgspec.structs.replace(source, secretRef=name), ()
-    keys = {"usernameKey": given.usernameKey, "passwordKey": given.passwordKey}
-    taken = {USER: values.get(given.usernameKey, b""), PASSWORD: values.get(given.passwordKey, b"")}
+    keys = {"usernameKey": basic_auth.usernameKey, "passwordKey": basic_auth.passwordKey}
+    taken = {USER: values.get(basic_auth.usernameKey, b""), PASSWORD: values.get(basic_auth.passwordKey, b"")}
     secret = _copy(resolved, name, {"basicAuth": keys}, taken)
     return msgspec.structs.replace(source, secretRef=secret.metadata.name), (secret,)
 
 
 def _bearer(
-    resolved: VirtrigaudInputs, account: Account, path: Path, given: BearerToken, source: HttpSource
+    resolved: VirtrigaudInputs, account: Account, path: Path, bearer_token: BearerToken, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
-    path, name = (*path, "bearer"), given.secretRef.name
+    path, name = (*path, "bearer"), bearer_token.secretRef.name
     values = _values(resolved, name)
     if values is None:
         instead = "the image is fetched without it; name a Secret with the whole header in secretExtraHeaders"
         account.lose(path, name, f'Secret "{name}" is not among the objects', instead)
         return source, ()
     _took_login(account, path, "tokenKey")
-    header = b"Authorization: Bearer " + values.get(given.tokenKey, b"").strip()
-    secret = _copy(resolved, name, {"bearer": {"tokenKey": given.tokenKey}}, {HEADER: header})
+    header = b"Authorization: Bearer " + values.get(bearer_token.tokenKey, b"").strip()
+    secret = _copy(resolved, name, {"bearer": {"tokenKey": bearer_token.tokenKey}}, {HEADER: header})
     return msgspec.structs.replace(source, secretExtraHeaders=[secret.metadata.name]), (secret,)
 
 
 def _certificate(
-    resolved: VirtrigaudInputs, account: Account, path: Path, given: ClientCert, source: HttpSource
+    resolved: VirtrigaudInputs, account: Account, path: Path, client_cert: ClientCert, source: HttpSource
 ) -> tuple[HttpSource, tuple[Secret, ...]]:
-    path, name = (*path, "clientCert"), given.secretRef.name
+    path, name = (*path, "clientCert"), client_cert.secretRef.name
     if not source.url.startswith("https://"):
         account.lose(path, name, "a client certificate is shown to an https server only", "the image is fetched without it")
         return source, ()
     secrets: tuple[Secret, ...] = ()
-    if not _is_here(resolved) or (given.certKey, given.keyKey) != (CERTIFICATE, KEY):
+    if not _is_here(resolved) or (client_cert.certKey, client_cert.keyKey) != (CERTIFICATE, KEY):
         values = _values(resolved, name)
         if values is None:
             instead = f"a Secret of this name has to have {CERTIFICATE} and {KEY}"
             account.lose((*path, "secretRef", "name"), name, f'Secret "{name}" is not among the objects', instead)
         else:
-            keys = {"certKey": given.certKey, "keyKey": given.keyKey}
-            taken = {CERTIFICATE: values.get(given.certKey, b""), KEY: values.get(given.keyKey, b"")}
+            keys = {"certKey": client_cert.certKey, "keyKey": client_cert.keyKey}
+            taken = {CERTIFICATE: values.get(client_cert.certKey, b""), KEY: values.get(client_cert.keyKey, b"")}
             secrets = (_copy(resolved, name, {"clientCert": keys}, taken),)
             name = secrets[0].metadata.name
             _took_login(account, path, "certKey", "keyKey")

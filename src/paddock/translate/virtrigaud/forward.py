@@ -23,7 +23,7 @@ _CONNECTION = ("type", "credentialSecretRef", "insecureSkipVerify", "rateLimit",
 _QEMU = "qemu"
 
 
-def to_kubevirt(source: Resource, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: Resource, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The objects that a machine becomes, in the order in which they are applied. Other kinds become nothing, and say why.
 
     Raises an `Unmet` when the machine cannot be translated: without its class, without anything to boot, when its class
@@ -31,7 +31,7 @@ def to_kubevirt(source: Resource, world: ObjectSet, rendering: Rendering) -> Tra
     """
     if not isinstance(source, virtrigaud.VirtrigaudVirtualMachine):
         return others.tell(source)
-    resolved = resolve(source, world, rendering)
+    resolved = resolve(source, object_set, rendering)
     hardware.judge_encryption(resolved)
     return build(resolved, [disks.root(resolved), *disks.data(resolved)])
 

@@ -143,12 +143,12 @@ def _cloud_init(resolved: VirtrigaudInputs, given: Documents) -> GuestUserData |
     return GuestUserData(secret=name) if key == USER_DATA else GuestUserData(text, origin=name)
 
 
-def _ignition(resolved: VirtrigaudInputs, given: Ignition) -> GuestUserData | None:
+def _ignition(resolved: VirtrigaudInputs, ignition: Ignition) -> GuestUserData | None:
     path = ("userData", "ignition")
     resolved.account.took(*path, "inline")
-    if given.inline or given.secretRef is None:
-        return GuestUserData(given.inline.encode()) if given.inline else None
-    name = given.secretRef.name
+    if ignition.inline or ignition.secretRef is None:
+        return GuestUserData(ignition.inline.encode()) if ignition.inline else None
+    name = ignition.secretRef.name
     known = resolved.knows_secret(name)
     found = _from_secret(resolved, path, name, userdata.IGNITION_KEYS)
     if found is None:
@@ -179,12 +179,12 @@ def spoken_hostname(name: str | None) -> str:
     return f"local-hostname: {name}\n" if name else ""
 
 
-def _meta_data(resolved: VirtrigaudInputs, given: CloudInitMetaData) -> tuple[str, bool]:
+def _meta_data(resolved: VirtrigaudInputs, cloud_init_meta_data: CloudInitMetaData) -> tuple[str, bool]:
     """The text of the metadata, and whether all of it can be in the machine."""
-    inline = given.inline or ""
-    if given.secretRef is None:
+    inline = cloud_init_meta_data.inline or ""
+    if cloud_init_meta_data.secretRef is None:
         return inline, True
-    found = _from_secret(resolved, ("metaData", "cloudInit"), given.secretRef.name, userdata.META_DATA_KEYS)
+    found = _from_secret(resolved, ("metaData", "cloudInit"), cloud_init_meta_data.secretRef.name, userdata.META_DATA_KEYS)
     if found is None:
         return inline, False
     text = found[1].decode(errors="replace")

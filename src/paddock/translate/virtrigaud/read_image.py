@@ -130,34 +130,34 @@ def _source(reading: MachineReader, template: DataVolumeTemplate) -> ImageSource
     return None
 
 
-def _http(reading: MachineReader, given: HttpSource) -> ImageSource | None:
-    if not given.url.startswith(("http://", "https://")):
+def _http(reading: MachineReader, http_source: HttpSource) -> ImageSource | None:
+    if not http_source.url.startswith(("http://", "https://")):
         return None
-    kind, _, digits = (given.checksum or "").partition(":")
+    kind, _, digits = (http_source.checksum or "").partition(":")
     sums: dict[str, Any] = {"checksum": digits, "checksumType": kind} if digits else {}
-    authentication = _authentication(reading, given)
-    headers = _headers(given)
+    authentication = _authentication(reading, http_source)
+    headers = _headers(http_source)
     if reading.annotations.get(marks.SOURCE) == "libvirt" and authentication is None and not headers:
-        return ImageSource(libvirt=LibvirtImageSource(url=given.url, **sums))
-    return ImageSource(http=HTTPImageSource(url=given.url, headers=headers, authentication=authentication, **sums))
+        return ImageSource(libvirt=LibvirtImageSource(url=http_source.url, **sums))
+    return ImageSource(http=HTTPImageSource(url=http_source.url, headers=headers, authentication=authentication, **sums))
 
 
-def _headers(given: HttpSource) -> dict[str, str] | None:
-    pairs = [header.partition(": ") for header in given.extraHeaders or ()]
+def _headers(http_source: HttpSource) -> dict[str, str] | None:
+    pairs = [header.partition(": ") for header in http_source.extraHeaders or ()]
     return {name: value for name, colon, value in pairs[:20] if colon and name} or None
 
 
-def _authentication(reading: MachineReader, given: HttpSource) -> HTTPAuthentication | None:
+def _authentication(reading: MachineReader, http_source: HttpSource) -> HTTPAuthentication | None:
     """Return the authentication by the user's Secret: a copy names its original."""
-    if given.secretRef and is_name(given.secretRef):
-        name, keys = _original(reading, given.secretRef, "basicAuth")
+    if http_source.secretRef and is_name(http_source.secretRef):
+        name, keys = _original(reading, http_source.secretRef, "basicAuth")
         keys = keys or {"usernameKey": USER, "passwordKey": PASSWORD}
         return HTTPAuthentication(basicAuth=BasicAuth(secretRef=LocalObjectReference(name=name), **keys))
-    if given.secretExtraHeaders:
-        name, keys = _original(reading, given.secretExtraHeaders[0], "bearer")
+    if http_source.secretExtraHeaders:
+        name, keys = _original(reading, http_source.secretExtraHeaders[0], "bearer")
         if keys is not None:
             return HTTPAuthentication(bearer=BearerToken(secretRef=LocalObjectReference(name=name), **keys))
-    part = given.certConfig.cert if given.certConfig is not None else None
+    part = http_source.certConfig.cert if http_source.certConfig is not None else None
     if part is not None and part.secretRef is not None and is_name(part.secretRef.name):
         name, keys = _original(reading, part.secretRef.name, "clientCert")
         keys = keys or {"certKey": CERTIFICATE, "keyKey": KEY}
@@ -165,16 +165,16 @@ def _authentication(reading: MachineReader, given: HttpSource) -> HTTPAuthentica
     return None
 
 
-def _registry(reading: MachineReader, given: RegistrySource) -> ImageSource | None:
-    image = (given.url or "").removeprefix(_DOCKER)
-    if not (given.url or "").startswith(_DOCKER):
+def _registry(reading: MachineReader, registry_source: RegistrySource) -> ImageSource | None:
+    image = (registry_source.url or "").removeprefix(_DOCKER)
+    if not (registry_source.url or "").startswith(_DOCKER):
         return None
     image = image if compiled(REFERENCE_PATTERN).search(image) else f"{image}:latest"
     if not compiled(REFERENCE_PATTERN).search(image):
         return None
     pull = None
-    if given.secretRef and is_name(given.secretRef):
-        pull = LocalObjectReference(name=_original(reading, given.secretRef, "pullSecretRef")[0])
+    if registry_source.secretRef and is_name(registry_source.secretRef):
+        pull = LocalObjectReference(name=_original(reading, registry_source.secretRef, "pullSecretRef")[0])
     return ImageSource(registry=RegistryImageSource(image=image, pullSecretRef=pull))
 
 

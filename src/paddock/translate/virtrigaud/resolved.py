@@ -93,24 +93,24 @@ class VirtrigaudInputs:
             raise self.missing[0] if len(self.missing) == 1 else MissingReferences(self.missing)
 
 
-def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet, rendering: Rendering) -> VirtrigaudInputs:
+def resolve(vm: VirtrigaudVirtualMachine, object_set: ObjectSet, rendering: Rendering) -> VirtrigaudInputs:
     """Look everything up. Raises `MissingReference` for the class, and for anything in a complete world."""
     missing: list[MissingReference] = []
     account = Account(vm, reasons.OF_MACHINES)
-    vmclass = world.get(VMClass, _namespace(vm.spec.classRef, vm), vm.spec.classRef.name)
-    provider = world.get(Provider, _namespace(vm.spec.providerRef, vm), vm.spec.providerRef.name)
+    vmclass = object_set.get(VMClass, _namespace(vm.spec.classRef, vm), vm.spec.classRef.name)
+    provider = object_set.get(Provider, _namespace(vm.spec.providerRef, vm), vm.spec.providerRef.name)
     image = None
     if provider is None:
         missing.append(_missing("Provider", vm.spec.providerRef, vm, ("spec", "providerRef", "name")))
     if vmclass is None:
         missing.append(_missing("VMClass", vm.spec.classRef, vm, ("spec", "classRef", "name")))
     if vm.spec.imageRef is not None:
-        image = world.get(VMImage, _namespace(vm.spec.imageRef, vm), vm.spec.imageRef.name)
+        image = object_set.get(VMImage, _namespace(vm.spec.imageRef, vm), vm.spec.imageRef.name)
         if image is None:
             missing.append(_missing("VMImage", vm.spec.imageRef, vm, ("spec", "imageRef", "name")))
-    cards = _cards(vm, world, missing)
+    cards = _cards(vm, object_set, missing)
     if vmclass is None:
-        found = missing if world.complete else [each for each in missing if each.kind == "VMClass"]
+        found = missing if object_set.complete else [each for each in missing if each.kind == "VMClass"]
         raise found[0] if len(found) == 1 else MissingReferences(found)
     resolved = VirtrigaudInputs(
         vm=vm,
@@ -118,7 +118,7 @@ def resolve(vm: VirtrigaudVirtualMachine, world: ObjectSet, rendering: Rendering
         image=image,
         provider=provider,
         cards=cards,
-        world=world,
+        world=object_set,
         rendering=rendering,
         account=account,
         class_account=Account(vmclass, reasons.OF_CLASSES),
@@ -138,13 +138,13 @@ def _missing(kind: str, ref: ObjectRef, vm: VirtrigaudVirtualMachine, path: Path
     return MissingReference(kind, _namespace(ref, vm), ref.name, path)
 
 
-def _cards(vm: VirtrigaudVirtualMachine, world: ObjectSet, missing: list[MissingReference]) -> tuple[ResolvedNic, ...]:
+def _cards(vm: VirtrigaudVirtualMachine, object_set: ObjectSet, missing: list[MissingReference]) -> tuple[ResolvedNic, ...]:
     accounts: dict[int, Account] = {}
     cards = []
     for position, ref in enumerate(vm.spec.networks or ()):
         network = None
         if ref.networkRef is not None:
-            network = world.get(VMNetworkAttachment, _namespace(ref.networkRef, vm), ref.networkRef.name)
+            network = object_set.get(VMNetworkAttachment, _namespace(ref.networkRef, vm), ref.networkRef.name)
             if network is None:
                 path = ("spec", "networks", position, "networkRef", "name")
                 missing.append(_missing("VMNetworkAttachment", ref.networkRef, vm, path))

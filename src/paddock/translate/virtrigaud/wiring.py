@@ -59,10 +59,12 @@ def wire(resolved: VirtrigaudInputs) -> NicAttachments | None:
     return NicAttachments(interfaces, networks, tuple(definitions.values()), multiqueue)
 
 
-def _attach(resolved: VirtrigaudInputs, card: ResolvedNic, *, taken: bool) -> tuple[Network, NetworkAttachmentDefinition | None] | None:
-    path, name = ("networks", card.position), card.ref.name
+def _attach(
+    resolved: VirtrigaudInputs, resolved_nic: ResolvedNic, *, taken: bool
+) -> tuple[Network, NetworkAttachmentDefinition | None] | None:
+    path, name = ("networks", resolved_nic.position), resolved_nic.ref.name
     resolved.account.took(*path, "name")
-    if card.ref.networkRef is None:
+    if resolved_nic.ref.networkRef is None:
         if not taken:
             return Network(name=name, pod=PodNetwork()), None
         why = "it names no network, and a machine is on the pod network only once"
@@ -70,25 +72,25 @@ def _attach(resolved: VirtrigaudInputs, card: ResolvedNic, *, taken: bool) -> tu
         return None
     resolved.account.took(*path, "networkRef", "namespace")
     resolved.account.took(*path, "networkRef", "name")
-    if card.network is None or card.account is None:
-        return _absent(resolved, card), None
-    return _network(resolved, card, card.network, card.account, taken=taken)
+    if resolved_nic.network is None or resolved_nic.account is None:
+        return _absent(resolved, resolved_nic), None
+    return _network(resolved, resolved_nic, resolved_nic.network, resolved_nic.account, taken=taken)
 
 
-def _absent(resolved: VirtrigaudInputs, card: ResolvedNic) -> Network:
-    ref = card.ref.networkRef
+def _absent(resolved: VirtrigaudInputs, resolved_nic: ResolvedNic) -> Network:
+    ref = resolved_nic.ref.networkRef
     assert ref is not None
     target = marks.reference(ref.namespace, ref.name, resolved.namespace)
     why = f'VMNetworkAttachment "{ref.name}" is not among the objects'
     instead = f"the card is attached to NetworkAttachmentDefinition {target}, which has to be there"
-    resolved.account.lose(("networks", card.position, "networkRef", "name"), ref.name, why, instead)
-    return Network(name=card.ref.name, multus=MultusNetwork(networkName=target))
+    resolved.account.lose(("networks", resolved_nic.position, "networkRef", "name"), ref.name, why, instead)
+    return Network(name=resolved_nic.ref.name, multus=MultusNetwork(networkName=target))
 
 
 def _network(
-    resolved: VirtrigaudInputs, card: ResolvedNic, network: VMNetworkAttachment, account: Account, *, taken: bool
+    resolved: VirtrigaudInputs, resolved_nic: ResolvedNic, network: VMNetworkAttachment, account: Account, *, taken: bool
 ) -> tuple[Network, NetworkAttachmentDefinition | None]:
-    name, config = card.ref.name, network.spec.network
+    name, config = resolved_nic.ref.name, network.spec.network
     if config.type == "nat" and not taken:
         account.took("network", "type")
         return Network(name=name, pod=PodNetwork()), None
@@ -286,34 +288,34 @@ def _limits(network: VMNetworkAttachment, account: Account) -> cni.Bandwidth | N
     )
 
 
-def _block(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
+def _block(resolved: VirtrigaudInputs, resolved_nic: ResolvedNic) -> str:
     """The block of the card's network that counts."""
-    blocks = _blocks(resolved, card.network) if card.network is not None else ()
+    blocks = _blocks(resolved, resolved_nic.network) if resolved_nic.network is not None else ()
     return blocks[0] if blocks else ""
 
 
-def _queues(card: ResolvedNic, block: str) -> int:
-    libvirt = card.network.spec.network.libvirt if card.network is not None and block == "libvirt" else None
+def _queues(resolved_nic: ResolvedNic, block: str) -> int:
+    libvirt = resolved_nic.network.spec.network.libvirt if resolved_nic.network is not None and block == "libvirt" else None
     if libvirt is None or libvirt.driver is None or libvirt.model != "virtio":
         return 1
     return libvirt.driver.queues or 1
 
 
-def _interface(resolved: VirtrigaudInputs, card: ResolvedNic, network: Network) -> Interface:
-    resolved.account.took("networks", card.position, "macAddress")
+def _interface(resolved: VirtrigaudInputs, resolved_nic: ResolvedNic, network: Network) -> Interface:
+    resolved.account.took("networks", resolved_nic.position, "macAddress")
     return Interface(
-        name=card.ref.name,
-        model=_model(resolved, card),
+        name=resolved_nic.ref.name,
+        model=_model(resolved, resolved_nic),
         masquerade=Empty() if network.pod is not None else None,
         bridge=Empty() if network.multus is not None else None,
-        macAddress=card.ref.macAddress,
+        macAddress=resolved_nic.ref.macAddress,
     )
 
 
-def _model(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
-    if card.network is None or card.account is None:
+def _model(resolved: VirtrigaudInputs, resolved_nic: ResolvedNic) -> str:
+    if resolved_nic.network is None or resolved_nic.account is None:
         return "virtio"
-    block, config = _block(resolved, card), card.network.spec.network
+    block, config = _block(resolved, resolved_nic), resolved_nic.network.spec.network
     given = {
         "libvirt": config.libvirt.model if config.libvirt is not None else "",
         "proxmox": config.proxmox.model if config.proxmox is not None else "",
@@ -321,10 +323,10 @@ def _model(resolved: VirtrigaudInputs, card: ResolvedNic) -> str:
     }.get(block, "virtio")
     member = "adapterType" if block == "vsphere" else "model"
     if given in _MODELS:
-        card.account.took("network", block, member)
+        resolved_nic.account.took("network", block, member)
         return given
     why = "KubeVirt has no such card"
-    card.account.lose(("network", block, member), given, why, "the card is a virtio card; the guest needs its driver")
+    resolved_nic.account.lose(("network", block, member), given, why, "the card is a virtio card; the guest needs its driver")
     return "virtio"
 
 

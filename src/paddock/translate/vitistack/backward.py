@@ -37,11 +37,11 @@ from paddock.translate.vitistack.resolved import default_storage_class
 _INSTANCE: Path = ("spec", "template", "spec")
 
 
-def from_kubevirt(vm: VirtualMachine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def from_kubevirt(vm: VirtualMachine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The Machine that says the same, with what it refers to before it: Secrets, NetworkConfigurations, Machine."""
-    reading = _Reading(vm, world, rendering)
+    reading = _Reading(vm, object_set, rendering)
     machine = reading.machine()
-    networks, told = wiring.networks(vm, reading.wired, world, reading.ledger)
+    networks, told = wiring.networks(vm, reading.wired, object_set, reading.ledger)
     image = _image(reading, machine, networks)
     _compare(reading, image)
     claims = [loss for each in reading.disks for loss in _claim_losses(each, machine.metadata.name, image)]
@@ -51,9 +51,9 @@ def from_kubevirt(vm: VirtualMachine, world: ObjectSet, rendering: Rendering) ->
 class _Reading:
     """One machine being read."""
 
-    def __init__(self, vm: VirtualMachine, world: ObjectSet, rendering: Rendering) -> None:
+    def __init__(self, vm: VirtualMachine, object_set: ObjectSet, rendering: Rendering) -> None:
         self.vm = vm
-        self.world = world
+        self.world = object_set
         self.rendering = rendering
         self.ledger = LossCollector(f"VirtualMachine/{vm.metadata.name or vm.metadata.generateName}")
         self.instance = vm.spec.template.spec
@@ -61,7 +61,7 @@ class _Reading:
         self.name = _label(vm.metadata.name or vm.metadata.generateName or "machine")
         owners = vm.metadata.ownerReferences or ()
         self.uid = next((each.uid for each in owners if each.kind == "Machine" and each.apiVersion == marks.API_VERSION), None)
-        self.disks = storage.DiskReader(vm, world, default_storage_class(world, rendering), self.ledger).read()
+        self.disks = storage.DiskReader(vm, object_set, default_storage_class(object_set, rendering), self.ledger).read()
         self.wired = wiring.read(vm, self.uid or f"{self.namespace}/{self.name}", rendering.mac_set)
         self.iso = hardware.iso(vm)
         self.cloud_init = next((index for index, each in enumerate(self.instance.volumes or ()) if storage.is_cloud_init(each)), None)

@@ -28,16 +28,16 @@ class DocumentReference(msgspec.Struct, frozen=True):
         """True if KubeVirt's machine can refer to the object itself."""
         return self.cls is Secret and self.key == self.kubevirt_key
 
-    def value(self, world: ObjectSet, namespace: str) -> bytes | None:
+    def value(self, object_set: ObjectSet, namespace: str) -> bytes | None:
         """The document, or None."""
-        found = world.get(self.cls, namespace, self.name)
+        found = object_set.get(self.cls, namespace, self.name)
         if found is None:
             return None
         return (decoded(found) if isinstance(found, Secret) else values(found)).get(self.key)
 
-    def missing(self, world: ObjectSet, namespace: str, own_secret: str) -> DocumentNotFound:
+    def missing(self, object_set: ObjectSet, namespace: str, own_secret: str) -> DocumentNotFound:
         """The error that the document is not there."""
-        there = world.get(self.cls, namespace, self.name) is not None
+        there = object_set.get(self.cls, namespace, self.name) is not None
         instead = ""
         if not self.is_direct:
             instead = f"the disk refers to Secret {own_secret}, which has to be given the key {self.kubevirt_key}"
@@ -47,32 +47,36 @@ class DocumentReference(msgspec.Struct, frozen=True):
         return error(self.name, self.key, path=self.path, namespace=namespace, lacks_key=there, instead=instead)
 
 
-def user_data(given: MachineCloudInit) -> DocumentReference | None:
+def user_data(machine_cloud_init: MachineCloudInit) -> DocumentReference | None:
     """Return the reference of the user data; None when there is none, and when user data in the machine wins."""
-    if given.userData or given.userDataBase64:
+    if machine_cloud_init.userData or machine_cloud_init.userDataBase64:
         return None
-    if given.secretRef is not None:
+    if machine_cloud_init.secretRef is not None:
         path: Path = ("spec", "cloudInit", "secretRef")
-        return DocumentReference(Secret, given.secretRef.name, given.secretRef.key, USER_DATA_KEY, path)
-    return _own(given, "userData", USER_DATA_KEY)
+        return DocumentReference(Secret, machine_cloud_init.secretRef.name, machine_cloud_init.secretRef.key, USER_DATA_KEY, path)
+    return _own(machine_cloud_init, "userData", USER_DATA_KEY)
 
 
-def network_data(given: MachineCloudInit) -> DocumentReference | None:
+def network_data(machine_cloud_init: MachineCloudInit) -> DocumentReference | None:
     """Return the reference of the network data; None when there is none of its own, and when the machine has it."""
-    return None if given.networkData or given.networkDataBase64 else _own(given, "networkData", NETWORK_DATA_KEY)
+    return (
+        None
+        if machine_cloud_init.networkData or machine_cloud_init.networkDataBase64
+        else _own(machine_cloud_init, "networkData", NETWORK_DATA_KEY)
+    )
 
 
-def _own(given: MachineCloudInit, document: str, key: str) -> DocumentReference | None:
+def _own(machine_cloud_init: MachineCloudInit, document: str, key: str) -> DocumentReference | None:
     for cls in (Secret, ConfigMap):
         member = f"{document}{cls.__name__}Ref"
-        reference = getattr(given, member)
+        reference = getattr(machine_cloud_init, member)
         if reference is not None:
             return DocumentReference(cls, reference.name, reference.key or key, key, ("spec", "cloudInit", member))
     return None
 
 
-def references(given: MachineCloudInit | None) -> Iterator[DocumentReference]:
+def references(machine_cloud_init: MachineCloudInit | None) -> Iterator[DocumentReference]:
     """Yield the references of the documents that are looked up."""
-    for reference in (user_data(given), network_data(given)) if given is not None else ():
+    for reference in (user_data(machine_cloud_init), network_data(machine_cloud_init)) if machine_cloud_init is not None else ():
         if reference is not None:
             yield reference

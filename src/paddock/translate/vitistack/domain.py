@@ -93,9 +93,9 @@ def build(resolved: VitistackInputs, devices: Devices) -> kubevirt.DomainSpec:
     )
 
 
-def is_secure(wanted: Domain) -> bool:
+def is_secure(domain: Domain) -> bool:
     """Return whether Secure Boot is requested."""
-    return wanted.firmware is not None and wanted.firmware.bootloader is not None and wanted.firmware.bootloader.secureBoot
+    return domain.firmware is not None and domain.firmware.bootloader is not None and domain.firmware.bootloader.secureBoot
 
 
 def _features(wanted: Wanted, *, secure: bool) -> Features:
@@ -108,8 +108,8 @@ def _features(wanted: Wanted, *, secure: bool) -> Features:
     )
 
 
-def _firmware(wanted: Domain) -> Firmware | None:
-    bootloader = wanted.firmware.bootloader if wanted.firmware else None
+def _firmware(domain: Domain) -> Firmware | None:
+    bootloader = domain.firmware.bootloader if domain.firmware else None
     if bootloader is None or not bootloader.efi:
         return None
     # KubeVirt's own default is Secure Boot; a machine has a switch for it.
@@ -141,14 +141,14 @@ def _is_on(state: FeatureState | APIC) -> bool:
     return state.enabled is not False
 
 
-def _read_features(given: Features, ledger: LossCollector) -> Wanted | None:
-    hyperv = given.hyperv is not None
-    if given.hyperv is not None and residue(HYPERV, given.hyperv):
+def _read_features(features: Features, ledger: LossCollector) -> Wanted | None:
+    hyperv = features.hyperv is not None
+    if features.hyperv is not None and residue(HYPERV, features.hyperv):
         path = (*DOMAIN, "features", "hyperv")
-        ledger.lose(path, to_data(given.hyperv), "a Machine has one set of Hyper-V enlightenments", "the whole set is switched on")
+        ledger.lose(path, to_data(features.hyperv), "a Machine has one set of Hyper-V enlightenments", "the whole set is switched on")
     wanted = Wanted(
-        acpi=given.acpi is None or _is_on(given.acpi),
-        apic=None if given.apic is None or hyperv else _is_on(given.apic),
+        acpi=features.acpi is None or _is_on(features.acpi),
+        apic=None if features.apic is None or hyperv else _is_on(features.apic),
         hyperv=hyperv,
     )
     return None if wanted == Wanted() else wanted

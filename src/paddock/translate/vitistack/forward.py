@@ -23,35 +23,41 @@ from paddock.translate.vitistack.resolved import VitistackInputs, resolve
 from paddock.translate.vitistack.unused import REASONS
 
 
-def to_kubevirt(source: Machine, world: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
+def to_kubevirt(source: Machine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     """The objects that a machine becomes, in the order in which they are applied.
 
     Raises an `Unmet` when the machine cannot be translated: always without its template or a size, and in a complete world
     for every other reference that leads nowhere. In an incomplete world such a reference is a loss.
     """
     record = FieldRecord(source)
-    seen = RecordedWorld(world, REASONS)
+    seen = RecordedWorld(object_set, REASONS)
     resolved = resolve(record.view, seen, rendering)
-    _judge_unmet(resolved, world, record)
+    _judge_unmet(resolved, object_set, record)
     unused.tell(resolved, record)
     carried = cloudinit.carry(resolved)
     own_secrets = (carried.secret,) if carried and carried.secret else ()
-    made = (*own_secrets, *keys.secrets(resolved), *_definitions(resolved, world), *_claims(resolved), _machine(resolved, carried, record))
+    made = (
+        *own_secrets,
+        *keys.secrets(resolved),
+        *_definitions(resolved, object_set),
+        *_claims(resolved),
+        _machine(resolved, carried, record),
+    )
     return Translated(made, (*record.settle(), *seen.settle()))
 
 
-def _judge_unmet(resolved: VitistackInputs, world: ObjectSet, ledger: LossCollector) -> None:
+def _judge_unmet(resolved: VitistackInputs, object_set: ObjectSet, ledger: LossCollector) -> None:
     for error in resolved.unmet:
-        if world.complete:
+        if object_set.complete:
             raise error
         if error.instead:
             ledger.lose(error.path, error.name, error.what, error.instead)
 
 
-def _definitions(resolved: VitistackInputs, world: ObjectSet) -> Iterator[NetworkAttachmentDefinition]:
+def _definitions(resolved: VitistackInputs, object_set: ObjectSet) -> Iterator[NetworkAttachmentDefinition]:
     """A definition for each network that is used; one that somebody else made under the name is used as it is."""
     for network in {found.metadata.name: found for found in resolved.networks if found is not None}.values():
-        there = world.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
+        there = object_set.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
         if there is None or attachments.is_managed(there):
             yield attachments.to_definition(network)
 

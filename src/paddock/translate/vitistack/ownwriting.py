@@ -29,11 +29,11 @@ _REASONS: Reasons = (
 )
 
 
-def to_own(machine: Machine, world: ObjectSet) -> Translated[Machine]:
+def to_own(machine: Machine, object_set: ObjectSet) -> Translated[Machine]:
     """The machine in Vitistack's own form, with every size written out. Raises `TemplateNotFound`."""
     record = FieldRecord(machine, _REASONS)
     spec = record.view.spec
-    base = machinetemplate.find(spec.template, namespace_of(machine), world) if spec.template else None
+    base = machinetemplate.find(spec.template, namespace_of(machine), object_set) if spec.template else None
     if spec.template and base is None:
         raise TemplateNotFound(spec.template, templates.choices())
     merged = effective(spec.resources, spec.disks, base)
@@ -43,7 +43,7 @@ def to_own(machine: Machine, world: ObjectSet) -> Translated[Machine]:
         memory=quantity.whole(merged.memory or 0),
         disks=list(_disks(record, merged)),
         network=OwnNetwork(networkNamespaceName=spec.networks[0].networkName) if spec.networks else None,
-        cloudInit=_cloud_init(spec.cloudInit, machine, world),
+        cloudInit=_cloud_init(spec.cloudInit, machine, object_set),
         os=OperatingSystem(imageID=spec.os.imageID) if spec.os else None,
     )
     _tell(record, machine, merged)
@@ -71,15 +71,15 @@ def _lost(disk: EffectiveDisk) -> Iterator[tuple[str, str]]:
         yield "volumeMode", "a disk has the volume mode of its class"
 
 
-def _cloud_init(given: MachineCloudInit | None, machine: Machine, world: ObjectSet) -> MachineCloudInit | None:
-    if given is None:
+def _cloud_init(machine_cloud_init: MachineCloudInit | None, machine: Machine, object_set: ObjectSet) -> MachineCloudInit | None:
+    if machine_cloud_init is None:
         return None
-    reference = None if given.userData else given.secretRef
-    secret = world.get(Secret, namespace_of(machine), reference.name) if reference else None
-    also = reference is not None and not given.networkData and secret is not None and NETWORK_DATA_KEY in decoded(secret)
+    reference = None if machine_cloud_init.userData else machine_cloud_init.secretRef
+    secret = object_set.get(Secret, namespace_of(machine), reference.name) if reference else None
+    also = reference is not None and not machine_cloud_init.networkData and secret is not None and NETWORK_DATA_KEY in decoded(secret)
     return MachineCloudInit(
-        userData=given.userData,
-        networkData=given.networkData,
+        userData=machine_cloud_init.userData,
+        networkData=machine_cloud_init.networkData,
         userDataSecretRef=CloudInitKey(name=reference.name, key=reference.key) if reference else None,
         networkDataSecretRef=CloudInitKey(name=reference.name, key=NETWORK_DATA_KEY) if reference and also else None,
     )

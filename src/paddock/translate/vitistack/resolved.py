@@ -80,30 +80,30 @@ class VitistackInputs(msgspec.Struct, frozen=True):
         )
 
 
-def resolve(machine: Machine, world: ObjectSet, rendering: Rendering) -> VitistackInputs:
+def resolve(machine: Machine, object_set: ObjectSet, rendering: Rendering) -> VitistackInputs:
     """Look everything up. Raises `TemplateNotFound` and `IncompleteMachine`: without a size there is nothing to translate."""
-    machine = expanded(machine, world)
+    machine = expanded(machine, object_set)
     spec, namespace = machine.spec, namespace_of(machine)
-    base = machinetemplate.find(spec.template, namespace, world) if spec.template else None
+    base = machinetemplate.find(spec.template, namespace, object_set) if spec.template else None
     if spec.template and base is None:
         raise TemplateNotFound(spec.template, templates.choices())
     merged = effective(spec.resources, spec.disks, base)
     _demand_sizes(machine, merged)
-    networks = tuple(world.get(NetworkConfiguration, namespace, network.networkName) for network in spec.networks)
-    classes, unmet_classes = _classes(machine, merged, world, rendering)
-    found = {each.kubevirt_key: each.value(world, namespace) for each in documents.references(spec.cloudInit)}
-    unmet = [*_unmet_networks(machine, networks), *unmet_classes, *_unmet_documents(machine, world)]
-    return VitistackInputs(machine, rendering, merged, classes, networks, _secret(machine, world), found, tuple(unmet))
+    networks = tuple(object_set.get(NetworkConfiguration, namespace, network.networkName) for network in spec.networks)
+    classes, unmet_classes = _classes(machine, merged, object_set, rendering)
+    found = {each.kubevirt_key: each.value(object_set, namespace) for each in documents.references(spec.cloudInit)}
+    unmet = [*_unmet_networks(machine, networks), *unmet_classes, *_unmet_documents(machine, object_set)]
+    return VitistackInputs(machine, rendering, merged, classes, networks, _secret(machine, object_set), found, tuple(unmet))
 
 
-def expanded(machine: Machine, world: ObjectSet) -> Machine:
+def expanded(machine: Machine, object_set: ObjectSet) -> Machine:
     """The machine in the document's form. Raises `MachineClassNotFound`: without a class there is no size."""
     spec = machine.spec
     if not ownform.is_own(spec):
         return machine
     if not spec.machineClass:
         return ownform.documented(machine, machineclass.NO_CLASS)
-    name, found = spec.machineClass, machineclass.find(spec.machineClass, world)
+    name, found = spec.machineClass, machineclass.find(spec.machineClass, object_set)
     if found is None:
         raise MachineClassNotFound(name, "not found", "create it", machineclass.choices())
     if not found.enabled:
@@ -115,10 +115,10 @@ def expanded(machine: Machine, world: ObjectSet) -> Machine:
     return ownform.documented(machine, found)
 
 
-def unmet(machine: Machine, world: ObjectSet, rendering: Rendering) -> tuple[UntranslatableMachine, ...]:
+def unmet(machine: Machine, object_set: ObjectSet, rendering: Rendering) -> tuple[UntranslatableMachine, ...]:
     """Everything that keeps a machine from being translated when the world is all there is."""
     try:
-        return resolve(machine, world, rendering).unmet
+        return resolve(machine, object_set, rendering).unmet
     except UntranslatableMachine as error:
         return (error,)
 
@@ -140,25 +140,25 @@ def _unmet_networks(machine: Machine, networks: tuple[NetworkConfiguration | Non
 
 
 def _classes(
-    machine: Machine, merged: Effective, world: ObjectSet, rendering: Rendering
+    machine: Machine, merged: Effective, object_set: ObjectSet, rendering: Rendering
 ) -> tuple[dict[str, str | None], list[StorageClassNotFound]]:
     """The StorageClass of each name that the machine uses, and those that are not there."""
-    known = {each.metadata.name for each in world.all(StorageClass)}
+    known = {each.metadata.name for each in object_set.all(StorageClass)}
     found: dict[str, str | None] = {}
     missing = []
     wanted = [disk.storageClass for disk in merged.disks]
     if boot.iso_url(machine):
         wanted.append(DEFAULT_CLASS)
     for name in dict.fromkeys(wanted):
-        found[name] = default_storage_class(world, rendering) if name == DEFAULT_CLASS else name
+        found[name] = default_storage_class(object_set, rendering) if name == DEFAULT_CLASS else name
         if found[name] not in known:
             missing.append(StorageClassNotFound(found[name] or name, _where(machine, merged, name), is_default=found[name] is None))
-    return found, missing if world.complete else []
+    return found, missing if object_set.complete else []
 
 
-def default_storage_class(world: ObjectSet, rendering: Rendering) -> str | None:
+def default_storage_class(object_set: ObjectSet, rendering: Rendering) -> str | None:
     """Return the meaning of `default`: a class of that name, the installation's setting, or the class that is marked as the default."""
-    classes = list(world.all(StorageClass))
+    classes = list(object_set.all(StorageClass))
     if any(each.metadata.name == DEFAULT_CLASS for each in classes):
         return DEFAULT_CLASS
     marked = default_class(classes)
@@ -176,16 +176,16 @@ def _where(machine: Machine, merged: Effective, name: str) -> Path:
     return ("spec", "disks")
 
 
-def _secret(machine: Machine, world: ObjectSet) -> Secret | None:
+def _secret(machine: Machine, object_set: ObjectSet) -> Secret | None:
     """The Secret of the document's form; None when there is none, and when user data in the machine wins."""
     cloud_init = machine.spec.cloudInit
     if cloud_init is None or cloud_init.userData or cloud_init.secretRef is None:
         return None
-    return world.get(Secret, namespace_of(machine), cloud_init.secretRef.name)
+    return object_set.get(Secret, namespace_of(machine), cloud_init.secretRef.name)
 
 
-def _unmet_documents(machine: Machine, world: ObjectSet) -> Iterator[UntranslatableMachine]:
+def _unmet_documents(machine: Machine, object_set: ObjectSet) -> Iterator[UntranslatableMachine]:
     namespace = namespace_of(machine)
     for each in documents.references(machine.spec.cloudInit):
-        if each.value(world, namespace) is None:
-            yield each.missing(world, namespace, f"{machine.metadata.name}-cloudinit")
+        if each.value(object_set, namespace) is None:
+            yield each.missing(object_set, namespace, f"{machine.metadata.name}-cloudinit")

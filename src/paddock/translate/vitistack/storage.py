@@ -57,9 +57,9 @@ def all_devices(vm: VirtualMachine) -> list[Device]:
 class DiskReader:
     """Reads the disks of one machine."""
 
-    def __init__(self, vm: VirtualMachine, world: ObjectSet, default_class: str | None, ledger: LossCollector) -> None:
+    def __init__(self, vm: VirtualMachine, object_set: ObjectSet, default_class: str | None, ledger: LossCollector) -> None:
         self.vm = vm
-        self.world = world
+        self.world = object_set
         self.default_class = default_class
         self.ledger = ledger
         self.volumes = {volume.name: volume for volume in vm.spec.template.spec.volumes or ()}
@@ -141,11 +141,11 @@ class DiskReader:
         return ASSUMED_SIZE
 
 
-def _root(found: list[DiskReading]) -> DiskReading | None:
+def _root(disk_readings: list[DiskReading]) -> DiskReading | None:
     """The disk that becomes the root disk: the one called root, else the first in boot order, else the first."""
-    named = (read for read in found if read.disk.name == ROOT_DISK)
-    ordered = sorted((read for read in found if read.device.bootOrder is not None), key=lambda read: read.device.bootOrder or 0)
-    return next(iter((*named, *ordered, *found)), None)
+    named = (read for read in disk_readings if read.disk.name == ROOT_DISK)
+    ordered = sorted((read for read in disk_readings if read.device.bootOrder is not None), key=lambda read: read.device.bootOrder or 0)
+    return next(iter((*named, *ordered, *disk_readings)), None)
 
 
 def _mode(modes: list[str] | None) -> str:

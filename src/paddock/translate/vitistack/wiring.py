@@ -57,16 +57,16 @@ def _address(interface: Interface, taken: set[str]) -> str | None:
 
 
 def networks(
-    vm: VirtualMachine, wired: list[NicReading], world: ObjectSet, ledger: LossCollector
+    vm: VirtualMachine, wired: list[NicReading], object_set: ObjectSet, ledger: LossCollector
 ) -> tuple[list[NetworkConfiguration], list[Loss]]:
     """The NetworkConfigurations that the cards need and that are not there yet, and what definitions lose in them."""
     made: dict[str, NetworkConfiguration] = {}
     losses: list[Loss] = []
     for each in wired:
         name = each.network.networkName
-        if name in made or world.get(NetworkConfiguration, namespace_of(vm), name) is not None:
+        if name in made or object_set.get(NetworkConfiguration, namespace_of(vm), name) is not None:
             continue
-        definition = world.get(NetworkAttachmentDefinition, each.namespace, name)
+        definition = object_set.get(NetworkAttachmentDefinition, each.namespace, name)
         spec = _spec(definition)
         if spec is None:
             losses.extend(_unread(vm, each, definition, ledger))

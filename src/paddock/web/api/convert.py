@@ -57,9 +57,9 @@ def place_of(data: Data, namespace: str) -> str:
     return f"{kind.word}/{metadata.get('namespace') or namespace}/{metadata.get('name')}" if kind is not None else ""
 
 
-def _problem(found: LocatedFinding) -> WebFormProblem:
-    message = f"{found.title}, line {found.position.line}: {found.finding.message}"
-    return WebFormProblem(field=found.finding.field, message=message, fix="")
+def _problem(located_finding: LocatedFinding) -> WebFormProblem:
+    message = f"{located_finding.title}, line {located_finding.position.line}: {located_finding.finding.message}"
+    return WebFormProblem(field=located_finding.finding.field, message=message, fix="")
 
 
 ROUTES = (WebRoute("POST", "convert", convert),)

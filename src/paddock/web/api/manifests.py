@@ -35,29 +35,29 @@ def needed(text: str, settings: AdmissionSettings) -> list[InputObject]:
     return found
 
 
-def gathered(found: Iterable[InputObject]) -> InputObjects:
+def gathered(input_objects: Iterable[InputObject]) -> InputObjects:
     """Return objects with the world that they make up."""
-    return collected(found, lambda errors: None)
+    return collected(input_objects, lambda errors: None)
 
 
-def findings(found: Iterable[InputObject], settings: AdmissionSettings) -> list[WebFinding]:
+def findings(input_objects: Iterable[InputObject], settings: AdmissionSettings) -> list[WebFinding]:
     """Return what `paddock validate` finds. What refers to other objects is right as far as is known here: the server has those."""
     inventory = Inventory(settings)
-    for each in found:
+    for each in input_objects:
         inventory.add(each)
     return [finding_part(each) for each in inventory.findings() if each.finding.rule != REFERENCE]
 
 
-def finding_part(found: LocatedFinding) -> WebFinding:
+def finding_part(located_finding: LocatedFinding) -> WebFinding:
     """Return a finding for the page."""
-    severity = found.finding.severity
+    severity = located_finding.finding.severity
     return WebFinding(
-        line=found.position.line,
-        column=found.position.column,
+        line=located_finding.position.line,
+        column=located_finding.position.column,
         severity="error" if severity is Severity.ERROR else "warning" if severity is Severity.WARNING else "note",
-        field=found.finding.field,
-        message=found.finding.message,
-        rule=found.finding.rule,
+        field=located_finding.finding.field,
+        message=located_finding.finding.message,
+        rule=located_finding.finding.rule,
     )
 
 

@@ -41,7 +41,7 @@ async def gathered(server: ServerSession, machine: MachineView) -> list[WebPendi
     return changes(machine, revision, await planning.surroundings(server.client, machine.vm))
 
 
-def changes(machine: MachineView, revision: Data, world: Iterable[Resource]) -> list[WebPendingPart]:
+def changes(machine: MachineView, revision: Data, resources: Iterable[Resource]) -> list[WebPendingPart]:
     """Return the changes since a revision. Without any that is known, the machine's own word."""
     vm, started = machine.vm, at(revision, "data", "spec")
     if vm is None or machine.vm_key is None or not isinstance(started, dict):
@@ -58,7 +58,7 @@ def changes(machine: MachineView, revision: Data, world: Iterable[Resource]) -> 
             effect=judged.effect,
             why=judged.why,
         )
-        for difference, judged in planning.judged(edit, str(machine), world)
+        for difference, judged in planning.judged(edit, str(machine), resources)
         if judged.effect not in _AT_ONCE
     ]
     return found or stated(machine)

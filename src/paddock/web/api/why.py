@@ -35,26 +35,26 @@ def explanation(found: Explanation) -> WebWhy:
     )
 
 
-def cause(found: Diagnosis) -> WebCause:
+def cause(diagnosis: Diagnosis) -> WebCause:
     """Return one cause with its evidence and its cure."""
-    rule = every().get(found.rule)
+    rule = every().get(diagnosis.rule)
     return WebCause(
-        rule=found.rule,
-        title=rule.title if rule is not None else found.rule,
-        object=str(found.node.ref),
-        cause=found.cause,
-        evidence=_evidence(found),
-        fix=found.fix,
-        commands=commands(found.fix),
+        rule=diagnosis.rule,
+        title=rule.title if rule is not None else diagnosis.rule,
+        object=str(diagnosis.node.ref),
+        cause=diagnosis.cause,
+        evidence=_evidence(diagnosis),
+        fix=diagnosis.fix,
+        commands=commands(diagnosis.fix),
     )
 
 
-def _evidence(found: Diagnosis) -> list[WebEvidence]:
-    if not found.field and not found.quote:
+def _evidence(diagnosis: Diagnosis) -> list[WebEvidence]:
+    if not diagnosis.field and not diagnosis.quote:
         return []
-    since = timestamp(found.since) if found.since else ""
-    text = legible(found.quote)[:_LONGEST_QUOTE]
-    return [WebEvidence(where=f"{found.node.ref}, {found.field or 'status'}", text=text, since=since)]
+    since = timestamp(diagnosis.since) if diagnosis.since else ""
+    text = legible(diagnosis.quote)[:_LONGEST_QUOTE]
+    return [WebEvidence(where=f"{diagnosis.node.ref}, {diagnosis.field or 'status'}", text=text, since=since)]
 
 
 def commands(fix: str) -> list[str]:

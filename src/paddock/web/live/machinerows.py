@@ -73,11 +73,11 @@ class MachineRows:
         self._rows = fresh
         return [each for _, each in fresh.values()]
 
-    def _explained(self, found: WebMachineRow) -> WebMachineRow:
-        cause = self._causes.get(found.id)
-        if cause is None or cause.status != found.status or cause.text in ("", found.reason):
-            return found
-        return replace(found, reason=cause.text)
+    def _explained(self, web_machine_row: WebMachineRow) -> WebMachineRow:
+        cause = self._causes.get(web_machine_row.id)
+        if cause is None or cause.status != web_machine_row.status or cause.text in ("", web_machine_row.reason):
+            return web_machine_row
+        return replace(web_machine_row, reason=cause.text)
 
 
 def _is_same(one: MachineView, other: MachineView) -> bool:

@@ -25,9 +25,9 @@ def old_event(name: str = "e", **fields: Any) -> dict[str, Any]:
 
 def new_event(name: str = "n", **fields: Any) -> dict[str, Any]:
     about = {"kind": "VirtualMachine", "name": "other", "namespace": "default"}
-    teller = {"reportingController": "paddock.io/x", "reportingInstance": "x-0", "action": "Start", "reason": "Started"}
+    recorder = {"reportingController": "paddock.io/x", "reportingInstance": "x-0", "action": "Start", "reason": "Started"}
     said = {"eventTime": "2027-01-15T07:59:00.5Z", "note": "it runs", "type": "Normal"}
-    return {"metadata": {"name": name}, "regarding": about, **teller, **said, **fields}
+    return {"metadata": {"name": name}, "regarding": about, **recorder, **said, **fields}
 
 
 def names(data: dict[str, Any]) -> list[str]:

@@ -36,17 +36,17 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 REDACTED = "(secret)"
 
 
-def is_closed(place: RequestRoute) -> bool:
+def is_closed(route: RequestRoute) -> bool:
     """Return whether the bodies and the messages of a request are never recorded."""
-    return (place.group, place.plural, place.subresource) in _CLOSED or (place.group, place.plural) in (("", "secrets"), ("", "configmaps"))
+    return (route.group, route.plural, route.subresource) in _CLOSED or (route.group, route.plural) in (("", "secrets"), ("", "configmaps"))
 
 
-def request_object(request: HttpRequest, place: RequestRoute, *, managed: bool) -> Any:
+def request_object(request: HttpRequest, route: RequestRoute, *, managed: bool) -> Any:
     """The body of a request as it may be recorded; None when it may not, or cannot be read."""
-    return _shown(_read(request.headers.get("content-type", ""), request.body), place, managed=managed)
+    return _shown(_read(request.headers.get("content-type", ""), request.body), route, managed=managed)
 
 
-def response_object(response: HttpResponse, place: RequestRoute, *, managed: bool) -> Any:
+def response_object(response: HttpResponse, route: RequestRoute, *, managed: bool) -> Any:
     """The body of an answer as it may be recorded; None when it may not, or cannot be read."""
     if response.length > _LARGEST:
         return None
@@ -54,7 +54,7 @@ def response_object(response: HttpResponse, place: RequestRoute, *, managed: boo
     body = response.body
     if headers.get("content-encoding") == "gzip":
         body = gzip.decompress(body)
-    return _shown(_read(headers.get("content-type", ""), body), place, managed=managed)
+    return _shown(_read(headers.get("content-type", ""), body), route, managed=managed)
 
 
 def _read(media: str, body: bytes) -> Any:
@@ -66,8 +66,8 @@ def _read(media: str, body: bytes) -> Any:
         return None
 
 
-def _shown(data: Any, place: RequestRoute, *, managed: bool) -> Any:
-    names = secret_members(place.group, place.plural)
+def _shown(data: Any, route: RequestRoute, *, managed: bool) -> Any:
+    names = secret_members(route.group, route.plural)
     if not managed and isinstance(data, dict):
         for each in (data, *(item for item in data.get("items") or () if isinstance(item, dict))):
             if isinstance(each.get("metadata"), dict):

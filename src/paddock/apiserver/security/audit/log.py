@@ -23,7 +23,7 @@ GONE = 499
 class AuditDecider(Protocol):
     """Decides what is recorded."""
 
-    def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision: ...
+    def of(self, user: User | None, route: RequestRoute, code: int) -> AuditDecision: ...
 
 
 class LineWriter(Protocol):
@@ -42,10 +42,10 @@ class AuditEntry:
 
     __slots__ = ("audit_id", "made", "notes", "place", "request", "start", "user")
 
-    def __init__(self, audit_id: str, request: HttpRequest, place: RequestRoute, start: float) -> None:
+    def __init__(self, audit_id: str, request: HttpRequest, route: RequestRoute, start: float) -> None:
         self.audit_id = audit_id
         self.request = request
-        self.place = place
+        self.place = route
         self.start = start
         self.user: User | None = None
         # the name of an object whose name is not in the path
@@ -62,11 +62,11 @@ class AuditLog:
         self._policy = policy
         self._clock = clock
 
-    def begin(self, request: HttpRequest, place: RequestRoute) -> AuditEntry:
+    def begin(self, request: HttpRequest, route: RequestRoute) -> AuditEntry:
         """Note a request."""
         given = request.headers.get("audit-id", "")
         audit_id = given if given and len(given) <= _LONGEST_ID and given.isascii() and given.isprintable() else self._clock.uid()
-        return AuditEntry(audit_id, request, place, self._clock.seconds())
+        return AuditEntry(audit_id, request, route, self._clock.seconds())
 
     def identified(self, entry: AuditEntry, user: User) -> None:
         """It is known who asks. Raises 503 for a change that could not be recorded, where that is wanted."""

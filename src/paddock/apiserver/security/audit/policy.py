@@ -33,17 +33,17 @@ class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     resources: tuple[str, ...] = ()
     resourceNames: tuple[str, ...] = ()
 
-    def match(self, place: RequestRoute) -> bool:
+    def match(self, route: RequestRoute) -> bool:
         """Return whether a request is about one of the resources."""
-        if self.group not in ("*", place.group):
+        if self.group not in ("*", route.group):
             return False
         if not self.resources:
             return True
-        if self.resourceNames and place.name not in self.resourceNames:
+        if self.resourceNames and route.name not in self.resourceNames:
             return False
-        sub = place.subresource.partition("/")[0]
-        full = f"{place.plural}/{sub}" if sub else place.plural
-        wanted = {"*", full, f"{place.plural}/*", f"*/{sub}" if sub else full}
+        sub = route.subresource.partition("/")[0]
+        full = f"{route.plural}/{sub}" if sub else route.plural
+        wanted = {"*", full, f"{route.plural}/*", f"*/{sub}" if sub else full}
         return not wanted.isdisjoint(self.resources)
 
 
@@ -60,24 +60,24 @@ class AuditRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omitStages: tuple[Stage, ...] = ()
     omitManagedFields: bool | None = None
 
-    def match(self, user: User | None, place: RequestRoute) -> bool:
+    def match(self, user: User | None, route: RequestRoute) -> bool:
         """Return whether the rule covers a request."""
         if self.users and (user is None or user.name not in self.users):
             return False
         if self.userGroups and (user is None or set(self.userGroups).isdisjoint(user.groups)):
             return False
-        if self.verbs and place.verb not in self.verbs:
+        if self.verbs and route.verb not in self.verbs:
             return False
         if self.namespaces or self.resources:
-            return place.is_resource and self._match_resource(place)
+            return route.is_resource and self._match_resource(route)
         if self.nonResourceURLs:
-            return not place.is_resource and any(_covers(each, place.path) for each in self.nonResourceURLs)
+            return not route.is_resource and any(_covers(each, route.path) for each in self.nonResourceURLs)
         return True
 
-    def _match_resource(self, place: RequestRoute) -> bool:
-        if self.namespaces and place.namespace not in self.namespaces:
+    def _match_resource(self, route: RequestRoute) -> bool:
+        if self.namespaces and route.namespace not in self.namespaces:
             return False
-        return not self.resources or any(each.match(place) for each in self.resources)
+        return not self.resources or any(each.match(route) for each in self.resources)
 
 
 def _covers(pattern: str, path: str) -> bool:
@@ -94,10 +94,10 @@ class AuditPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omitStages: tuple[Stage, ...] = ()
     omitManagedFields: bool = False
 
-    def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision:
+    def of(self, user: User | None, route: RequestRoute, code: int) -> AuditDecision:
         """Return the parts of a request to record; `code` is 0 as long as there is no answer."""
         for rule in self.rules:
-            if rule.match(user, place):
+            if rule.match(user, route):
                 managed = self.omitManagedFields if rule.omitManagedFields is None else rule.omitManagedFields
                 return AuditDecision(rule.level, frozenset((*self.omitStages, *rule.omitStages)), managed)
         return AuditDecision("None")
@@ -112,9 +112,9 @@ class Plain:
         self._recorded = AuditDecision(level, self._OMITTED)
         self._not = AuditDecision("None")
 
-    def of(self, user: User | None, place: RequestRoute, code: int) -> AuditDecision:
+    def of(self, user: User | None, route: RequestRoute, code: int) -> AuditDecision:
         """Return the parts of a request to record; `code` is 0 as long as there is no answer."""
-        return self._not if place.verb in _READS and code < 400 else self._recorded
+        return self._not if route.verb in _READS and code < 400 else self._recorded
 
 
 def read(path: Path) -> AuditPolicy:

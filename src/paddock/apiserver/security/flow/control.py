@@ -66,25 +66,25 @@ class FlowControl:
 
     # --- what belongs where -----------------------------------------------------------------------------------------------
 
-    def flow(self, user: User, place: RequestRoute) -> Flow:
+    def flow(self, user: User, route: RequestRoute) -> Flow:
         """The flow of a request."""
-        where = place.path if not place.is_resource else place.plural
-        key = (user.name, user.groups, place.verb, place.group, where, place.subresource, place.namespace)
+        where = route.path if not route.is_resource else route.plural
+        key = (user.name, user.groups, route.verb, route.group, where, route.subresource, route.namespace)
         found = self._kept.get(key)
         if found is None:
             if len(self._kept) >= _MOST_KEPT:
                 self._forget()
-            found = self._find(user, place)
+            found = self._find(user, route)
             if sum(map(len, key[2:])) <= _LONGEST_KEPT:
                 self._kept[key] = found
         return found
 
-    def _find(self, user: User, place: RequestRoute) -> Flow:
+    def _find(self, user: User, route: RequestRoute) -> Flow:
         for schema in self._schemas:
             level = self.levels.known.get(schema.level)
-            if level is not None and schema.match(user, place):
+            if level is not None and schema.match(user, route):
                 # No namespace is longer: whoever sends longer ones shares a flow with others that begin alike.
-                named = (schema.uid, schema.distinguisher(user, place)[:_LONGEST_KEPT])
+                named = (schema.uid, schema.distinguisher(user, route)[:_LONGEST_KEPT])
                 if named not in self._flows:
                     if len(self._flows) >= _MOST_KEPT:
                         self._forget()

@@ -38,14 +38,14 @@ class ResourceRule(msgspec.Struct, frozen=True):
     namespaces: frozenset[str]
     cluster: bool
 
-    def match(self, place: RequestRoute) -> bool:
+    def match(self, route: RequestRoute) -> bool:
         """Return whether the rule covers a request."""
-        if not _in(place.verb, self.verbs) or not _in(place.group, self.groups):
+        if not _in(route.verb, self.verbs) or not _in(route.group, self.groups):
             return False
-        plural = f"{place.plural}/{place.subresource}" if place.subresource else place.plural
+        plural = f"{route.plural}/{route.subresource}" if route.subresource else route.plural
         if not _in(plural, self.resources):
             return False
-        return _in(place.namespace, self.namespaces) if place.namespace else self.cluster
+        return _in(route.namespace, self.namespaces) if route.namespace else self.cluster
 
 
 class PathRule(msgspec.Struct, frozen=True):
@@ -54,11 +54,11 @@ class PathRule(msgspec.Struct, frozen=True):
     verbs: frozenset[str]
     paths: tuple[str, ...]
 
-    def match(self, place: RequestRoute) -> bool:
+    def match(self, route: RequestRoute) -> bool:
         """Return whether the rule covers a request."""
-        if not _in(place.verb, self.verbs):
+        if not _in(route.verb, self.verbs):
             return False
-        return any(each in ("*", place.path) or (each.endswith("*") and place.path.startswith(each[:-1])) for each in self.paths)
+        return any(each in ("*", route.path) or (each.endswith("*") and route.path.startswith(each[:-1])) for each in self.paths)
 
 
 class FlowRule(msgspec.Struct, frozen=True):
@@ -68,12 +68,12 @@ class FlowRule(msgspec.Struct, frozen=True):
     resources: tuple[ResourceRule, ...]
     paths: tuple[PathRule, ...]
 
-    def match(self, user: User, place: RequestRoute) -> bool:
+    def match(self, user: User, route: RequestRoute) -> bool:
         """Return whether the rule covers a request."""
         if not self.subjects.match(user):
             return False
-        rules: Iterable[ResourceRule | PathRule] = self.resources if place.is_resource else self.paths
-        return any(rule.match(place) for rule in rules)
+        rules: Iterable[ResourceRule | PathRule] = self.resources if route.is_resource else self.paths
+        return any(rule.match(route) for rule in rules)
 
 
 class FlowMatcher(msgspec.Struct, frozen=True):
@@ -87,15 +87,15 @@ class FlowMatcher(msgspec.Struct, frozen=True):
     distinguished: str
     rules: tuple[FlowRule, ...]
 
-    def match(self, user: User, place: RequestRoute) -> bool:
+    def match(self, user: User, route: RequestRoute) -> bool:
         """Return whether the schema covers a request."""
-        return any(rule.match(user, place) for rule in self.rules)
+        return any(rule.match(user, route) for rule in self.rules)
 
-    def distinguisher(self, user: User, place: RequestRoute) -> str:
+    def distinguisher(self, user: User, route: RequestRoute) -> str:
         """Return the text that separates the flows of the schema."""
         if self.distinguished == "ByUser":
             return user.name
-        return place.namespace if self.distinguished == "ByNamespace" else ""
+        return route.namespace if self.distinguished == "ByNamespace" else ""
 
 
 def schema_of(data: dict[str, Any]) -> FlowMatcher:

@@ -53,19 +53,19 @@ def _percent(text: str) -> float | None:
         return None
 
 
-def crons(found: Iterable[DataImportCron]) -> Iterator[Sample]:
+def crons(data_import_crons: Iterable[DataImportCron]) -> Iterator[Sample]:
     """Yield a series for each recurring import that tells if it is outdated."""
-    for cron in found:
+    for cron in data_import_crons:
         conditions = (cron.status.conditions if cron.status is not None else None) or ()
         current = any(each.type == "UpToDate" and each.status == "True" for each in conditions)
         about = labels(ns=cron.metadata.namespace or "", cron_name=cron.metadata.name)
         yield sample("kubevirt_cdi_dataimportcron_outdated", about, 0 if current else 1)
 
 
-def profiles(found: Iterable[StorageProfile], classes: Iterable[StorageClass]) -> Iterator[Sample]:
+def profiles(storage_profiles: Iterable[StorageProfile], classes: Iterable[StorageClass]) -> Iterator[Sample]:
     """The profiles of the StorageClasses."""
     notes = {each.metadata.name: each.metadata.annotations or {} for each in classes}
-    for profile in found:
+    for profile in storage_profiles:
         status = profile.status
         sets = (status.claimPropertySets if status is not None else None) or ()
         marks = notes.get(profile.metadata.name, {})
@@ -86,9 +86,9 @@ def _word(value: bool) -> str:
     return "true" if value else "false"
 
 
-def snapshots(found: Iterable[VirtualMachineSnapshot]) -> Iterator[Sample]:
+def snapshots(virtual_machine_snapshots: Iterable[VirtualMachineSnapshot]) -> Iterator[Sample]:
     """Yield the time at which each snapshot of a machine was complete."""
-    for each in found:
+    for each in virtual_machine_snapshots:
         status = each.status
         if status is not None and status.readyToUse and (at := ages.seconds_of(status.creationTime or "")):
             about = labels(name=each.spec.source.name, snapshot_name=each.metadata.name, namespace=each.metadata.namespace or "")

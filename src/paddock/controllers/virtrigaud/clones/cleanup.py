@@ -33,44 +33,44 @@ class CloneCleanup:
         self._binding = binding
         self._tasks = tasks
 
-    def begin(self, look: ClonePass, message: str) -> None:
+    def begin(self, clone_pass: ClonePass, message: str) -> None:
         """Have what was made removed, from now on."""
-        look.change(taskRef=None)
-        look.say(true(progress.CLEANUP, reasons.DELETING, message))
+        clone_pass.change(taskRef=None)
+        clone_pass.say(true(progress.CLEANUP, reasons.DELETING, message))
 
-    async def advance(self, look: ClonePass) -> float | None:
+    async def advance(self, clone_pass: ClonePass) -> float | None:
         """Bring the removal a step on: the seconds until the next step, or None when nothing is left."""
-        begun = origin.of(look.status.conditions)
-        if begun is None or look.status.targetRef is not None:
-            return self._ended(look)
-        if await self._remove_object(look, begun):
+        begun = origin.of(clone_pass.status.conditions)
+        if begun is None or clone_pass.status.targetRef is not None:
+            return self._ended(clone_pass)
+        if await self._remove_object(clone_pass, begun):
             return _SOON
-        if not self._may_exist(look, begun):
-            return self._ended(look)
-        look.driver = self._driver(begun)
-        poll = await self._tasks.follow(look)
+        if not self._may_exist(clone_pass, begun):
+            return self._ended(clone_pass)
+        clone_pass.driver = self._driver(begun)
+        poll = await self._tasks.follow(clone_pass)
         if poll.wait is not None:
             return poll.wait
-        if not look.status.targetVMID and not await self._find(look, begun):
-            return self._ended(look)
-        made = look.status.targetVMID or ""
-        if not (await look.provider.describe(m.DescribeRequest(id=made))).exists:
-            return self._ended(look)
+        if not clone_pass.status.targetVMID and not await self._find(clone_pass, begun):
+            return self._ended(clone_pass)
+        made = clone_pass.status.targetVMID or ""
+        if not (await clone_pass.provider.describe(m.DescribeRequest(id=made))).exists:
+            return self._ended(clone_pass)
         try:
-            answer = await look.provider.delete(m.DeleteRequest(id=made))
+            answer = await clone_pass.provider.delete(m.DeleteRequest(id=made))
         except ProviderError as error:
             if error.kind == ErrorKind.NOT_FOUND:
-                return self._ended(look)
+                return self._ended(clone_pass)
             raise
-        self._tasks.started(look, answer.task)
-        return self._parts.settings.polls.task if look.status.taskRef else _SOON
+        self._tasks.started(clone_pass, answer.task)
+        return self._parts.settings.polls.task if clone_pass.status.taskRef else _SOON
 
     @staticmethod
-    def _may_exist(look: ClonePass, begun: CloneOrigin) -> bool:
+    def _may_exist(clone_pass: ClonePass, begun: CloneOrigin) -> bool:
         """Return whether the provider may have a machine that nobody owns."""
-        if look.status.targetRef is not None or not begun.source:
+        if clone_pass.status.targetRef is not None or not begun.source:
             return False
-        return bool(look.status.targetVMID) or holds(look.status.conditions, progress.BEGUN)
+        return bool(clone_pass.status.targetVMID) or holds(clone_pass.status.conditions, progress.BEGUN)
 
     def _driver(self, begun: CloneOrigin) -> Driver:
         key = Key(begun.namespace, begun.provider)
@@ -79,19 +79,19 @@ class CloneCleanup:
             raise CloneWaits(reasons.PROVIDER_ERROR, f"there is no Provider {key}, so nobody can remove the clone's machine; make it again")
         return self._looking.driver(key, seen.read(targets.PROVIDERS).spec.type)
 
-    async def _remove_object(self, look: ClonePass, begun: CloneOrigin) -> bool:
+    async def _remove_object(self, clone_pass: ClonePass, begun: CloneOrigin) -> bool:
         """Remove an object that has got no machine yet; return whether there was one."""
         found = await self._binding.find(Key(begun.target_namespace, begun.target))
-        if found is None or not target.is_of(found, look.clone):
+        if found is None or not target.is_of(found, clone_pass.clone):
             return False
         if machinestatus.of(found).id:
             # It has its machine: it is a target like any other, and stays.
-            look.change(targetVMID=machinestatus.of(found).id, targetRef=LocalObjectReference(name=begun.target))
+            clone_pass.change(targetVMID=machinestatus.of(found).id, targetRef=LocalObjectReference(name=begun.target))
             return False
         await self._binding.remove(found)
         return True
 
-    async def _find(self, look: ClonePass, begun: CloneOrigin) -> bool:
+    async def _find(self, clone_pass: ClonePass, begun: CloneOrigin) -> bool:
         """The answer to a clone got lost: the same clone, asked for again, answers with its machine, so that it can be deleted.
 
         A list does not say as much: a copy under way is in none (KubeVirt's clones have no machine until their disks are copied), and
@@ -100,24 +100,24 @@ class CloneCleanup:
         identity = m.ObjectIdentity(namespace=begun.target_namespace, name=begun.target)
         request = m.CloneRequest(source_vm_id=begun.source, target_name=begun.target, linked=begun.linked, target_vm=identity)
         try:
-            answer = await look.provider.clone(request)
+            answer = await clone_pass.provider.clone(request)
         except ProviderError as error:
-            look.memory.refusals = look.memory.refusals + 1 if error.kind in _NOTHING else 0
-            if look.memory.refusals >= _REFUSED_TIMES:
+            clone_pass.memory.refusals = clone_pass.memory.refusals + 1 if error.kind in _NOTHING else 0
+            if clone_pass.memory.refusals >= _REFUSED_TIMES:
                 return False
             raise
-        look.memory.refusals = 0
-        look.change(targetVMID=answer.target_vm_id or None)
+        clone_pass.memory.refusals = 0
+        clone_pass.change(targetVMID=answer.target_vm_id or None)
         return bool(answer.target_vm_id)
 
     @staticmethod
-    def _ended(look: ClonePass) -> None:
-        look.change(taskRef=None, targetVMID=look.status.targetVMID if look.status.targetRef is not None else None)
-        look.say(false(progress.CLEANUP, reasons.COMPLETED, "nothing of the attempt is left"))
-        if holds(look.status.conditions, progress.BEGUN):
-            look.say(false(progress.BEGUN, reasons.DELETING, "the attempt was given up"))
+    def _ended(clone_pass: ClonePass) -> None:
+        clone_pass.change(taskRef=None, targetVMID=clone_pass.status.targetVMID if clone_pass.status.targetRef is not None else None)
+        clone_pass.say(false(progress.CLEANUP, reasons.COMPLETED, "nothing of the attempt is left"))
+        if holds(clone_pass.status.conditions, progress.BEGUN):
+            clone_pass.say(false(progress.BEGUN, reasons.DELETING, "the attempt was given up"))
 
 
-def is_forced(look: ClonePass) -> bool:
+def is_forced(clone_pass: ClonePass) -> bool:
     """Return whether the object goes although its machine may still exist."""
-    return (look.clone.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
+    return (clone_pass.clone.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE

@@ -47,30 +47,30 @@ class TaskFollowing:
     def __init__(self, parts: VirtrigaudParts) -> None:
         self._parts = parts
 
-    def started(self, look: ClonePass, task: m.TaskRef | None) -> None:
+    def started(self, clone_pass: ClonePass, task: m.TaskRef | None) -> None:
         """Note a task, which is polled after a while."""
-        look.change(taskRef=task.id if task is not None and task.id else None)
-        look.memory.task_due = self._parts.now() + self._parts.settings.polls.task
+        clone_pass.change(taskRef=task.id if task is not None and task.id else None)
+        clone_pass.memory.task_due = self._parts.now() + self._parts.settings.polls.task
 
-    async def follow(self, look: ClonePass) -> TaskPoll:
+    async def follow(self, clone_pass: ClonePass) -> TaskPoll:
         """Poll the task under way, if there is one."""
-        task, now = look.status.taskRef, self._parts.now()
+        task, now = clone_pass.status.taskRef, self._parts.now()
         if not task:
             return TaskPoll()
-        if now < look.memory.task_due:
-            return TaskPoll(look.memory.task_due - now)
+        if now < clone_pass.memory.task_due:
+            return TaskPoll(clone_pass.memory.task_due - now)
         try:
-            answer = await look.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
+            answer = await clone_pass.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
         except ProviderError as error:
             # A provider that was started again does not know its tasks: what is there tells the rest.
             if error.kind not in _UNKNOWN_TASK:
                 raise
-            look.change(taskRef=None)
+            clone_pass.change(taskRef=None)
             return TaskPoll(lost=True)
         if not answer.error and not answer.done:
-            look.memory.task_due = now + self._parts.settings.polls.task
+            clone_pass.memory.task_due = now + self._parts.settings.polls.task
             return TaskPoll(self._parts.settings.polls.task)
-        look.change(taskRef=None)
+        clone_pass.change(taskRef=None)
         return TaskPoll(problem=answer.error[:1024], code=answer.reason)
 
     def final(self, error: ProviderError, where: str) -> CloneAttemptFailed | None:
@@ -80,9 +80,9 @@ class TaskFollowing:
             return None
         return CloneAttemptFailed(reason, f"{where}: {error.reported}", nothing_made=True, code=error.reason_code)
 
-    def hold(self, look: ClonePass, error: ProviderError) -> float:
+    def hold(self, clone_pass: ClonePass, error: ProviderError) -> float:
         """Pause after an error that passes; the seconds."""
-        look.memory.failures += 1
-        pause = self._parts.pause(look.memory.failures, error)
-        look.memory.until = self._parts.now() + pause
+        clone_pass.memory.failures += 1
+        pause = self._parts.pause(clone_pass.memory.failures, error)
+        clone_pass.memory.until = self._parts.now() + pause
         return pause

@@ -83,8 +83,8 @@ class CloneWriter:
         self._parts = parts
         self._statuses = StatusWriter(parts.client, targets.CLONES, informer.expectations)
 
-    async def write(self, look: ClonePass) -> None:
+    async def write(self, clone_pass: ClonePass) -> None:
         """Write what the pass reports so far."""
-        look.status = progress.settle(look.clone, look.status, look.values.values(), self._parts.timestamp())
-        look.values = {name: msgspec.structs.replace(each, anew=False) for name, each in look.values.items()}
-        look.seen = await self._statuses.write_surely(look.seen, look.status) or look.seen
+        clone_pass.status = progress.settle(clone_pass.clone, clone_pass.status, clone_pass.values.values(), self._parts.timestamp())
+        clone_pass.values = {name: msgspec.structs.replace(each, anew=False) for name, each in clone_pass.values.items()}
+        clone_pass.seen = await self._statuses.write_surely(clone_pass.seen, clone_pass.status) or clone_pass.seen

@@ -125,13 +125,13 @@ class ClonePrerequisites:
             fix = f"its owner can add the annotation {marks.ALLOWED_SOURCES}: {namespace_of(clone)} to it"
             raise Refusal(what, fix=fix, reason=reasons.CONSUMER_NOT_ALLOWED)
 
-    def _resolve(self, wanted: VirtrigaudVirtualMachine) -> tuple[MachineDependencies, Driver, Key]:
-        found = references.resolve(wanted, self._parts.caches.world(wanted))
+    def _resolve(self, vm: VirtrigaudVirtualMachine) -> tuple[MachineDependencies, Driver, Key]:
+        found = references.resolve(vm, self._parts.caches.world(vm))
         if found.missing:
             raise CloneWaits(reasons.WAITING, references.listed(found.missing))
         if found.refused:
-            raise CloneWaits(reasons.CONSUMER_NOT_ALLOWED, references.refusal(found.refused, namespace_of(wanted)))
-        place = references.provider_of(wanted)
+            raise CloneWaits(reasons.CONSUMER_NOT_ALLOWED, references.refusal(found.refused, namespace_of(vm)))
+        place = references.provider_of(vm)
         provider = Key(place.namespace, place.name)
         assert found.provider is not None
         return found, self.driver(provider, found.provider.spec.type), provider

@@ -47,14 +47,14 @@ class VirtrigaudCloneReconciler(KindReconciler):
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring one clone a step on."""
-        look = self._pass(seen)
-        if progress.is_settled(look.clone):
-            return await self._settled(look)
-        if look.memory.until > self._parts.now():
-            return again(look.memory.until - self._parts.now())
-        outcome = await self._attempt(look)
-        await self._writer.write(look)
-        return self._bounded(look, outcome)
+        clone_pass = self._pass(seen)
+        if progress.is_settled(clone_pass.clone):
+            return await self._settled(clone_pass)
+        if clone_pass.memory.until > self._parts.now():
+            return again(clone_pass.memory.until - self._parts.now())
+        outcome = await self._attempt(clone_pass)
+        await self._writer.write(clone_pass)
+        return self._bounded(clone_pass, outcome)
 
     async def finalize(self, seen: CachedObject) -> Outcome:
         """Remove what a provider may have and nobody owns."""
@@ -71,131 +71,131 @@ class VirtrigaudCloneReconciler(KindReconciler):
     def _pass(self, seen: CachedObject) -> ClonePass:
         return ClonePass(seen, seen.read(targets.CLONES), self._memories.of(seen))
 
-    async def _settled(self, look: ClonePass) -> Outcome:
+    async def _settled(self, clone_pass: ClonePass) -> Outcome:
         """A clone is made once: a later change of its spec is only noted."""
-        if look.status.observedGeneration != look.clone.metadata.generation:
-            found = find(look.status.conditions, READY)
+        if clone_pass.status.observedGeneration != clone_pass.clone.metadata.generation:
+            found = find(clone_pass.status.conditions, READY)
             text = f"{found.message.partition(';')[0]}; the spec has changed since, and the target is its own" if found is not None else ""
-            look.say(true(READY, reasons.COMPLETED, text))
-            await self._writer.write(look)
+            clone_pass.say(true(READY, reasons.COMPLETED, text))
+            await self._writer.write(clone_pass)
         return DONE
 
-    async def _attempt(self, look: ClonePass) -> Outcome:
+    async def _attempt(self, clone_pass: ClonePass) -> Outcome:
         """Bring the clone a step on, and turn what goes wrong into what is reported."""
         try:
-            return await self._advance(look)
+            return await self._advance(clone_pass)
         except CloneWaits as waits:
-            look.say(false(READY, waits.reason, str(waits)))
+            clone_pass.say(false(READY, waits.reason, str(waits)))
             return DONE
         except Refusal as refusal:
-            nothing_made = not progress.is_unfinished(look.clone)
-            return self._failed(look, CloneAttemptFailed(refusal.reason, str(refusal), nothing_made=nothing_made))
+            nothing_made = not progress.is_unfinished(clone_pass.clone)
+            return self._failed(clone_pass, CloneAttemptFailed(refusal.reason, str(refusal), nothing_made=nothing_made))
         except CloneAttemptFailed as failure:
-            return self._failed(look, failure)
+            return self._failed(clone_pass, failure)
         except ProviderError as error:
-            look.say(false(READY, retries.reason(error), f"the provider of the clone: {error.reported}"))
-            return again(self._tasks.hold(look, error))
+            clone_pass.say(false(READY, retries.reason(error), f"the provider of the clone: {error.reported}"))
+            return again(self._tasks.hold(clone_pass, error))
 
-    async def _advance(self, look: ClonePass) -> Outcome:
+    async def _advance(self, clone_pass: ClonePass) -> Outcome:
         now = self._parts.now()
-        if holds(look.status.conditions, progress.CLEANUP):
-            return await self._clean(look)
-        begun = origin.of(look.status.conditions)
-        if begun is not None and begun.generation != look.clone.metadata.generation and progress.is_unfinished(look.clone):
-            self._cleanup.begin(look, "the spec has changed: what was made for the former one is removed")
+        if holds(clone_pass.status.conditions, progress.CLEANUP):
+            return await self._clean(clone_pass)
+        begun = origin.of(clone_pass.status.conditions)
+        if begun is not None and begun.generation != clone_pass.clone.metadata.generation and progress.is_unfinished(clone_pass.clone):
+            self._cleanup.begin(clone_pass, "the spec has changed: what was made for the former one is removed")
             return again(_SOON)
-        ends = progress.deadline(look.clone, look.status)
+        ends = progress.deadline(clone_pass.clone, clone_pass.status)
         if ends is not None and now >= ends:
-            text = f"the clone took longer than options.timeout, {judging.options(look.clone).timeout}"
+            text = f"the clone took longer than options.timeout, {judging.options(clone_pass.clone).timeout}"
             raise CloneAttemptFailed(reasons.TIMEOUT, text)
-        due = progress.retry_at(look.clone, look.status)
+        due = progress.retry_at(clone_pass.clone, clone_pass.status)
         if due is not None:
             if now < due:
                 return again(due - now)
-            look.change(retryCount=(look.status.retryCount or 0) + 1, lastRetryTime=self._parts.timestamp())
-            look.say(false(progress.FAILURE, reasons.RETRYING, f"attempt {(look.status.retryCount or 0) + 1}"))
-            self._parts.recorder.tell(look.about, "Normal", reasons.RETRYING, look.values[progress.FAILURE].message)
-        if look.status.targetRef is not None:
-            return self._copying.power(look)
-        judging.check(look.clone)
-        self._report_unsent(look)
-        if judging.copies_machine(look.clone):
-            return await self._copying.of_machine(look, await self._looking.of_machine(look.clone))
-        return await self._copying.of_image(look, await self._looking.of_image(look.clone))
+            clone_pass.change(retryCount=(clone_pass.status.retryCount or 0) + 1, lastRetryTime=self._parts.timestamp())
+            clone_pass.say(false(progress.FAILURE, reasons.RETRYING, f"attempt {(clone_pass.status.retryCount or 0) + 1}"))
+            self._parts.recorder.tell(clone_pass.about, "Normal", reasons.RETRYING, clone_pass.values[progress.FAILURE].message)
+        if clone_pass.status.targetRef is not None:
+            return self._copying.power(clone_pass)
+        judging.check(clone_pass.clone)
+        self._report_unsent(clone_pass)
+        if judging.copies_machine(clone_pass.clone):
+            return await self._copying.of_machine(clone_pass, await self._looking.of_machine(clone_pass.clone))
+        return await self._copying.of_image(clone_pass, await self._looking.of_image(clone_pass.clone))
 
-    def _bounded(self, look: ClonePass, outcome: Outcome) -> Outcome:
+    def _bounded(self, clone_pass: ClonePass, outcome: Outcome) -> Outcome:
         """Come back by the time at which the clone has to be ready."""
-        ends = progress.deadline(look.clone, look.status)
-        if ends is None or look.status.phase in (progress.PHASE_READY, progress.FAILED):
+        ends = progress.deadline(clone_pass.clone, clone_pass.status)
+        if ends is None or clone_pass.status.phase in (progress.PHASE_READY, progress.FAILED):
             return outcome
         left = ends - self._parts.now()
         return again(left if left > 0 else _BLOCKED_SECONDS) if outcome == DONE else outcome
 
-    def _report_unsent(self, look: ClonePass) -> None:
-        unsent = judging.unsent(look.clone)
+    def _report_unsent(self, clone_pass: ClonePass) -> None:
+        unsent = judging.unsent(clone_pass.clone)
         if unsent:
-            look.say(true(progress.UNSENT, reasons.UNSUPPORTED, f"the provider contract has no field for {', '.join(unsent)}"))
+            clone_pass.say(true(progress.UNSENT, reasons.UNSUPPORTED, f"the provider contract has no field for {', '.join(unsent)}"))
 
     # --- failures ---------------------------------------------------------------------------------------------------------
 
-    def _failed(self, look: ClonePass, failure: CloneAttemptFailed) -> Outcome:
+    def _failed(self, clone_pass: ClonePass, failure: CloneAttemptFailed) -> Outcome:
         """An attempt has failed: what it made is removed, and then it is decided whether there is another one."""
         text = str(failure)
-        look.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.code, text))
-        self._parts.recorder.tell(look.about, "Warning", failure.reason, text)
+        clone_pass.say(AspectValue(progress.FAILURE, "True", failure.reason, text, anew=True), false(READY, failure.code, text))
+        self._parts.recorder.tell(clone_pass.about, "Warning", failure.reason, text)
         if failure.nothing_made:
-            look.say(false(progress.BEGUN, failure.reason, text))
-            look.change(taskRef=None)
-            return self._conclude(look, failure.reason)
-        if look.status.targetRef is not None:
+            clone_pass.say(false(progress.BEGUN, failure.reason, text))
+            clone_pass.change(taskRef=None)
+            return self._conclude(clone_pass, failure.reason)
+        if clone_pass.status.targetRef is not None:
             # The machine has its object, and is that one's from now on.
-            return self._conclude(look, failure.reason)
-        self._cleanup.begin(look, "what the failed attempt has made is removed")
+            return self._conclude(clone_pass, failure.reason)
+        self._cleanup.begin(clone_pass, "what the failed attempt has made is removed")
         return again(_SOON)
 
-    async def _clean(self, look: ClonePass) -> Outcome:
-        wait = await self._cleanup.advance(look)
+    async def _clean(self, clone_pass: ClonePass) -> Outcome:
+        wait = await self._cleanup.advance(clone_pass)
         if wait is not None:
             return again(wait)
-        failure = find(look.status.conditions, progress.FAILURE)
+        failure = find(clone_pass.status.conditions, progress.FAILURE)
         if failure is None or failure.status != "True":
             # The spec has changed: everything begins anew.
-            look.change(phase=progress.PENDING, startTime=None, progress=None, actualCloneType=None)
+            clone_pass.change(phase=progress.PENDING, startTime=None, progress=None, actualCloneType=None)
             return again(_SOON)
-        return self._conclude(look, failure.reason)
+        return self._conclude(clone_pass, failure.reason)
 
-    def _conclude(self, look: ClonePass, reason: str) -> Outcome:
-        if look.status.targetRef is None and progress.may_retry(look.clone, look.status, reason):
-            look.change(phase=progress.PENDING, actualCloneType=None)
+    def _conclude(self, clone_pass: ClonePass, reason: str) -> Outcome:
+        if clone_pass.status.targetRef is None and progress.may_retry(clone_pass.clone, clone_pass.status, reason):
+            clone_pass.change(phase=progress.PENDING, actualCloneType=None)
             return again(_SOON)
-        look.change(phase=progress.FAILED, completionTime=self._parts.timestamp())
+        clone_pass.change(phase=progress.FAILED, completionTime=self._parts.timestamp())
         return DONE
 
     # --- deletion ---------------------------------------------------------------------------------------------------------
 
-    async def _delete(self, look: ClonePass) -> Outcome:
+    async def _delete(self, clone_pass: ClonePass) -> Outcome:
         """Let the VMClone go. Its target stays; a machine that no VirtualMachine has got goes with it."""
-        if marks.CLONE_FINALIZER not in (look.seen.meta.finalizers or ()):
+        if marks.CLONE_FINALIZER not in (clone_pass.seen.meta.finalizers or ()):
             return DONE
-        if look.memory.until > self._parts.now():
-            return again(look.memory.until - self._parts.now())
-        if not is_forced(look) and not progress.is_settled(look.clone):
+        if clone_pass.memory.until > self._parts.now():
+            return again(clone_pass.memory.until - self._parts.now())
+        if not is_forced(clone_pass) and not progress.is_settled(clone_pass.clone):
             try:
-                if not holds(look.status.conditions, progress.CLEANUP):
-                    self._cleanup.begin(look, "the VMClone is being deleted: what is unfinished is removed")
-                    look.apply(self._parts.timestamp())
-                wait = await self._cleanup.advance(look)
+                if not holds(clone_pass.status.conditions, progress.CLEANUP):
+                    self._cleanup.begin(clone_pass, "the VMClone is being deleted: what is unfinished is removed")
+                    clone_pass.apply(self._parts.timestamp())
+                wait = await self._cleanup.advance(clone_pass)
             except CloneWaits as waits:
-                look.say(false(READY, waits.reason, f"{waits}, or annotate the VMClone with {marks.FORCE_DELETE}: {marks.TRUE}"))
+                clone_pass.say(false(READY, waits.reason, f"{waits}, or annotate the VMClone with {marks.FORCE_DELETE}: {marks.TRUE}"))
                 wait = _BLOCKED_SECONDS
             except ProviderError as error:
-                look.say(false(READY, retries.reason(error), f"the provider of the clone: {error.reported}"))
-                wait = self._tasks.hold(look, error)
+                clone_pass.say(false(READY, retries.reason(error), f"the provider of the clone: {error.reported}"))
+                wait = self._tasks.hold(clone_pass, error)
             if wait is not None:
-                await self._writer.write(look)
+                await self._writer.write(clone_pass)
                 return again(wait)
-        elif not progress.is_settled(look.clone):
+        elif not progress.is_settled(clone_pass.clone):
             text = "the VMClone goes although a machine of it may still exist at its provider"
-            self._parts.recorder.tell(look.about, "Warning", "ForceDeleted", text)
-        await finalizers.take_off(self._parts.client, targets.CLONES, look.seen.meta, marks.CLONE_FINALIZER)
+            self._parts.recorder.tell(clone_pass.about, "Warning", "ForceDeleted", text)
+        await finalizers.take_off(self._parts.client, targets.CLONES, clone_pass.seen.meta, marks.CLONE_FINALIZER)
         return DONE

@@ -97,20 +97,20 @@ class VirtrigaudImageReconciler(KindReconciler):
         if (pause := self._pauses.left(seen)) > 0:
             return again(pause)
         self._pauses.wrote(seen)
-        look = _ImagePass(seen.read(targets.IMAGES), self._parts.timestamp())
-        uses = self._uses(seen.key, look.tasks)
-        if any(_is_imported(look.image, use) for _, use in uses) and await self._removal.prepare(seen):
+        image_pass = _ImagePass(seen.read(targets.IMAGES), self._parts.timestamp())
+        uses = self._uses(seen.key, image_pass.tasks)
+        if any(_is_imported(image_pass.image, use) for _, use in uses) and await self._removal.prepare(seen):
             return DONE
-        states = [await self._stand(look, seen.meta.uid, place, use) for place, use in uses]
+        states = [await self._stand(image_pass, seen.meta.uid, place, use) for place, use in uses]
         for each in states:
-            if each.state == "failed" and look.image.status is not None and look.image.status.phase != preparation.FAILED:
+            if each.state == "failed" and image_pass.image.status is not None and image_pass.image.status.phase != preparation.FAILED:
                 about = reference(targets.IMAGES, seen.meta)
                 self._parts.recorder.tell(about, "Warning", reasons.PREPARATION_FAILED, each.message)
-        wanted = preparation.status(look.image, look.entries, states, look.tasks, look.now)
-        if look.prepared:
-            wanted = msgspec.structs.replace(wanted, lastPrepareTime=look.now)
+        wanted = preparation.status(image_pass.image, image_pass.entries, states, image_pass.tasks, image_pass.now)
+        if image_pass.prepared:
+            wanted = msgspec.structs.replace(wanted, lastPrepareTime=image_pass.now)
         await self._statuses.write_surely(seen, wanted)
-        return again(look.wait) if look.wait is not None else DONE
+        return again(image_pass.wait) if image_pass.wait is not None else DONE
 
     def _uses(self, key: Key, tasks: Iterable[str]) -> list[tuple[Key, ImageUse]]:
         """The Providers whose machines name the image, and those that still prepare it, with what they report."""
@@ -127,15 +127,15 @@ class VirtrigaudImageReconciler(KindReconciler):
                 found.append((where, ImageUse(name, provider.spec.type, imports)))
         return found
 
-    async def _stand(self, look: _ImagePass, uid: str, place: Key, use: ImageUse) -> ImageState:
+    async def _stand(self, image_pass: _ImagePass, uid: str, key: Key, use: ImageUse) -> ImageState:
         """Bring the image a step on at one Provider."""
-        if not preparation.needs_import(look.image.spec, use.type):
+        if not preparation.needs_import(image_pass.image.spec, use.type):
             return ImageState(use, "reference")
-        entry = look.entries.get(use.provider)
+        entry = image_pass.entries.get(use.provider)
         if entry is not None and entry.available:
-            look.tasks.pop(use.provider, None)
+            image_pass.tasks.pop(use.provider, None)
             return ImageState(use, "ready")
-        missing = (look.image.spec.prepare or ImagePrepare()).onMissing
+        missing = (image_pass.image.spec.prepare or ImagePrepare()).onMissing
         if missing == "Fail":
             return ImageState(use, "missing", f"the image is not at Provider {use.provider}, and onMissing is Fail")
         if missing == "Wait":
@@ -144,55 +144,57 @@ class VirtrigaudImageReconciler(KindReconciler):
             return ImageState(
                 use, "unprepared" if use.imports is False else "unserved", f"Provider {use.provider} has not reported what it can do"
             )
-        driver = self._parts.providers.find(place, use.type).driver
+        driver = self._parts.providers.find(key, use.type).driver
         if driver is None:
             return ImageState(use, "unserved", f"Provider {use.provider} cannot be reached")
-        return await self._import(look, uid, place, use, driver)
+        return await self._import(image_pass, uid, key, use, driver)
 
     # --- importing --------------------------------------------------------------------------------------------------------
 
-    async def _import(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver) -> ImageState:
+    async def _import(self, image_pass: _ImagePass, uid: str, key: Key, use: ImageUse, driver: Driver) -> ImageState:
         attempts = self._attempts.get((uid, use.provider))
-        if attempts is None or attempts.generation != look.image.metadata.generation:
-            attempts = self._attempts[uid, use.provider] = _Attempts(look.image.metadata.generation)
+        if attempts is None or attempts.generation != image_pass.image.metadata.generation:
+            attempts = self._attempts[uid, use.provider] = _Attempts(image_pass.image.metadata.generation)
         now = self._parts.now()
         if attempts.until > now:
-            look.look_again(attempts.until - now)
-            return self._failed_state(look, use, attempts)
+            image_pass.look_again(attempts.until - now)
+            return self._failed_state(image_pass, use, attempts)
         try:
-            if use.provider in look.tasks:
-                return await self._poll(look, uid, use, driver, attempts)
-            return await self._prepare(look, uid, place, use, driver, attempts)
+            if use.provider in image_pass.tasks:
+                return await self._poll(image_pass, uid, use, driver, attempts)
+            return await self._prepare(image_pass, uid, key, use, driver, attempts)
         except Refusal as refusal:
             # Nobody tells when the Secret is there.
-            return self._failed(look, use, attempts, ProviderError(ErrorKind.NOT_FOUND, str(refusal), reason=causes.SECRET_MISSING))
+            return self._failed(image_pass, use, attempts, ProviderError(ErrorKind.NOT_FOUND, str(refusal), reason=causes.SECRET_MISSING))
         except ProviderError as error:
-            return self._failed(look, use, attempts, error)
+            return self._failed(image_pass, use, attempts, error)
 
-    async def _prepare(self, look: _ImagePass, uid: str, place: Key, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
-        document = imagecredentials.document(look.image.spec, self._secrets(look.image, place, use))
-        request = m.ImagePrepareRequest(image_json=payloads.encode_manifest(document), target_name=preparation.target_name(look.image))
+    async def _prepare(self, image_pass: _ImagePass, uid: str, key: Key, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
+        document = imagecredentials.document(image_pass.image.spec, self._secrets(image_pass.image, key, use))
+        request = m.ImagePrepareRequest(
+            image_json=payloads.encode_manifest(document), target_name=preparation.target_name(image_pass.image)
+        )
         answer = await driver.image_prepare(request)
         entry = ProviderImage(
             id=answer.prepared_image_id or None,
             path=answer.prepared_image_path or None,
-            lastUpdated=look.now,
+            lastUpdated=image_pass.now,
             message=removal.preparing(attempts.problem),
             reason=attempts.code or None,
         )
-        look.note_preparation()
+        image_pass.note_preparation()
         if answer.task is None or not answer.task.id:
-            return self._ready(look, uid, use, entry)
-        look.entries[use.provider] = entry
-        look.tasks[use.provider] = answer.task.id
+            return self._ready(image_pass, uid, use, entry)
+        image_pass.entries[use.provider] = entry
+        image_pass.tasks[use.provider] = answer.task.id
         self._due[uid, use.provider] = self._parts.now() + preparation.FIRST_POLL_SECONDS
-        look.look_again(preparation.FIRST_POLL_SECONDS)
+        image_pass.look_again(preparation.FIRST_POLL_SECONDS)
         return preparation.importing(use, entry)
 
-    def _secrets(self, image: VMImage, place: Key, use: ImageUse) -> imagecredentials.Secrets:
+    def _secrets(self, image: VMImage, key: Key, use: ImageUse) -> imagecredentials.Secrets:
         """The Secrets beside the image whose values go to the Provider; raises `Refusal` for one that is not there."""
         caches = self._parts.caches
-        reported = caches.capabilities(place)
+        reported = caches.capabilities(key)
         found: dict[str, Mapping[str, bytes]] = {}
         for name in imagecredentials.names(image.spec, use.type, reported.features if reported is not None else None):
             secret = caches.read(MachineReference("Secret", namespace_of(image), name))
@@ -201,56 +203,56 @@ class VirtrigaudImageReconciler(KindReconciler):
             found[name] = decoded(secret)
         return found
 
-    async def _poll(self, look: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
+    async def _poll(self, image_pass: _ImagePass, uid: str, use: ImageUse, driver: Driver, attempts: _Attempts) -> ImageState:
         now = self._parts.now()
-        entry = look.entries.get(use.provider) or ProviderImage(lastUpdated=look.now)
+        entry = image_pass.entries.get(use.provider) or ProviderImage(lastUpdated=image_pass.now)
         due = self._due.get((uid, use.provider), 0.0)
         if due > now:
-            look.look_again(due - now)
+            image_pass.look_again(due - now)
             return preparation.importing(use, entry)
-        answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.tasks[use.provider])))
+        answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=image_pass.tasks[use.provider])))
         if answer.error:
-            look.tasks.pop(use.provider)
-            return self._failed(look, use, attempts, ProviderError(ErrorKind.INTERNAL, answer.error, reason=answer.reason))
+            image_pass.tasks.pop(use.provider)
+            return self._failed(image_pass, use, attempts, ProviderError(ErrorKind.INTERNAL, answer.error, reason=answer.reason))
         if answer.done:
-            return self._ready(look, uid, use, entry)
+            return self._ready(image_pass, uid, use, entry)
         since = ages.seconds_of(entry.lastUpdated or "") or now
-        seconds = preparation.timeout_seconds(look.image.spec)
+        seconds = preparation.timeout_seconds(image_pass.image.spec)
         if now - since > seconds:
-            look.tasks.pop(use.provider)
-            return self._failed(look, use, attempts, ProviderError(ErrorKind.TIMEOUT, f"it took longer than {seconds:g} s"))
+            image_pass.tasks.pop(use.provider)
+            return self._failed(image_pass, use, attempts, ProviderError(ErrorKind.TIMEOUT, f"it took longer than {seconds:g} s"))
         self._due[uid, use.provider] = now + preparation.POLL_SECONDS
-        look.look_again(preparation.POLL_SECONDS)
+        image_pass.look_again(preparation.POLL_SECONDS)
         return preparation.importing(use, entry)
 
-    def _ready(self, look: _ImagePass, uid: str, use: ImageUse, entry: ProviderImage) -> ImageState:
-        look.entries[use.provider] = msgspec.structs.replace(
-            entry, available=True, lastUpdated=look.now, message=removal.PREPARED, reason=None
+    def _ready(self, image_pass: _ImagePass, uid: str, use: ImageUse, entry: ProviderImage) -> ImageState:
+        image_pass.entries[use.provider] = msgspec.structs.replace(
+            entry, available=True, lastUpdated=image_pass.now, message=removal.PREPARED, reason=None
         )
-        look.tasks.pop(use.provider, None)
+        image_pass.tasks.pop(use.provider, None)
         self._attempts.pop((uid, use.provider), None)
         self._due.pop((uid, use.provider), None)
         return ImageState(use, "ready")
 
-    def _failed(self, look: _ImagePass, use: ImageUse, attempts: _Attempts, error: ProviderError) -> ImageState:
+    def _failed(self, image_pass: _ImagePass, use: ImageUse, attempts: _Attempts, error: ProviderError) -> ImageState:
         attempts.failures += 1
         attempts.problem, attempts.code = str(error)[:1024], error.reason_code
-        retries = (look.image.spec.prepare or ImagePrepare()).retries
+        retries = (image_pass.image.spec.prepare or ImagePrepare()).retries
         if not _is_transient(error):
             attempts.failures = max(attempts.failures, retries + 1)
         exhausted = attempts.failures > retries
         pause = preparation.EXHAUSTED_SECONDS if exhausted else preparation.RETRY_SECONDS
         attempts.until = self._parts.now() + pause
-        look.look_again(pause)
-        return self._failed_state(look, use, attempts)
+        image_pass.look_again(pause)
+        return self._failed_state(image_pass, use, attempts)
 
-    def _failed_state(self, look: _ImagePass, use: ImageUse, attempts: _Attempts) -> ImageState:
-        retries = (look.image.spec.prepare or ImagePrepare()).retries
+    def _failed_state(self, image_pass: _ImagePass, use: ImageUse, attempts: _Attempts) -> ImageState:
+        retries = (image_pass.image.spec.prepare or ImagePrepare()).retries
         exhausted = attempts.failures > retries
         text = f"Provider {use.provider} could not prepare the image: {attempts.problem}"
-        entry = look.entries.get(use.provider) or ProviderImage()
-        look.entries[use.provider] = msgspec.structs.replace(
-            entry, message=text, reason=attempts.code or None, lastUpdated=entry.lastUpdated if entry.message == text else look.now
+        entry = image_pass.entries.get(use.provider) or ProviderImage()
+        image_pass.entries[use.provider] = msgspec.structs.replace(
+            entry, message=text, reason=attempts.code or None, lastUpdated=entry.lastUpdated if entry.message == text else image_pass.now
         )
         return ImageState(use, "failed" if exhausted else "due", text, attempts.code)
 

@@ -48,253 +48,255 @@ class MachineActions:
 
     # --- making -----------------------------------------------------------------------------------------------------------
 
-    async def create(self, look: MachinePass) -> None:
+    async def create(self, machine_pass: MachinePass) -> None:
         """Create the machine; its id is written before anything else is done. Raises `Refusal` for what cannot be requested."""
-        request = requests.create(look.vm, look.found, self.prepared(look))
-        assert look.found.vmclass is not None
-        sizes, unanswered = resizing.wanted(look.vm, look.found.vmclass), attempts.of(look.status)
-        look.status = attempts.recorded(look.status, sizes)
-        look.say(
-            true(PROVISIONING, reasons.CREATING, f"creating the machine at {self._provider(look)}"),
-            false(READY, reasons.CREATING, f"the machine is being created at {self._provider(look)}"),
+        request = requests.create(machine_pass.vm, machine_pass.found, self.prepared(machine_pass))
+        assert machine_pass.found.vmclass is not None
+        sizes, unanswered = resizing.wanted(machine_pass.vm, machine_pass.found.vmclass), attempts.of(machine_pass.status)
+        machine_pass.status = attempts.recorded(machine_pass.status, sizes)
+        machine_pass.say(
+            true(PROVISIONING, reasons.CREATING, f"creating the machine at {self._provider(machine_pass)}"),
+            false(READY, reasons.CREATING, f"the machine is being created at {self._provider(machine_pass)}"),
         )
-        await self._statuses.write(look)
+        await self._statuses.write(machine_pass)
         try:
-            answer = await self._request_create(look, request)
+            answer = await self._request_create(machine_pass, request)
         except ProviderError as error:
             if not unanswered and (not error.sent or error.kind in attempts.REFUSALS_OF_CREATE):
-                look.status = attempts.forgotten(look.status)
+                machine_pass.status = attempts.forgotten(machine_pass.status)
             raise
         task = _task(answer.task)
         if not answer.id and task is None:
             raise ProviderError(ErrorKind.INTERNAL, "the answer to Create has neither an id nor a task")
-        look.change(id=answer.id or None, lastTaskRef=task)
+        machine_pass.change(id=answer.id or None, lastTaskRef=task)
         if task is None:
-            self._created(look)
-            if self.starts(look):
+            self._created(machine_pass)
+            if self.starts(machine_pass):
                 # The record of the first start is written with the id.
-                look.say(*_power_values("on", _power_message(PowerDecision("on"), 0.0)))
+                machine_pass.say(*_power_values("on", _power_message(PowerDecision("on"), 0.0)))
         else:
-            look.memory.task_due = self._parts.now() + self._parts.settings.polls.first
-            look.say(self._under_way(look, task))
-        look.memory.answer = None
-        await self._statuses.write(look)
-        self._tell(look, "Created", f"{self._provider(look)} has created the machine {answer.id}".strip())
+            machine_pass.memory.task_due = self._parts.now() + self._parts.settings.polls.first
+            machine_pass.say(self._under_way(machine_pass, task))
+        machine_pass.memory.answer = None
+        await self._statuses.write(machine_pass)
+        self._tell(machine_pass, "Created", f"{self._provider(machine_pass)} has created the machine {answer.id}".strip())
 
-    async def _request_create(self, look: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
+    async def _request_create(self, machine_pass: MachinePass, request: m.CreateRequest) -> m.CreateResponse:
         """Send a create. An answer with the machine of another object is an error: both would fight over it."""
         try:
-            answer = await look.provider.create(request)
+            answer = await machine_pass.provider.create(request)
         except ProviderError as error:
             # Drivers get an imported disk as the image that the machine is made from.
-            if error.reason_code != causes.TEMPLATE_MISSING or look.vm.spec.importedDisk is None:
+            if error.reason_code != causes.TEMPLATE_MISSING or machine_pass.vm.spec.importedDisk is None:
                 raise
             raise error.with_reason(causes.VOLUME_MISSING) from error
-        others = [each for each in self._parts.caches.with_id(references.provider_of(look.vm), answer.id) if each != look.key]
+        others = [
+            each for each in self._parts.caches.with_id(references.provider_of(machine_pass.vm), answer.id) if each != machine_pass.key
+        ]
         if others:
             raise ProviderError(ErrorKind.CONFLICT, f"the answer to Create has the id of another machine, {others[0]}")
         return answer
 
-    def prepared(self, look: MachinePass) -> ProviderImage | None:
+    def prepared(self, machine_pass: MachinePass) -> ProviderImage | None:
         """The machine's image at its Provider, if that has prepared it."""
-        image = look.found.image
+        image = machine_pass.found.image
         if image is None:
             return None
-        ref = look.vm.spec.providerRef
-        place = ref.namespace or look.key.namespace
+        ref = machine_pass.vm.spec.providerRef
+        place = ref.namespace or machine_pass.key.namespace
         return preparation.prepared(image, preparation.provider_key(namespace_of(image), place, ref.name))
 
-    async def judge_imported(self, look: MachinePass) -> None:
+    async def judge_imported(self, machine_pass: MachinePass) -> None:
         """Compare an imported disk with the size that is expected, once; a provider that describes no disks leaves it open."""
-        disk = look.vm.spec.importedDisk
+        disk = machine_pass.vm.spec.importedDisk
         # An adopted machine has the size that its provider listed.
-        adopted = (look.vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE
+        adopted = (machine_pass.vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE
         if disk is None or disk.sizeGiB is None or adopted:
-            look.drop(IMPORTED_DISK)
+            machine_pass.drop(IMPORTED_DISK)
             return
-        if look.memory.imported_bytes is None:
-            request = m.GetDiskInfoRequest(vm_id=look.status.id or "", target_host_id=requests.host_of(look.vm))
+        if machine_pass.memory.imported_bytes is None:
+            request = m.GetDiskInfoRequest(vm_id=machine_pass.status.id or "", target_host_id=requests.host_of(machine_pass.vm))
             try:
-                look.memory.imported_bytes = (await look.provider.get_disk_info(request)).virtual_size_bytes
+                machine_pass.memory.imported_bytes = (await machine_pass.provider.get_disk_info(request)).virtual_size_bytes
             except ProviderError as error:
                 if error.kind is not ErrorKind.NOT_SUPPORTED:
                     return
-                look.memory.imported_bytes = 0
-        problem = rootdisk.size_problem(disk, look.found.vmclass, look.memory.imported_bytes)
+                machine_pass.memory.imported_bytes = 0
+        problem = rootdisk.size_problem(disk, machine_pass.found.vmclass, machine_pass.memory.imported_bytes)
         if problem:
-            look.say(false(IMPORTED_DISK, reasons.SIZE_DIFFERS, problem))
+            machine_pass.say(false(IMPORTED_DISK, reasons.SIZE_DIFFERS, problem))
         else:
-            look.drop(IMPORTED_DISK)
+            machine_pass.drop(IMPORTED_DISK)
 
     # --- tasks ------------------------------------------------------------------------------------------------------------
 
-    async def follow(self, look: MachinePass, name: TaskField) -> float | None:
+    async def follow(self, machine_pass: MachinePass, name: TaskField) -> float | None:
         """Poll a task; the seconds until the next poll, or None when none is under way any more."""
-        task = getattr(look.status, name)
+        task = getattr(machine_pass.status, name)
         if not task:
             return None
         now = self._parts.now()
-        if now < look.memory.task_due:
-            return look.memory.task_due - now
+        if now < machine_pass.memory.task_due:
+            return machine_pass.memory.task_due - now
         problem, reason = "", ""
         try:
-            answer = await look.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
+            answer = await machine_pass.provider.task_status(m.TaskStatusRequest(task=m.TaskRef(id=task)))
         except ProviderError as error:
             if error.kind not in (ErrorKind.NOT_FOUND, ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC):
                 raise
             problem, reason = f"the provider does not know the task {task}: {error}", reasons.PROVIDER_TASK_LOST
         else:
             if not answer.error and not answer.done:
-                look.memory.task_due = now + self._parts.settings.polls.task
-                look.say(self._under_way(look, task))
+                machine_pass.memory.task_due = now + self._parts.settings.polls.task
+                machine_pass.say(self._under_way(machine_pass, task))
                 return self._parts.settings.polls.task
             problem, reason = answer.error, answer.reason
-        creating = holds(look.status.conditions, PROVISIONING)
-        look.change(**{name: None})
-        look.memory.due = 0.0
+        creating = holds(machine_pass.status.conditions, PROVISIONING)
+        machine_pass.change(**{name: None})
+        machine_pass.memory.due = 0.0
         if problem:
             failure = ProviderError(ErrorKind.INTERNAL, f"a task failed: {problem[:1024]}", reason=reason)
-            self._task_failed(look, name, failure, creating=creating)
+            self._task_failed(machine_pass, name, failure, creating=creating)
         else:
-            self._task_done(look, name, creating=creating)
+            self._task_done(machine_pass, name, creating=creating)
         if problem or name == "reconfigureTaskRef":
             # Else the rest of the pass has more to write.
-            await self._statuses.write(look)
+            await self._statuses.write(machine_pass)
         return None
 
-    def _task_done(self, look: MachinePass, name: TaskField, *, creating: bool) -> None:
+    def _task_done(self, machine_pass: MachinePass, name: TaskField, *, creating: bool) -> None:
         if name == "reconfigureTaskRef":
-            self._reconfigured(look, next(reversed(attempts.of(look.status)), None))
+            self._reconfigured(machine_pass, next(reversed(attempts.of(machine_pass.status)), None))
         elif creating:
-            self._created(look)
+            self._created(machine_pass)
 
-    def _task_failed(self, look: MachinePass, name: TaskField, error: ProviderError, *, creating: bool) -> None:
+    def _task_failed(self, machine_pass: MachinePass, name: TaskField, error: ProviderError, *, creating: bool) -> None:
         """The task is forgotten; what is really there, the next description says."""
-        failure = hold(self._parts, look, error)
-        look.say(false(READY, failure.code, failure.message))
+        failure = hold(self._parts, machine_pass, error)
+        machine_pass.say(false(READY, failure.code, failure.message))
         if name == "reconfigureTaskRef":
-            look.memory.resize_hold = failure
-            look.say(false(RECONFIGURING, reasons.PROVIDER_ERROR, failure.message))
+            machine_pass.memory.resize_hold = failure
+            machine_pass.say(false(RECONFIGURING, reasons.PROVIDER_ERROR, failure.message))
         else:
-            look.memory.hold = failure
-            if self._age(look, _POWER_REASONS["shutdown"]) is None:
+            machine_pass.memory.hold = failure
+            if self._age(machine_pass, _POWER_REASONS["shutdown"]) is None:
                 # The operation is due again; the guest of a shutdown keeps its deadline.
-                look.drop(POWER)
+                machine_pass.drop(POWER)
             if creating:
-                look.say(false(PROVISIONING, reasons.PROVIDER_ERROR, failure.message))
-        self._tell(look, failure.code, failure.message, warning=True)
+                machine_pass.say(false(PROVISIONING, reasons.PROVIDER_ERROR, failure.message))
+        self._tell(machine_pass, failure.code, failure.message, warning=True)
 
     # --- observing --------------------------------------------------------------------------------------------------------
 
-    async def observe(self, look: MachinePass) -> m.DescribeResponse:
+    async def observe(self, machine_pass: MachinePass) -> m.DescribeResponse:
         """Describe the machine when that is due, and take the answer over into the status."""
         now = self._parts.now()
-        answer = look.memory.answer
-        if answer is None or now >= look.memory.due:
-            answer = await look.provider.describe(requests.describe(look.vm, look.status.id or ""))
-            look.memory.answer, look.memory.described = answer, now
-            look.memory.due = now + self._parts.settings.polls.transition
+        answer = machine_pass.memory.answer
+        if answer is None or now >= machine_pass.memory.due:
+            answer = await machine_pass.provider.describe(requests.describe(machine_pass.vm, machine_pass.status.id or ""))
+            machine_pass.memory.answer, machine_pass.memory.described = answer, now
+            machine_pass.memory.due = now + self._parts.settings.polls.transition
         if answer.exists:
-            look.status = status.observed(look.status, answer)
-            if not look.status.currentResources and not look.status.lastTaskRef:
+            machine_pass.status = status.observed(machine_pass.status, answer)
+            if not machine_pass.status.currentResources and not machine_pass.status.lastTaskRef:
                 # Its create task got lost, and the machine is there.
-                self._made(look)
+                self._made(machine_pass)
         return answer
 
     # --- power ------------------------------------------------------------------------------------------------------------
 
-    def shutdown_age(self, look: MachinePass) -> float | None:
+    def shutdown_age(self, machine_pass: MachinePass) -> float | None:
         """Seconds since the guest was asked to shut down, in the present transition; without end once its power is being cut."""
-        if self._age(look, _POWER_REASONS["off"]) is not None:
+        if self._age(machine_pass, _POWER_REASONS["off"]) is not None:
             return math.inf
-        return self._age(look, _POWER_REASONS["shutdown"])
+        return self._age(machine_pass, _POWER_REASONS["shutdown"])
 
-    def _age(self, look: MachinePass, reason: str) -> float | None:
-        found = find(look.status.conditions, POWER)
+    def _age(self, machine_pass: MachinePass, reason: str) -> float | None:
+        found = find(machine_pass.status.conditions, POWER)
         if found is None or found.status != "True" or found.reason != reason:
             return None
         since = ages.seconds_of(found.lastTransitionTime)
         return max(0.0, self._parts.now() - since) if since is not None else None
 
-    async def power(self, look: MachinePass, decision: PowerDecision) -> float:
+    async def power(self, machine_pass: MachinePass, decision: PowerDecision) -> float:
         """Carry out a decision; returns the seconds until the machine is observed again."""
         reason = _POWER_REASONS[decision.operation]
-        age = self._age(look, reason)
-        if age is not None and age < _AGAIN_SECONDS and not look.created:
+        age = self._age(machine_pass, reason)
+        if age is not None and age < _AGAIN_SECONDS and not machine_pass.created:
             return _AGAIN_SECONDS - age
-        answer = await look.provider.power(requests.power(look.vm, look.status.id or "", decision.operation))
+        answer = await machine_pass.provider.power(requests.power(machine_pass.vm, machine_pass.status.id or "", decision.operation))
         task = _task(answer.task)
-        message = _power_message(decision, requests.shutdown_seconds(look.vm))
+        message = _power_message(decision, requests.shutdown_seconds(machine_pass.vm))
         if task is not None:
-            look.change(lastTaskRef=task)
-            look.memory.task_due = self._parts.now() + self._parts.settings.polls.task
-        look.memory.due = self._parts.now() + (self._parts.settings.polls.task if decision.operation == "shutdown" else 1.0)
-        if not (look.created and holds(look.status.conditions, POWER, reason)):
-            look.say(*_power_values(decision.operation, message))
-        await self._statuses.write(look)
-        self._tell(look, "ShutdownTimedOut" if decision.forced else reason, message, warning=decision.forced)
-        return look.memory.due - self._parts.now()
+            machine_pass.change(lastTaskRef=task)
+            machine_pass.memory.task_due = self._parts.now() + self._parts.settings.polls.task
+        machine_pass.memory.due = self._parts.now() + (self._parts.settings.polls.task if decision.operation == "shutdown" else 1.0)
+        if not (machine_pass.created and holds(machine_pass.status.conditions, POWER, reason)):
+            machine_pass.say(*_power_values(decision.operation, message))
+        await self._statuses.write(machine_pass)
+        self._tell(machine_pass, "ShutdownTimedOut" if decision.forced else reason, message, warning=decision.forced)
+        return machine_pass.memory.due - self._parts.now()
 
     # --- sizes ------------------------------------------------------------------------------------------------------------
 
-    async def reconfigure(self, look: MachinePass, sizes: MachineSizes) -> None:
+    async def reconfigure(self, machine_pass: MachinePass, sizes: MachineSizes) -> None:
         """Ask for sizes. Raises `Refusal` for what cannot be requested."""
-        request = requests.reconfigure(look.vm, look.found, sizes, self.prepared(look))
-        unanswered = attempts.of(look.status)
-        look.status = attempts.recorded(look.status, sizes)
-        await self._statuses.write(look)
+        request = requests.reconfigure(machine_pass.vm, machine_pass.found, sizes, self.prepared(machine_pass))
+        unanswered = attempts.of(machine_pass.status)
+        machine_pass.status = attempts.recorded(machine_pass.status, sizes)
+        await self._statuses.write(machine_pass)
         try:
-            answer = await look.provider.reconfigure(msgspec.structs.replace(request, id=look.status.id or ""))
+            answer = await machine_pass.provider.reconfigure(msgspec.structs.replace(request, id=machine_pass.status.id or ""))
         except ProviderError as error:
             if not unanswered and (not error.sent or error.kind in attempts.REFUSALS):
-                look.status = attempts.forgotten(look.status)
+                machine_pass.status = attempts.forgotten(machine_pass.status)
             raise
         task = _task(answer.task)
         if task is None:
-            self._reconfigured(look, sizes)
+            self._reconfigured(machine_pass, sizes)
         else:
-            look.change(reconfigureTaskRef=task)
-            look.memory.task_due = self._parts.now() + self._parts.settings.polls.task
-            message = f"{self._provider(look)} changes the machine's sizes"
-            look.say(true(RECONFIGURING, reasons.UPDATING, message), false(READY, reasons.UPDATING, message))
-        await self._statuses.write(look)
-        self._tell(look, "Reconfiguring" if task else "Reconfigured", f"{self._provider(look)} was asked for other sizes")
+            machine_pass.change(reconfigureTaskRef=task)
+            machine_pass.memory.task_due = self._parts.now() + self._parts.settings.polls.task
+            message = f"{self._provider(machine_pass)} changes the machine's sizes"
+            machine_pass.say(true(RECONFIGURING, reasons.UPDATING, message), false(READY, reasons.UPDATING, message))
+        await self._statuses.write(machine_pass)
+        self._tell(machine_pass, "Reconfiguring" if task else "Reconfigured", f"{self._provider(machine_pass)} was asked for other sizes")
 
-    def _reconfigured(self, look: MachinePass, sizes: MachineSizes | None) -> None:
+    def _reconfigured(self, machine_pass: MachinePass, sizes: MachineSizes | None) -> None:
         if sizes is not None:
-            look.status = attempts.confirmed(look.status, sizes)
-        look.memory.resize_hold, look.memory.due = None, 0.0
-        look.change(lastReconfigureTime=self._parts.timestamp())
-        look.say(false(RECONFIGURING, reasons.SUCCESS, "the provider has confirmed the sizes"))
+            machine_pass.status = attempts.confirmed(machine_pass.status, sizes)
+        machine_pass.memory.resize_hold, machine_pass.memory.due = None, 0.0
+        machine_pass.change(lastReconfigureTime=self._parts.timestamp())
+        machine_pass.say(false(RECONFIGURING, reasons.SUCCESS, "the provider has confirmed the sizes"))
 
-    def _created(self, look: MachinePass) -> None:
-        look.created = True
-        look.say(false(PROVISIONING, reasons.SUCCESS, "the machine is created"))
-        self._made(look)
+    def _created(self, machine_pass: MachinePass) -> None:
+        machine_pass.created = True
+        machine_pass.say(false(PROVISIONING, reasons.SUCCESS, "the machine is created"))
+        self._made(machine_pass)
 
     @staticmethod
-    def _made(look: MachinePass) -> None:
+    def _made(machine_pass: MachinePass) -> None:
         """Take over the sizes of a new machine. After creates with several sizes nobody knows which of them it has."""
-        requested = attempts.of(look.status)
+        requested = attempts.of(machine_pass.status)
         if len(requested) == 1:
-            look.status = attempts.confirmed(look.status, requested[0])
+            machine_pass.status = attempts.confirmed(machine_pass.status, requested[0])
 
     @staticmethod
-    def starts(look: MachinePass) -> bool:
+    def starts(machine_pass: MachinePass) -> bool:
         """Return whether a new machine is powered on without a description before: one that runs stays as it is."""
-        return look.created and power.desired(look.vm.spec.powerState) == power.ON and not attempts.of(look.status)
+        return machine_pass.created and power.desired(machine_pass.vm.spec.powerState) == power.ON and not attempts.of(machine_pass.status)
 
     # --- words ------------------------------------------------------------------------------------------------------------
 
-    def _under_way(self, look: MachinePass, task: str) -> AspectValue:
-        return false(READY, reasons.IN_PROGRESS, f"task {task} of {self._provider(look)} is under way")
+    def _under_way(self, machine_pass: MachinePass, task: str) -> AspectValue:
+        return false(READY, reasons.IN_PROGRESS, f"task {task} of {self._provider(machine_pass)} is under way")
 
-    def _provider(self, look: MachinePass) -> str:
-        ref = look.vm.spec.providerRef
-        return f"Provider {ref.namespace or look.key.namespace}/{ref.name}"
+    def _provider(self, machine_pass: MachinePass) -> str:
+        ref = machine_pass.vm.spec.providerRef
+        return f"Provider {ref.namespace or machine_pass.key.namespace}/{ref.name}"
 
-    def _tell(self, look: MachinePass, reason: str, note: str, *, warning: bool = False) -> None:
-        self._parts.recorder.tell(look.about, "Warning" if warning else "Normal", reason, note)
+    def _tell(self, machine_pass: MachinePass, reason: str, note: str, *, warning: bool = False) -> None:
+        self._parts.recorder.tell(machine_pass.about, "Warning" if warning else "Normal", reason, note)
 
 
 def _task(ref: m.TaskRef | None) -> str | None:

@@ -77,72 +77,74 @@ class HookRunner:
         self._statuses = statuses
         self._http = http
 
-    async def run(self, look: MachinePass, hook: str) -> None:
+    async def run(self, machine_pass: MachinePass, hook: str) -> None:
         """Run a hook if it is due, and record its result; a hook that fails holds nothing."""
-        conditions = look.status.conditions
+        conditions = machine_pass.status.conditions
         if hooks.was_interrupted(hook, conditions):
-            look.say(hooks.interrupted(hook))
-            await self._statuses.write(look)
+            machine_pass.say(hooks.interrupted(hook))
+            await self._statuses.write(machine_pass)
             return
-        handler = hooks.handler(look.vm, hook)
-        if handler is None or not hooks.is_due(look.vm, hook, conditions):
+        handler = hooks.handler(machine_pass.vm, hook)
+        if handler is None or not hooks.is_due(machine_pass.vm, hook, conditions):
             return
-        look.say(hooks.begun(hook), false(READY, reasons.UPDATING, f"the {hook} hook runs"))
-        await self._statuses.write(look)
+        machine_pass.say(hooks.begun(hook), false(READY, reasons.UPDATING, f"the {hook} hook runs"))
+        await self._statuses.write(machine_pass)
         problem = ""
-        seconds = min(max(1.0, requests.shutdown_seconds(look.vm)), _LONGEST_SECONDS)
+        seconds = min(max(1.0, requests.shutdown_seconds(machine_pass.vm)), _LONGEST_SECONDS)
         try:
             async with asyncio.timeout(seconds):
-                await self._carry_out(look, hook, handler, seconds)
+                await self._carry_out(machine_pass, hook, handler, seconds)
         except TimeoutError:
             problem = f"it took longer than {seconds:g} s"
         except (HookError, ProviderError, OSError) as error:
             problem = str(error) or type(error).__name__
-        look.say(hooks.result(hook, problem))
-        found = look.values[hook]
-        self._parts.recorder.tell(look.about, "Warning" if problem else "Normal", f"{hook}{found.reason}", found.message)
-        await self._statuses.write(look)
+        machine_pass.say(hooks.result(hook, problem))
+        found = machine_pass.values[hook]
+        self._parts.recorder.tell(machine_pass.about, "Warning" if problem else "Normal", f"{hook}{found.reason}", found.message)
+        await self._statuses.write(machine_pass)
 
-    def forget(self, look: MachinePass, hook: str) -> None:
+    def forget(self, machine_pass: MachinePass, hook: str) -> None:
         """Drop the record of a hook whose transition is over."""
-        if find(look.status.conditions, hook) is not None:
-            look.drop(hook)
+        if find(machine_pass.status.conditions, hook) is not None:
+            machine_pass.drop(hook)
 
-    async def _carry_out(self, look: MachinePass, hook: str, handler: LifecycleHandler, seconds: float) -> None:
+    async def _carry_out(self, machine_pass: MachinePass, hook: str, handler: LifecycleHandler, seconds: float) -> None:
         if handler.exec is not None:
-            await self._exec(look, handler.exec, seconds)
+            await self._exec(machine_pass, handler.exec, seconds)
         elif handler.httpGet is not None:
             if hook == hooks.POST_START:
-                await self._get_in_time(look, handler.httpGet, seconds)
+                await self._get_in_time(machine_pass, handler.httpGet, seconds)
             else:
-                await self._get(handler.httpGet, handler.httpGet.host or next(iter(look.status.ips or ()), ""))
+                await self._get(handler.httpGet, handler.httpGet.host or next(iter(machine_pass.status.ips or ()), ""))
         elif handler.snapshot is not None:
-            await self._snapshot(look, hook, handler.snapshot)
+            await self._snapshot(machine_pass, hook, handler.snapshot)
         else:
             raise HookError("it has no action; set exec, httpGet or snapshot")
 
-    async def _exec(self, look: MachinePass, action: GuestExecAction, seconds: float) -> None:
+    async def _exec(self, machine_pass: MachinePass, action: GuestExecAction, seconds: float) -> None:
         """Run a command in the guest. What it writes is the guest's, and stands nowhere."""
-        if not features.has(look.capabilities.features, features.EXEC):
+        if not features.has(machine_pass.capabilities.features, features.EXEC):
             fix = "use httpGet or snapshot, or a Provider whose status.reportedCapabilities.features has exec"
-            raise HookError(f"exec cannot run: {references.provider_of(look.vm)} does not report that it runs commands in guests; {fix}")
+            raise HookError(
+                f"exec cannot run: {references.provider_of(machine_pass.vm)} does not report that it runs commands in guests; {fix}"
+            )
         ask = x.ExecRequest(
-            vm_id=look.status.id or "",
+            vm_id=machine_pass.status.id or "",
             command=tuple(action.command),
             timeout_seconds=math.ceil(seconds),
-            owner=requests.owner(look.vm),
+            owner=requests.owner(machine_pass.vm),
         )
-        answer = await self._answered(look, ask, seconds)
+        answer = await self._answered(machine_pass, ask, seconds)
         if answer.exit_code:
             raise HookError(f"the command ended with code {answer.exit_code}")
 
-    async def _answered(self, look: MachinePass, ask: x.ExecRequest, seconds: float) -> x.ExecResponse:
+    async def _answered(self, machine_pass: MachinePass, ask: x.ExecRequest, seconds: float) -> x.ExecResponse:
         """The answer of a command. A guest that has only started has no agent yet, and gets its time to start one."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds - _POLL_SECONDS
         while True:
             try:
-                return await extensions(look.provider).exec(ask)
+                return await extensions(machine_pass.provider).exec(ask)
             except ProviderError as error:
                 if error.kind is not ErrorKind.CONFLICT or loop.time() + _POLL_SECONDS >= ends:
                     raise
@@ -159,14 +161,14 @@ class HookRunner:
         if not probes.is_http_success(line):
             raise HookError(f"{host}:{action.port} answered {line.decode(errors='replace').strip()[:100] or 'nothing'}")
 
-    async def _get_in_time(self, look: MachinePass, action: GuestHTTPGetAction, seconds: float) -> None:
+    async def _get_in_time(self, machine_pass: MachinePass, action: GuestHTTPGetAction, seconds: float) -> None:
         """Repeat a GET until it succeeds. A guest that has only started has no address or no server yet, or that of its last start."""
         loop = asyncio.get_running_loop()
         ends, patience = loop.time() + seconds - _POLL_SECONDS, _GET_SECONDS
         for number in itertools.count():
             try:
                 async with asyncio.timeout_at(min(loop.time() + patience, ends)):
-                    addresses = [action.host] if action.host else await self._addresses(look)
+                    addresses = [action.host] if action.host else await self._addresses(machine_pass)
                     await self._get(action, addresses[number % len(addresses)] if addresses else "")
                 return
             except HookRefused:
@@ -179,18 +181,18 @@ class HookRunner:
                 patience *= 1 + silent
             await asyncio.sleep(_POLL_SECONDS)
 
-    async def _addresses(self, look: MachinePass) -> list[str]:
+    async def _addresses(self, machine_pass: MachinePass) -> list[str]:
         """The addresses of a machine now; those that no request may go to come last."""
-        answer = await look.provider.describe(requests.describe(look.vm, look.status.id or ""))
+        answer = await machine_pass.provider.describe(requests.describe(machine_pass.vm, machine_pass.status.id or ""))
         if answer.exists:
-            look.status = status.observed(look.status, answer)
-        return sorted(look.status.ips or (), key=lambda each: bool(hosts.refusal(each)))
+            machine_pass.status = status.observed(machine_pass.status, answer)
+        return sorted(machine_pass.status.ips or (), key=lambda each: bool(hosts.refusal(each)))
 
-    async def _snapshot(self, look: MachinePass, hook: str, action: SnapshotAction) -> None:
+    async def _snapshot(self, machine_pass: MachinePass, hook: str, action: SnapshotAction) -> None:
         """Make a VMSnapshot and wait until it is taken. It stays, as any other one."""
-        begun = find(look.status.conditions, hook)
-        wanted = taking.of_hook(look.vm, hook, begun.lastTransitionTime if begun is not None else "", action)
-        key = Key(look.key.namespace, wanted.metadata.name)
+        begun = find(machine_pass.status.conditions, hook)
+        wanted = taking.of_hook(machine_pass.vm, hook, begun.lastTransitionTime if begun is not None else "", action)
+        key = Key(machine_pass.key.namespace, wanted.metadata.name)
         with contextlib.suppress(AlreadyExists):
             await self._parts.client.create(targets.SNAPSHOTS, wanted, key.namespace)
         informer = self._parts.caches.snapshots

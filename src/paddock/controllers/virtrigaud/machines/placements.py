@@ -50,23 +50,27 @@ class MachinePlacement:
         self._placing: dict[Key, asyncio.Lock] = {}
         self._counting = asyncio.Lock()
 
-    async def place(self, look: MachinePass) -> str:
+    async def place(self, machine_pass: MachinePass) -> str:
         """Record a place for a machine; return why there is none, or an empty text."""
-        request = self._request(look)
+        request = self._request(machine_pass)
         if not choice.is_needed(request):
             return ""
-        reference = references.provider_of(look.vm)
-        if look.found.provider is None or (status := look.found.provider.status) is None or status.reportedCapabilities is None:
+        reference = references.provider_of(machine_pass.vm)
+        if (
+            machine_pass.found.provider is None
+            or (status := machine_pass.found.provider.status) is None
+            or status.reportedCapabilities is None
+        ):
             return f"{reference} has not reported its capabilities yet"
         async with self._placing.setdefault(Key(reference.namespace, reference.name), asyncio.Lock()):
-            outcome = choice.choose(request, await self._inventory(look, request))
+            outcome = choice.choose(request, await self._inventory(machine_pass, request))
             async with self._counting:
-                return await self._record(look, request, outcome)
+                return await self._record(machine_pass, request, outcome)
 
     # --- what there is ----------------------------------------------------------------------------------------------------
 
-    def _request(self, look: MachinePass) -> PlacementRequest:
-        vm, found = look.vm, look.found
+    def _request(self, machine_pass: MachinePass) -> PlacementRequest:
+        vm, found = machine_pass.vm, machine_pass.found
         networks = []
         for each in vm.spec.networks or ():
             name = each.networkRef.name if each.networkRef is not None else each.name
@@ -77,7 +81,7 @@ class MachinePlacement:
             defaults=(found.provider.spec.defaults if found.provider is not None else None) or ProviderDefaults(),
             policy=found.policy,
             networks=tuple(networks),
-            before=decision.of_status(look.status),
+            before=decision.of_status(machine_pass.status),
         )
 
     def _facts(self, vm: VirtrigaudVirtualMachine) -> PlacementSubject:
@@ -94,23 +98,23 @@ class MachinePlacement:
         root = hardware.gibibytes(defaults.size) if defaults is not None else 0
         return sizes.cpu, sizes.memory_mib, (root + sum((sizes.disks or {}).values())) * _GIB
 
-    def _machines(self, look: MachinePass) -> Iterator[VirtrigaudVirtualMachine]:
+    def _machines(self, machine_pass: MachinePass) -> Iterator[VirtrigaudVirtualMachine]:
         """Yield the machines of the Provider, as they were written last."""
-        place = references.provider_of(look.vm)
+        place = references.provider_of(machine_pass.vm)
         for key in self._parts.caches.users("Provider", Key(place.namespace, place.name)):
             seen = self._parts.caches.machines.expectations.latest(key)
             if seen is not None:
                 yield seen.read(targets.MACHINES)
 
-    async def _inventory(self, look: MachinePass, request: PlacementRequest) -> PlacementInventory:
-        stores = await self._datastores(look, request)
+    async def _inventory(self, machine_pass: MachinePass, request: PlacementRequest) -> PlacementInventory:
+        stores = await self._datastores(machine_pass, request)
         if request.policy is None:
             listed: tuple[m.VMInfo, ...] = ()
             hosts = None
         else:
-            hosts, listed = await _hosts(look.provider), await _listed(look.provider)
-        own = [(each, *self._sizes(each)) for each in self._machines(look)]
-        machines = inventory.machines(own, listed, look.vm)
+            hosts, listed = await _hosts(machine_pass.provider), await _listed(machine_pass.provider)
+        own = [(each, *self._sizes(each)) for each in self._machines(machine_pass)]
+        machines = inventory.machines(own, listed, machine_pass.vm)
         return PlacementInventory(
             hosts=tuple(inventory.host(each, machines) for each in hosts) if hosts is not None else None,
             datastores=tuple(inventory.datastore(each, machines) for each in stores) if stores is not None else None,
@@ -118,11 +122,11 @@ class MachinePlacement:
             namespaces={each.meta.name: each.meta.labels or {} for each in self._namespaces.cache},
         )
 
-    async def _datastores(self, look: MachinePass, request: PlacementRequest) -> tuple[x.DatastoreInfo, ...] | None:
-        if not features.has(look.capabilities.features, features.DATASTORES):
+    async def _datastores(self, machine_pass: MachinePass, request: PlacementRequest) -> tuple[x.DatastoreInfo, ...] | None:
+        if not features.has(machine_pass.capabilities.features, features.DATASTORES):
             return None
         try:
-            return (await extensions(look.provider).list_datastores(x.ListDatastoresRequest(pod=request.pod))).datastores
+            return (await extensions(machine_pass.provider).list_datastores(x.ListDatastoresRequest(pod=request.pod))).datastores
         except ProviderError as error:
             if error.kind is ErrorKind.NOT_SUPPORTED:
                 return None
@@ -130,31 +134,31 @@ class MachinePlacement:
 
     # --- recording --------------------------------------------------------------------------------------------------------
 
-    async def _record(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:
+    async def _record(self, machine_pass: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:
         """Write what came out, with the policy's numbers; the reason to wait, if there is one."""
-        message = self._message(look, request, outcome)
+        message = self._message(machine_pass, request, outcome)
         placed = outcome.decision or PlacementDecision()
-        if features.has(look.capabilities.features, features.CLUSTERING):
+        if features.has(machine_pass.capabilities.features, features.CLUSTERING):
             placed = msgspec.structs.replace(placed, target_host=placed.host)
-        numbers = self._counts(look, request, outcome)
-        look.status = decision.recorded(look.status, placed)
+        numbers = self._counts(machine_pass, request, outcome)
+        machine_pass.status = decision.recorded(machine_pass.status, placed)
         if numbers is not None:
-            look.status = counts.recorded(look.status, numbers)
+            machine_pass.status = counts.recorded(machine_pass.status, numbers)
         if outcome.decision is None:
-            look.say(false(PLACEMENT, reasons.PLACEMENT_VIOLATED, message))
+            machine_pass.say(false(PLACEMENT, reasons.PLACEMENT_VIOLATED, message))
         else:
-            look.say(true(PLACEMENT, reasons.PLACED, message))
-        await self._statuses.write(look)
-        look.place(look.status)
+            machine_pass.say(true(PLACEMENT, reasons.PLACED, message))
+        await self._statuses.write(machine_pass)
+        machine_pass.place(machine_pass.status)
         if numbers is not None:
             kind = "Warning" if outcome.decision is None else "Normal"
-            self._parts.recorder.tell(look.about, kind, reasons.PLACED if outcome.decision else reasons.PLACEMENT_VIOLATED, message)
+            self._parts.recorder.tell(machine_pass.about, kind, reasons.PLACED if outcome.decision else reasons.PLACEMENT_VIOLATED, message)
         return "" if outcome.decision is not None else message
 
-    def _message(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:
+    def _message(self, machine_pass: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> str:
         if outcome.decision is None:
             policy = request.policy.metadata.name if request.policy is not None else ""
-            who = f"VMPlacementPolicy {look.key.namespace}/{policy}" if policy else str(references.provider_of(look.vm))
+            who = f"VMPlacementPolicy {machine_pass.key.namespace}/{policy}" if policy else str(references.provider_of(machine_pass.vm))
             return f"{who} leaves no place for the machine: {'; '.join(outcome.violations)}"
         text = f"the machine goes to {outcome.decision}"
         if outcome.unmet:
@@ -163,22 +167,22 @@ class MachinePlacement:
             text += f"; preferences that the Provider cannot check: {'; '.join(outcome.unchecked)}"
         return text
 
-    def _counts(self, look: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> PlacementCounts | None:
+    def _counts(self, machine_pass: MachinePass, request: PlacementRequest, outcome: PlacementOutcome) -> PlacementCounts | None:
         """The policy's numbers after this event; None when nothing is to be counted."""
         if request.policy is None:
             return None
         uid = request.policy.metadata.uid or ""
-        mine = counts.of_status(look.status, uid)
+        mine = counts.of_status(machine_pass.status, uid)
         if outcome.decision is None and mine.waiting:
             return None
         if outcome.decision is not None and request.before.policy_uid == uid and not mine.waiting:
             # A create that is tried again.
             return None
         now = self._parts.timestamp()
-        highest = self._highest(Key(look.key.namespace, request.policy.metadata.name), uid).joined(mine)
+        highest = self._highest(Key(machine_pass.key.namespace, request.policy.metadata.name), uid).joined(mine)
         if outcome.decision is None:
             return highest.refused(now, len(outcome.violations))
-        since = ages.seconds_of(look.vm.metadata.creationTimestamp or "") or self._parts.now()
+        since = ages.seconds_of(machine_pass.vm.metadata.creationTimestamp or "") or self._parts.now()
         return highest.succeeded(now, max(0, round((self._parts.now() - since) * 1000)))
 
     def _highest(self, policy: Key, uid: str) -> PlacementCounts:
@@ -193,14 +197,14 @@ class MachinePlacement:
                 found = found.joined(counts.of_status(each.read(targets.MACHINES).status, uid))
         return found
 
-    async def settle(self, look: MachinePass) -> None:
+    async def settle(self, machine_pass: MachinePass) -> None:
         """See that the policy has the numbers that a machine takes with it; before the machine goes."""
-        name = look.vm.spec.placementRef.name if look.vm.spec.placementRef is not None else ""
-        key = Key(look.key.namespace, name)
+        name = machine_pass.vm.spec.placementRef.name if machine_pass.vm.spec.placementRef is not None else ""
+        key = Key(machine_pass.key.namespace, name)
         seen = self._parts.caches.policies.expectations.latest(key) if name else None
         if seen is None:
             return
-        mine = counts.of_status(look.status, seen.meta.uid)
+        mine = counts.of_status(machine_pass.status, seen.meta.uid)
         status = seen.read(targets.POLICIES).status
         before = status.placementStats if status is not None else None
         known = counts.of_stats(before, seen.meta.uid)

@@ -21,26 +21,26 @@ from paddock.plan.virtrigaud.migrations import transfer
 class TransferObjects:
     """Removes what calls for exports and imports have made."""
 
-    async def remove(self, look: MigrationPass, urls: Sequence[str]) -> list[str]:
+    async def remove(self, migration_pass: MigrationPass, urls: Sequence[str]) -> list[str]:
         """Delete exports; returns those that nobody can delete."""
-        ends = _able(look, features.TRANSFER_DELETE)
+        ends = _able(migration_pass, features.TRANSFER_DELETE)
         if not ends:
             return list(urls)
-        credentials = validation.credentials(look)
+        credentials = validation.credentials(migration_pass)
         for url in urls:
             request = x.TransferDeleteRequest(
                 source_url=url,
                 credentials=credentials,
-                backend_type=transfer.backend(look.migration),
+                backend_type=transfer.backend(migration_pass.migration),
                 transfer_mode=transfer.RELAY,
-                storage_options_json=transfer.options_json(look.migration),
+                storage_options_json=transfer.options_json(migration_pass.migration),
             )
             await _deleted(await _first_able(ends, request), url)
         return []
 
-    async def remove_imports(self, look: MigrationPass, disks: Sequence[MigratedDisk]) -> list[str]:
+    async def remove_imports(self, migration_pass: MigrationPass, disks: Sequence[MigratedDisk]) -> list[str]:
         """Delete imported disks; returns the paths of those that the Provider cannot delete."""
-        end = look.target_end()
+        end = migration_pass.target_end()
         if not features.has(end.capabilities.features, features.IMAGE_DELETE):
             return [each.targetPath or each.importID or each.name for each in disks]
         for each in disks:
@@ -49,12 +49,12 @@ class TransferObjects:
         return []
 
 
-def _able(look: MigrationPass, feature: str) -> list[MigrationSide]:
+def _able(migration_pass: MigrationPass, feature: str) -> list[MigrationSide]:
     """The Providers that report a feature. One that cannot be reached now may have it, so the cleanup waits for both."""
-    machine = look.machine(look.namespace, look.migration.spec.source.vmRef.name)
-    found = [look.target_end()]
+    machine = migration_pass.machine(migration_pass.namespace, migration_pass.migration.spec.source.vmRef.name)
+    found = [migration_pass.target_end()]
     if machine is not None:
-        found.append(look.source_end(machine))
+        found.append(migration_pass.source_end(machine))
     return [each for each in found if features.has(each.capabilities.features, feature)]
 
 

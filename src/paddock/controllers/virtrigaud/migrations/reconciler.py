@@ -66,63 +66,66 @@ class VirtrigaudMigrationReconciler(KindReconciler):
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring one migration a step on."""
-        look = MigrationPass(self._parts, seen, seen.read(targets.MIGRATIONS))
-        outcome = await self._advance(look)
+        migration_pass = MigrationPass(self._parts, seen, seen.read(targets.MIGRATIONS))
+        outcome = await self._advance(migration_pass)
         if outcome is None:
             self._errors.pop(seen.meta.uid, None)
             return DONE
-        await look.write(self._statuses)
+        await migration_pass.write(self._statuses)
         return outcome
 
-    async def _advance(self, look: MigrationPass) -> Outcome | None:
-        if look.seen.meta.going:
-            return await self._delete(look)
-        if look.phase in phases.FINAL:
-            return await self._clean(look)
+    async def _advance(self, migration_pass: MigrationPass) -> Outcome | None:
+        if migration_pass.seen.meta.going:
+            return await self._delete(migration_pass)
+        if migration_pass.phase in phases.FINAL:
+            return await self._clean(migration_pass)
         try:
-            if phases.expired(look.migration, self._parts.now()):
-                text = f"the migration took longer than spec.options.timeout in the phase {look.phase}"
+            if phases.expired(migration_pass.migration, self._parts.now()):
+                text = f"the migration took longer than spec.options.timeout in the phase {migration_pass.phase}"
                 raise MigrationFailure(reasons.TIMEOUT, text, final=True)
-            if look.phase in (phases.EXPORTING, phases.TRANSFERRING, phases.CONVERTING, phases.IMPORTING):
-                self._source.check_fence(look)
-            await self._steps[look.phase](look)
+            if migration_pass.phase in (phases.EXPORTING, phases.TRANSFERRING, phases.CONVERTING, phases.IMPORTING):
+                self._source.check_fence(migration_pass)
+            await self._steps[migration_pass.phase](migration_pass)
         except MigrationHeld as held:
-            return self._held(look, held.reason, held.message, held.seconds)
+            return self._held(migration_pass, held.reason, held.message, held.seconds)
         except ProviderError as error:
-            return self._erred(look, error)
+            return self._erred(migration_pass, error)
         except MigrationFailure as failure:
-            return self._failed(look, failure)
-        return self._entered(look, phases.after(look.phase))
+            return self._failed(migration_pass, failure)
+        return self._entered(migration_pass, phases.after(migration_pass.phase))
 
     # --- the ways out of a pass -----------------------------------------------------------------------------------------------
 
-    def _entered(self, look: MigrationPass, phase: str) -> Outcome:
+    def _entered(self, migration_pass: MigrationPass, phase: str) -> Outcome:
         """Leave a phase for the next one."""
-        done = phases.completed(look.phase)
+        done = phases.completed(migration_pass.phase)
         if done is not None:
-            look.say(done)
+            migration_pass.say(done)
         if phase == phases.IMPORTING:
-            self._note_storage(look)
-        self._errors.pop(look.seen.meta.uid, None)
-        look.change(phase=phase)
+            self._note_storage(migration_pass)
+        self._errors.pop(migration_pass.seen.meta.uid, None)
+        migration_pass.change(phase=phase)
         if phase == phases.READY:
-            look.change(completionTime=self._parts.timestamp(), taskRef=None)
-            target = look.migration.spec.target
-            text = f"VirtualMachine {target.namespace or look.namespace}/{target.name} has taken over"
-            look.say(true("Ready", reasons.MIGRATION_COMPLETE, text))
-            look.drop("Failed")
-            look.tell(reasons.MIGRATION_COMPLETE, text)
+            migration_pass.change(completionTime=self._parts.timestamp(), taskRef=None)
+            target = migration_pass.migration.spec.target
+            text = f"VirtualMachine {target.namespace or migration_pass.namespace}/{target.name} has taken over"
+            migration_pass.say(true("Ready", reasons.MIGRATION_COMPLETE, text))
+            migration_pass.drop("Failed")
+            migration_pass.tell(reasons.MIGRATION_COMPLETE, text)
         else:
-            look.say(*phases.entered(phase))
+            migration_pass.say(*phases.entered(phase))
             if phase == phases.VALIDATING:
                 # Phases are in the status; more events would crowd out those that matter.
-                look.tell(reasons.MIGRATION_STARTED, f"VirtualMachine {look.namespace}/{look.migration.spec.source.vmRef.name} is moved")
+                migration_pass.tell(
+                    reasons.MIGRATION_STARTED,
+                    f"VirtualMachine {migration_pass.namespace}/{migration_pass.migration.spec.source.vmRef.name} is moved",
+                )
         return again(0.0)
 
-    def _note_storage(self, look: MigrationPass) -> None:
-        first = next(iter(look.disks), None)
-        size = sum(each.exportedBytes or 0 for each in look.disks)
-        look.change(
+    def _note_storage(self, migration_pass: MigrationPass) -> None:
+        first = next(iter(migration_pass.disks), None)
+        size = sum(each.exportedBytes or 0 for each in migration_pass.disks)
+        migration_pass.change(
             storageInfo=StorageInfo(
                 url=first.url if first is not None else None,
                 size=str(size) if size else None,
@@ -131,99 +134,101 @@ class VirtrigaudMigrationReconciler(KindReconciler):
             )
         )
 
-    def _held(self, look: MigrationPass, reason: str, message: str, seconds: float) -> Outcome:
-        look.say(*phases.held(look.phase, reason, message))
-        return again(min(seconds, phases.deadline(look.migration, self._parts.now())))
+    def _held(self, migration_pass: MigrationPass, reason: str, message: str, seconds: float) -> Outcome:
+        migration_pass.say(*phases.held(migration_pass.phase, reason, message))
+        return again(min(seconds, phases.deadline(migration_pass.migration, self._parts.now())))
 
-    def _erred(self, look: MigrationPass, error: ProviderError) -> Outcome:
+    def _erred(self, migration_pass: MigrationPass, error: ProviderError) -> Outcome:
         """A call that may succeed later is made again, with growing pauses and until the time is over."""
         rule = retries.rule(error.kind)
         if rule.terminal:
-            return self._failed(look, MigrationFailure(retries.reason(error), error.reported))
-        return self._held(look, retries.reason(error), error.reported, self._pause(look, error))
+            return self._failed(migration_pass, MigrationFailure(retries.reason(error), error.reported))
+        return self._held(migration_pass, retries.reason(error), error.reported, self._pause(migration_pass, error))
 
-    def _pause(self, look: MigrationPass, error: ProviderError) -> float:
-        count = self._errors[look.seen.meta.uid] = self._errors.get(look.seen.meta.uid, 0) + 1
+    def _pause(self, migration_pass: MigrationPass, error: ProviderError) -> float:
+        count = self._errors[migration_pass.seen.meta.uid] = self._errors.get(migration_pass.seen.meta.uid, 0) + 1
         return self._parts.pause(count, error)
 
-    def _failed(self, look: MigrationPass, failure: MigrationFailure) -> Outcome:
+    def _failed(self, migration_pass: MigrationPass, failure: MigrationFailure) -> Outcome:
         """End an attempt: another one follows after a pause, or the migration has failed."""
         if failure.again is not None:
-            look.put(phases.renewed(failure.again))
-        elif look.phase == phases.IMPORTING:
-            look.change(disks=[each if each.imported else phases.unimported(each) for each in look.disks])
-        if look.phase in phases.CONDITIONS:
-            look.say(false(phases.CONDITIONS[look.phase], failure.reason, failure.message))
-        if not failure.final and phases.retries_left(look.migration) > 0:
-            look.change(**_members(phases.retried(look.status, self._parts.timestamp())))
-            wait = phases.retry_wait(look.migration, self._parts.now())
-            look.say(false("Ready", reasons.RETRYING, f"attempt {look.status.retryCount} follows after {wait:g} s: {failure.message}"))
-            look.tell(reasons.RETRYING, failure.message, "Warning")
+            migration_pass.put(phases.renewed(failure.again))
+        elif migration_pass.phase == phases.IMPORTING:
+            migration_pass.change(disks=[each if each.imported else phases.unimported(each) for each in migration_pass.disks])
+        if migration_pass.phase in phases.CONDITIONS:
+            migration_pass.say(false(phases.CONDITIONS[migration_pass.phase], failure.reason, failure.message))
+        if not failure.final and phases.retries_left(migration_pass.migration) > 0:
+            migration_pass.change(**_members(phases.retried(migration_pass.status, self._parts.timestamp())))
+            wait = phases.retry_wait(migration_pass.migration, self._parts.now())
+            migration_pass.say(
+                false("Ready", reasons.RETRYING, f"attempt {migration_pass.status.retryCount} follows after {wait:g} s: {failure.message}")
+            )
+            migration_pass.tell(reasons.RETRYING, failure.message, "Warning")
             return again(max(0.1, wait))
-        look.change(phase=phases.FAILED, completionTime=self._parts.timestamp(), taskRef=None)
-        look.say(false("Ready", failure.reason, failure.message), true("Failed", failure.reason, failure.message))
-        look.tell(reasons.MIGRATION_FAILED, failure.message, "Warning")
+        migration_pass.change(phase=phases.FAILED, completionTime=self._parts.timestamp(), taskRef=None)
+        migration_pass.say(false("Ready", failure.reason, failure.message), true("Failed", failure.reason, failure.message))
+        migration_pass.tell(reasons.MIGRATION_FAILED, failure.message, "Warning")
         return again(0.0)
 
     # --- phases without a module of their own ---------------------------------------------------------------------------------
 
-    async def _begin(self, look: MigrationPass) -> None:
+    async def _begin(self, migration_pass: MigrationPass) -> None:
         """Begin an attempt, after the pause that a failed one leaves."""
-        if not look.status.startTime:
-            look.change(startTime=self._parts.timestamp())
-        wait = phases.retry_wait(look.migration, self._parts.now())
-        if look.status.retryCount:
-            await self._machine.remove(look)
-        if look.status.retryCount and wait > 0:
-            ready = find(look.status.conditions, "Ready")
+        if not migration_pass.status.startTime:
+            migration_pass.change(startTime=self._parts.timestamp())
+        wait = phases.retry_wait(migration_pass.migration, self._parts.now())
+        if migration_pass.status.retryCount:
+            await self._machine.remove(migration_pass)
+        if migration_pass.status.retryCount and wait > 0:
+            ready = find(migration_pass.status.conditions, "Ready")
             said = ready.message if ready is not None and ready.reason == reasons.RETRYING else "the last attempt failed"
             raise MigrationHeld(reasons.RETRYING, said, wait)
 
-    async def _clean(self, look: MigrationPass) -> Outcome:
+    async def _clean(self, migration_pass: MigrationPass) -> Outcome:
         """Clean up after the end. A migration for which nothing is left to do is left alone."""
-        done = find(look.status.conditions, phases.CLEANUP)
-        generation = look.migration.metadata.generation
+        done = find(migration_pass.status.conditions, phases.CLEANUP)
+        generation = migration_pass.migration.metadata.generation
         clean = done is not None and done.reason in (reasons.CLEANED_UP, reasons.CLEANUP_INCOMPLETE)
-        if clean and look.status.observedGeneration == generation:
+        if clean and migration_pass.status.observedGeneration == generation:
             return DONE
-        ready = find(look.status.conditions, "Ready")
+        ready = find(migration_pass.status.conditions, "Ready")
         if ready is not None:
             # The end holds for a later generation, too.
-            look.say(AspectValue(ready.type, ready.status, ready.reason, ready.message))
-        step = self._cleanup.after_success if look.phase == phases.READY else self._cleanup.after_failure
-        problem = await self._tried(look, step)
+            migration_pass.say(AspectValue(ready.type, ready.status, ready.reason, ready.message))
+        step = self._cleanup.after_success if migration_pass.phase == phases.READY else self._cleanup.after_failure
+        problem = await self._tried(migration_pass, step)
         if problem is None:
             return DONE
-        look.say(false(phases.CLEANUP, reasons.CLEANUP_PENDING, problem.message))
+        migration_pass.say(false(phases.CLEANUP, reasons.CLEANUP_PENDING, problem.message))
         return again(problem.seconds)
 
-    async def _delete(self, look: MigrationPass) -> Outcome | None:
+    async def _delete(self, migration_pass: MigrationPass) -> Outcome | None:
         """Clean up and let the migration go; None when it is released."""
-        forced = (look.migration.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
-        problem = await self._tried(look, self._cleanup.at_deletion)
+        forced = (migration_pass.migration.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
+        problem = await self._tried(migration_pass, self._cleanup.at_deletion)
         if problem is not None and not forced:
-            look.say(false("Ready", reasons.DELETING, problem.message))
+            migration_pass.say(false("Ready", reasons.DELETING, problem.message))
             return again(problem.seconds)
         if problem is not None:
-            look.tell("ForceDeleted", f"the migration is released without its cleanup: {problem.message}", "Warning")
-        await finalizers.take_off(self._parts.client, targets.MIGRATIONS, look.seen.meta, marks.MIGRATION_FINALIZER)
+            migration_pass.tell("ForceDeleted", f"the migration is released without its cleanup: {problem.message}", "Warning")
+        await finalizers.take_off(self._parts.client, targets.MIGRATIONS, migration_pass.seen.meta, marks.MIGRATION_FINALIZER)
         return None
 
-    async def _tried(self, look: MigrationPass, step: Step) -> MigrationHeld | None:
+    async def _tried(self, migration_pass: MigrationPass, step: Step) -> MigrationHeld | None:
         """Carry out a cleanup; what stands against it comes back."""
         try:
-            await step(look)
+            await step(migration_pass)
         except MigrationHeld as held:
             return held
         except ProviderError as error:
-            return MigrationHeld(reasons.CLEANUP_PENDING, error.reported, self._pause(look, error))
+            return MigrationHeld(reasons.CLEANUP_PENDING, error.reported, self._pause(migration_pass, error))
         except MigrationFailure as failure:
             return MigrationHeld(reasons.CLEANUP_PENDING, failure.message)
-        self._errors.pop(look.seen.meta.uid, None)
+        self._errors.pop(migration_pass.seen.meta.uid, None)
         return None
 
 
-async def _pass(look: MigrationPass) -> None:
+async def _pass(migration_pass: MigrationPass) -> None:
     """A phase in which the providers do nothing: they have converted and stored the exports already."""
 
 

@@ -38,35 +38,37 @@ class MigrationTransfers:
 
     # --- exporting ------------------------------------------------------------------------------------------------------------
 
-    async def export(self, look: MigrationPass) -> None:
+    async def export(self, migration_pass: MigrationPass) -> None:
         """Bring the exports a step on; returns when all are complete."""
-        machine = look.source_machine
-        end = look.source_end(machine)
-        await self._validation.check_host(look)
-        for disk in look.disks:
+        machine = migration_pass.source_machine
+        end = migration_pass.source_end(machine)
+        await self._validation.check_host(migration_pass)
+        for disk in migration_pass.disks:
             if not disk.exported:
                 vm_id = (machine.status.id if machine.status is not None else None) or ""
-                await self._export(look, disk, end, vm_id)
+                await self._export(migration_pass, disk, end, vm_id)
 
-    async def _export(self, look: MigrationPass, disk: MigratedDisk, end: MigrationSide, vm_id: str) -> None:
+    async def _export(self, migration_pass: MigrationPass, disk: MigratedDisk, end: MigrationSide, vm_id: str) -> None:
         if disk.exportTask:
             state = await state_of(end, disk.exportTask)
             if state.error:
-                self._restart(look, msgspec.structs.replace(disk, exportTask=None), _task_failure(end, state), disk)
+                self._restart(migration_pass, msgspec.structs.replace(disk, exportTask=None), _task_failure(end, state), disk)
             if not state.done:
                 raise MigrationHeld(reasons.EXPORTING, f"the disk {disk.name} is being exported", POLL_SECONDS)
-            disk = look.put(msgspec.structs.replace(disk, exportTask=None, exported=None if self._wants_sum(look, disk) else True))
+            disk = migration_pass.put(
+                msgspec.structs.replace(disk, exportTask=None, exported=None if self._wants_sum(migration_pass, disk) else True)
+            )
             if disk.exported:
                 return
-        request = self._export_request(look, disk, end, vm_id)
+        request = self._export_request(migration_pass, disk, end, vm_id)
         # The address is on record before anything is written there, so a cleanup finds it.
-        disk = look.put(msgspec.structs.replace(disk, url=request.destination_url))
+        disk = migration_pass.put(msgspec.structs.replace(disk, url=request.destination_url))
         try:
             answer = await end.driver.export_disk(request)
         except ProviderError as error:
             raise _export_failure(end, disk, error) from error
         task = answer.task.id if answer.task is not None else None
-        disk = look.put(
+        disk = migration_pass.put(
             msgspec.structs.replace(
                 disk,
                 exportID=answer.export_id or disk.exportID,
@@ -79,56 +81,58 @@ class MigrationTransfers:
         if task:
             raise MigrationHeld(reasons.EXPORTING, f"the disk {disk.name} is being exported", POLL_SECONDS)
 
-    def _export_request(self, look: MigrationPass, disk: MigratedDisk, end: MigrationSide, vm_id: str) -> m.ExportDiskRequest:
-        migration = look.migration
+    def _export_request(self, migration_pass: MigrationPass, disk: MigratedDisk, end: MigrationSide, vm_id: str) -> m.ExportDiskRequest:
+        migration = migration_pass.migration
         return m.ExportDiskRequest(
             vm_id=vm_id,
             disk_id="" if disk.name == transfer.ROOT else disk.sourceDiskID or disk.name,
-            snapshot_id=look.status.snapshotID or "",
-            destination_url=disk.url or transfer.url(migration, disk, look.format),
-            format=look.format,
+            snapshot_id=migration_pass.status.snapshotID or "",
+            destination_url=disk.url or transfer.url(migration, disk, migration_pass.format),
+            format=migration_pass.format,
             compress=transfer.options_of(migration).compress,
-            credentials=validation.credentials(look),
+            credentials=validation.credentials(migration_pass),
             backend_type=transfer.backend(migration),
-            transfer_mode=transfer.mode(end.capabilities, look.target_end().capabilities, transfer.storage_of(migration).transferMode),
+            transfer_mode=transfer.mode(
+                end.capabilities, migration_pass.target_end().capabilities, transfer.storage_of(migration).transferMode
+            ),
             storage_options_json=transfer.options_json(migration),
         )
 
     @staticmethod
-    def _wants_sum(look: MigrationPass, disk: MigratedDisk) -> bool:
+    def _wants_sum(migration_pass: MigrationPass, disk: MigratedDisk) -> bool:
         """Return whether a complete export has to be asked for its checksum: the same call again answers with it."""
-        return phases.wants_sums(look.migration) and not disk.checksum
+        return phases.wants_sums(migration_pass.migration) and not disk.checksum
 
     # --- importing ------------------------------------------------------------------------------------------------------------
 
-    async def import_(self, look: MigrationPass) -> None:
+    async def import_(self, migration_pass: MigrationPass) -> None:
         """Bring the imports a step on; returns when all are complete."""
-        end = look.target_end()
-        await self._validation.check_host(look)
-        for disk in look.disks:
+        end = migration_pass.target_end()
+        await self._validation.check_host(migration_pass)
+        for disk in migration_pass.disks:
             if not disk.imported:
-                await self._import(look, disk, end)
+                await self._import(migration_pass, disk, end)
 
-    async def _import(self, look: MigrationPass, disk: MigratedDisk, end: MigrationSide) -> None:
+    async def _import(self, migration_pass: MigrationPass, disk: MigratedDisk, end: MigrationSide) -> None:
         if disk.importTask:
             state = await state_of(end, disk.importTask)
             if state.error:
                 if _is_damage(state.error):
                     raise _damaged(end, disk, state.error)
-                self._restart(look, msgspec.structs.replace(disk, importTask=None), _task_failure(end, state), None)
+                self._restart(migration_pass, msgspec.structs.replace(disk, importTask=None), _task_failure(end, state), None)
             if not state.done:
                 raise MigrationHeld(reasons.TRANSFERRING, f"the disk {disk.name} is being imported", POLL_SECONDS)
-            asks = phases.wants_sums(look.migration) and not disk.targetChecksum
-            disk = look.put(msgspec.structs.replace(disk, importTask=None, imported=None if asks else True))
+            asks = phases.wants_sums(migration_pass.migration) and not disk.targetChecksum
+            disk = migration_pass.put(msgspec.structs.replace(disk, importTask=None, imported=None if asks else True))
             if disk.imported:
                 return
         try:
-            answer = await end.driver.import_disk(self._import_request(look, disk, end))
+            answer = await end.driver.import_disk(self._import_request(migration_pass, disk, end))
         except ProviderError as error:
             raise _import_failure(end, disk, error) from error
-        self._check_sum(look, disk, end, answer.checksum)
+        self._check_sum(migration_pass, disk, end, answer.checksum)
         task = answer.task.id if answer.task is not None else None
-        disk = look.put(
+        disk = migration_pass.put(
             msgspec.structs.replace(
                 disk,
                 importID=answer.disk_id or answer.path or None,
@@ -142,17 +146,17 @@ class MigrationTransfers:
         if task:
             raise MigrationHeld(reasons.TRANSFERRING, f"the disk {disk.name} is being imported", POLL_SECONDS)
 
-    def _import_request(self, look: MigrationPass, disk: MigratedDisk, end: MigrationSide) -> m.ImportDiskRequest:
-        migration = look.migration
+    def _import_request(self, migration_pass: MigrationPass, disk: MigratedDisk, end: MigrationSide) -> m.ImportDiskRequest:
+        migration = migration_pass.migration
         verify = transfer.options_of(migration).verifyChecksums and bool(disk.checksum)
-        source = look.source_end(look.source_machine)
+        source = migration_pass.source_end(migration_pass.source_machine)
         return m.ImportDiskRequest(
             source_url=disk.url or "",
-            format=look.format,
+            format=migration_pass.format,
             target_name=transfer.import_name(migration, disk),
             verify_checksum=verify,
             expected_checksum=(disk.checksum or "") if verify else "",
-            credentials=validation.credentials(look),
+            credentials=validation.credentials(migration_pass),
             backend_type=transfer.backend(migration),
             transfer_mode=transfer.mode(source.capabilities, end.capabilities, transfer.storage_of(migration).transferMode),
             storage_options_json=transfer.options_json(migration),
@@ -160,9 +164,9 @@ class MigrationTransfers:
         )
 
     @staticmethod
-    def _check_sum(look: MigrationPass, disk: MigratedDisk, end: MigrationSide, found: str) -> None:
+    def _check_sum(migration_pass: MigrationPass, disk: MigratedDisk, end: MigrationSide, found: str) -> None:
         """Compare what the target read with what the source wrote, whether or not the provider did."""
-        if not transfer.options_of(look.migration).verifyChecksums or not disk.checksum or not _digest(found):
+        if not transfer.options_of(migration_pass.migration).verifyChecksums or not disk.checksum or not _digest(found):
             return
         if _digest(found) != disk.checksum:
             raise _damaged(end, disk, f"its SHA-256 is {_digest(found)}, and that of the export {disk.checksum}")
@@ -170,14 +174,14 @@ class MigrationTransfers:
     # --- failures -------------------------------------------------------------------------------------------------------------
 
     @staticmethod
-    def _restart(look: MigrationPass, disk: MigratedDisk, failure: MigrationFailure, again: MigratedDisk | None) -> None:
+    def _restart(migration_pass: MigrationPass, disk: MigratedDisk, failure: MigrationFailure, again: MigratedDisk | None) -> None:
         """Begin a lost task again, or fail."""
         problem = failure.message
         restarts = disk.restarts or 0
         if restarts >= _MOST_RESTARTS:
             raise MigrationFailure(failure.reason, f"the disk {disk.name}: {problem}", again=again)
-        look.put(msgspec.structs.replace(disk, restarts=restarts + 1))
-        look.tell("TransferRestarted", f"the transfer of the disk {disk.name} begins again: {problem}", "Warning")
+        migration_pass.put(msgspec.structs.replace(disk, restarts=restarts + 1))
+        migration_pass.tell("TransferRestarted", f"the transfer of the disk {disk.name} begins again: {problem}", "Warning")
         raise MigrationHeld(failure.reason, f"the disk {disk.name}: {problem}", 1.0)
 
 

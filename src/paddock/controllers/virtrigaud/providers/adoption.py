@@ -77,7 +77,7 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
             return DONE
         return await self._discover(key, seen, provider, wanted)
 
-    async def _discover(self, key: Key, seen: CachedObject, provider: Provider, wanted: AdoptionFilter) -> Outcome:
+    async def _discover(self, key: Key, seen: CachedObject, provider: Provider, adoption_filter: AdoptionFilter) -> Outcome:
         wait = self._wait(key, seen, provider)
         if wait > 0:
             return again(wait)
@@ -91,7 +91,7 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
             text = f"the machines cannot be listed: {error}"[:1024]
             await self._write(seen, msgspec.structs.replace(before, lastDiscoveryTime=self._parts.timestamp(), message=text))
             return again(adoption.THROTTLE_SECONDS)
-        await self._write(seen, await self._adopt(key, provider, listed.vms, wanted))
+        await self._write(seen, await self._adopt(key, provider, listed.vms, adoption_filter))
         self._memories[key] = _AdoptionMemory(seen.meta.uid, _annotations(provider))
         return again(adoption.PERIOD_SECONDS)
 
@@ -138,8 +138,8 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
                 found.add(status.of(machine).id or "")
         return frozenset(found - {""})
 
-    async def _adopt(self, key: Key, provider: Provider, listed: tuple[m.VMInfo, ...], wanted: AdoptionFilter) -> AdoptionStatus:
-        plan = adoption.decide(listed, wanted, self._known(key), self._adopted(key))
+    async def _adopt(self, key: Key, provider: Provider, listed: tuple[m.VMInfo, ...], adoption_filter: AdoptionFilter) -> AdoptionStatus:
+        plan = adoption.decide(listed, adoption_filter, self._known(key), self._adopted(key))
         failed, done = [], 0
         for name, machine in plan.machines.items():
             try:
@@ -171,12 +171,12 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
         return ""
 
     @staticmethod
-    def _is_unbound(found: VirtrigaudVirtualMachine, provider: Provider) -> bool:
+    def _is_unbound(vm: VirtrigaudVirtualMachine, provider: Provider) -> bool:
         """Return whether an object was made by an earlier pass, which ended before it wrote the id."""
-        ref, place = found.spec.providerRef, found.metadata.namespace
+        ref, place = vm.spec.providerRef, vm.metadata.namespace
         mine = (ref.namespace or place, ref.name) == (provider.metadata.namespace, provider.metadata.name)
-        labelled = (found.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE
-        return mine and labelled and marks.CLONE_UID not in (found.metadata.annotations or {}) and not status.of(found).id
+        labelled = (vm.metadata.labels or {}).get(marks.ADOPTED_LABEL) == marks.TRUE
+        return mine and labelled and marks.CLONE_UID not in (vm.metadata.annotations or {}) and not status.of(vm).id
 
     async def _make_class(self, machine: m.VMInfo, namespace: str) -> None:
         wanted = adoption.machine_class(machine, namespace)
@@ -189,9 +189,9 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
 
     # --- the status -------------------------------------------------------------------------------------------------------
 
-    async def _write(self, seen: CachedObject, wanted: AdoptionStatus | None) -> None:
+    async def _write(self, seen: CachedObject, status: AdoptionStatus | None) -> None:
         """Write this part of the Provider's status; the rest is another controller's."""
-        change: Data = {"adoption": _members(wanted) if wanted is not None else None}
+        change: Data = {"adoption": _members(status) if status is not None else None}
         for attempt in range(_ATTEMPTS):
             try:
                 await self._statuses.change(seen, change)
@@ -209,9 +209,9 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
             seen = fresh
 
 
-def _members(wanted: AdoptionStatus) -> Data:
+def _members(status: AdoptionStatus) -> Data:
     """All members: those that are not set are removed."""
-    return {name: getattr(wanted, name) for name in wanted.__struct_fields__}
+    return {name: getattr(status, name) for name in status.__struct_fields__}
 
 
 def _annotations(provider: Provider) -> tuple[str, ...]:

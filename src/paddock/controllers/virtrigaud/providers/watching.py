@@ -12,22 +12,33 @@ from paddock.contract.errors import ProviderError
 from paddock.controllers.virtrigaud import targets
 from paddock.controllers.virtrigaud.context import VirtrigaudParts
 from paddock.plan.virtrigaud import power, status
+from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Outcome, again
+from paddock.runtime.kindreconciler import KindReconciler
 
 
-class VirtrigaudPowerWatch:
+class VirtrigaudPowerWatch(KindReconciler):
     """Lists the machines of Providers that report the feature `list.power`; `suspect` gets the machines that have changed."""
 
     def __init__(self, parts: VirtrigaudParts, suspect: Callable[[Key], None]) -> None:
+        super().__init__(parts.caches.providers)
         self._parts = parts
         self._suspect = suspect
         self._due: dict[Key, float] = {}
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Drop when a Provider that is gone is due."""
+        self._due.pop(key, None)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """List the machines of a Provider that stays for their sake, too."""
+        return await self.work(seen)
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """List the machines of one Provider, when that is due."""
-        caches, now = self._parts.caches, self._parts.now()
-        seen, known = caches.providers.cache.get(key), caches.capabilities(key)
-        if seen is None or known is None or not features.has(known.features, features.LISTED_POWER):
+        caches, now, key = self._parts.caches, self._parts.now(), seen.key
+        known = caches.capabilities(key)
+        if known is None or not features.has(known.features, features.LISTED_POWER):
             self._due.pop(key, None)
             return DONE
         if (wait := self._due.get(key, 0.0) - now) > 0:

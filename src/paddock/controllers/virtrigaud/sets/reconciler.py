@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.client.errors import AlreadyExists, Conflict, NotFound
+from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
 from paddock.controllers.virtrigaud import targets
@@ -28,7 +28,7 @@ from paddock.runtime.controller import DONE, Controller, Outcome, again, owners
 from paddock.runtime.deleting import delete_seen
 from paddock.runtime.informer import Informer
 from paddock.runtime.informers import Informers
-from paddock.runtime.kindreconciler import KindReconciler
+from paddock.runtime.kindreconciler import ReportingReconciler
 from paddock.runtime.reference import is_owned, reference
 from paddock.runtime.statuses import StatusWriter
 
@@ -59,7 +59,18 @@ class SetCaches:
         return (key,) if self.sets.cache.get(key) is not None else ()
 
 
-class VirtrigaudSetReconciler(KindReconciler):
+class SetReconcilePass(msgspec.Struct, frozen=True):
+    """A set with its machines, and the plan for them."""
+
+    seen: CachedObject
+    vmset: VMSet
+    revisions: SetRevisions
+    members: Members
+    context: SetContext
+    plan: SetPlan
+
+
+class VirtrigaudSetReconciler(ReportingReconciler[SetReconcilePass]):
     """Reconciles VMSets."""
 
     def __init__(self, parts: VirtrigaudParts, caches: SetCaches) -> None:
@@ -69,8 +80,8 @@ class VirtrigaudSetReconciler(KindReconciler):
         self._revisions = SetRevisionKeeper(parts.client, caches.revisions)
         self._statuses = StatusWriter(parts.client, targets.SETS, caches.sets.expectations)
 
-    async def work(self, seen: CachedObject) -> Outcome:
-        """Bring one set a step on."""
+    async def begin(self, seen: CachedObject) -> SetReconcilePass | Outcome:
+        """Return a set with its machines and the plan for them, once the cache of machines shows every write."""
         if self._is_behind(seen):
             return again(_BEHIND_SECONDS)
         vmset = seen.read(targets.SETS)
@@ -82,15 +93,19 @@ class VirtrigaudSetReconciler(KindReconciler):
         members = self._members(seen, vmset, revisions)
         context = self._context(seen, vmset, revisions, members)
         plan = rollout.plan(vmset.spec, [each for each, _ in members], context)
-        problem = await self._carry_out(seen, vmset, plan, revisions)
-        found = report.SetPass(vmset, members, plan, context, str(problem or ""))
+        return SetReconcilePass(seen, vmset, revisions, members, context, plan)
+
+    async def report(self, set_pass: SetReconcilePass, error: PaddockError | None) -> None:
+        """Write how far the machines are, and what stands in the way."""
+        found = report.SetPass(set_pass.vmset, set_pass.members, set_pass.plan, set_pass.context, str(error or ""))
         wanted = report.status(found, self._parts.timestamp())
-        self._tell_pause(seen, vmset, wanted)
-        await self._statuses.write(seen, wanted)
-        if problem is not None:
-            raise problem
-        await self._revisions.prune(seen, vmset, revisions, {context.current, *(each.revision for each, _ in members)})
-        return DONE if plan.wait is None else again(plan.wait)
+        self._tell_pause(set_pass.seen, set_pass.vmset, wanted)
+        await self._statuses.write(set_pass.seen, wanted)
+
+    async def conclude(self, set_pass: SetReconcilePass) -> None:
+        """Forget revisions that no machine has."""
+        used = {set_pass.context.current, *(each.revision for each, _ in set_pass.members)}
+        await self._revisions.prune(set_pass.seen, set_pass.vmset, set_pass.revisions, used)
 
     # --- reading ----------------------------------------------------------------------------------------------------------
 
@@ -127,21 +142,15 @@ class VirtrigaudSetReconciler(KindReconciler):
 
     # --- acting -----------------------------------------------------------------------------------------------------------
 
-    async def _carry_out(self, seen: CachedObject, vmset: VMSet, plan: SetPlan, revisions: SetRevisions) -> PaddockError | None:
-        """Take the steps; return the error of the one that failed."""
-        try:
-            for ordinal, revision in plan.make.items():
-                await self._make(seen, vmset, ordinal, revision, revisions)
-            for name in plan.delete:
-                await self._delete(seen, name)
-            for name in plan.rewrite:
-                await self._rewrite(seen, name, revisions)
-        except Conflict:
-            # Somebody else wrote the machine meanwhile; the next pass decides anew.
-            raise
-        except PaddockError as error:
-            return error
-        return None
+    async def act(self, set_pass: SetReconcilePass) -> Outcome:
+        """Take the steps of the plan."""
+        for ordinal, revision in set_pass.plan.make.items():
+            await self._make(set_pass.seen, set_pass.vmset, ordinal, revision, set_pass.revisions)
+        for name in set_pass.plan.delete:
+            await self._delete(set_pass.seen, name)
+        for name in set_pass.plan.rewrite:
+            await self._rewrite(set_pass.seen, name, set_pass.revisions)
+        return DONE if set_pass.plan.wait is None else again(set_pass.plan.wait)
 
     async def _make(self, seen: CachedObject, vmset: VMSet, ordinal: int, revision: str, revisions: SetRevisions) -> None:
         template = revisions.known.get(revision) or vmset.spec.template
@@ -188,8 +197,8 @@ class VirtrigaudSetReconciler(KindReconciler):
     def _tell(self, seen: CachedObject, reason: str, note: str, *, warning: bool = False) -> None:
         self._parts.recorder.tell(reference(targets.SETS, seen.meta), "Warning" if warning else "Normal", reason, note)
 
-    def _tell_pause(self, seen: CachedObject, vmset: VMSet, wanted: VMSetStatus) -> None:
+    def _tell_pause(self, seen: CachedObject, vmset: VMSet, status: VMSetStatus) -> None:
         before = vmset.status.updateStatus if vmset.status is not None else None
-        after = wanted.updateStatus
+        after = status.updateStatus
         if after is not None and after.phase == "Paused" and (before is None or before.phase != "Paused"):
             self._tell(seen, report.PAUSED, after.message or "", warning=True)

@@ -90,32 +90,36 @@ class SnapshotAccess:
         self.parts = parts
         self._statuses = StatusWriter(parts.client, targets.SNAPSHOTS, parts.caches.snapshots.expectations)
 
-    async def write(self, look: SnapshotPass) -> None:
+    async def write(self, snapshot_pass: SnapshotPass) -> None:
         """Write what the pass reports so far."""
         now = self.parts.timestamp()
-        look.status = records.settle(look.snapshot, look.status, look.values.values(), now, look.phase)
-        look.values = {name: msgspec.structs.replace(each, anew=False) for name, each in look.values.items()}
-        look.seen = await self._statuses.write_surely(look.seen, look.status) or look.seen
+        snapshot_pass.status = records.settle(
+            snapshot_pass.snapshot, snapshot_pass.status, snapshot_pass.values.values(), now, snapshot_pass.phase
+        )
+        snapshot_pass.values = {name: msgspec.structs.replace(each, anew=False) for name, each in snapshot_pass.values.items()}
+        snapshot_pass.seen = await self._statuses.write_surely(snapshot_pass.seen, snapshot_pass.status) or snapshot_pass.seen
 
-    def driver(self, place: SnapshotPlace) -> tuple[Driver | None, str]:
+    def driver(self, snapshot_place: SnapshotPlace) -> tuple[Driver | None, str]:
         """The driver of a Provider; without one, why."""
-        key = Key(place.provider_namespace, place.provider_name)
+        key = Key(snapshot_place.provider_namespace, snapshot_place.provider_name)
         seen = self.parts.caches.providers.cache.get(key)
         if seen is None:
-            return None, f"{place} does not exist; create it again"
+            return None, f"{snapshot_place} does not exist; create it again"
         connection = self.parts.providers.find(key, seen.read(targets.PROVIDERS).spec.type)
-        return connection.driver, "" if connection.driver is not None else f"{place}: {connection.runtime.message}"
+        return connection.driver, "" if connection.driver is not None else f"{snapshot_place}: {connection.runtime.message}"
 
-    def hold(self, look: SnapshotPass, error: ProviderError, rule: RetryRule | None = None) -> RetryHold:
+    def hold(self, snapshot_pass: SnapshotPass, error: ProviderError, rule: RetryRule | None = None) -> RetryHold:
         """The pause after an error."""
         chosen = rule or retries.rule(error.kind)
-        look.memory.failures += 1
+        snapshot_pass.memory.failures += 1
         backoff = Backoff(first=chosen.first, longest=chosen.longest, jitter=0.1)
-        pause = backoff.pause(look.memory.failures, self.parts.machinery.chance)
+        pause = backoff.pause(snapshot_pass.memory.failures, self.parts.machinery.chance)
         if error.retry_after is not None:
             pause = max(pause, min(error.retry_after, chosen.longest))
-        return RetryHold(self.parts.now() + pause, look.inputs, chosen.reason, f"{look.place}: {error.reported}", retries.reason(error))
+        return RetryHold(
+            self.parts.now() + pause, snapshot_pass.inputs, chosen.reason, f"{snapshot_pass.place}: {error.reported}", retries.reason(error)
+        )
 
-    def tell(self, look: SnapshotPass, reason: str, note: str, *, warning: bool = False) -> None:
+    def tell(self, snapshot_pass: SnapshotPass, reason: str, note: str, *, warning: bool = False) -> None:
         """Emit an event."""
-        self.parts.recorder.tell(look.about, "Warning" if warning else "Normal", reason, note)
+        self.parts.recorder.tell(snapshot_pass.about, "Warning" if warning else "Normal", reason, note)

@@ -31,130 +31,136 @@ class SnapshotDeletion:
         self._access = access
         self._parts = access.parts
 
-    async def advance(self, look: SnapshotPass) -> Outcome:
+    async def advance(self, snapshot_pass: SnapshotPass) -> Outcome:
         """Bring the deletion of a snapshot a step on."""
-        if marks.SNAPSHOT_FINALIZER not in (look.seen.meta.finalizers or ()):
+        if marks.SNAPSHOT_FINALIZER not in (snapshot_pass.seen.meta.finalizers or ()):
             return DONE
-        place = look.place
+        place = snapshot_pass.place
         if place is None:
-            return await self._release(look)
-        wait = look.memory.wait(look.inputs, self._parts.now())
+            return await self._release(snapshot_pass)
+        wait = snapshot_pass.memory.wait(snapshot_pass.inputs, self._parts.now())
         if wait > 0:
             return again(wait)
-        if find(look.status.conditions, DELETING) is None:
-            look.change(taskRef=None)
-            self._access.tell(look, "SnapshotDeleting", f"{place} is asked to delete the snapshot")
-        look.phase = records.PHASE_DELETING
-        look.say(false(READY, reasons.DELETING, "the snapshot is being deleted"))
-        if self._is_in_use(look) and not self._is_forced(look):
-            look.say(true(DELETING, reasons.WAITING, f"waiting until VirtualMachine {look.machine} is back at the snapshot"))
-            await self._access.write(look)
+        if find(snapshot_pass.status.conditions, DELETING) is None:
+            snapshot_pass.change(taskRef=None)
+            self._access.tell(snapshot_pass, "SnapshotDeleting", f"{place} is asked to delete the snapshot")
+        snapshot_pass.phase = records.PHASE_DELETING
+        snapshot_pass.say(false(READY, reasons.DELETING, "the snapshot is being deleted"))
+        if self._is_in_use(snapshot_pass) and not self._is_forced(snapshot_pass):
+            snapshot_pass.say(
+                true(DELETING, reasons.WAITING, f"waiting until VirtualMachine {snapshot_pass.machine} is back at the snapshot")
+            )
+            await self._access.write(snapshot_pass)
             return again(self._parts.settings.polls.transition)
         driver, problem = self._access.driver(place)
         if driver is None:
-            return await self._blocked(look, problem)
+            return await self._blocked(snapshot_pass, problem)
         try:
-            return await self._delete(look, driver, place)
+            return await self._delete(snapshot_pass, driver, place)
         except ProviderError as error:
-            return await self._failed(look, error)
+            return await self._failed(snapshot_pass, error)
 
     @staticmethod
-    def _is_in_use(look: SnapshotPass) -> bool:
+    def _is_in_use(snapshot_pass: SnapshotPass) -> bool:
         """Return whether the machine is going back to the snapshot. One that is being deleted goes nowhere."""
-        vm = look.vm
+        vm = snapshot_pass.vm
         if vm is None or vm.status is None or vm.metadata.deletionTimestamp is not None:
             return False
         record = reverting.record(vm.status)
-        return record is not None and record.uid == look.snapshot.metadata.uid and record.state in ("begun", "requested")
+        return record is not None and record.uid == snapshot_pass.snapshot.metadata.uid and record.state in ("begun", "requested")
 
-    async def _delete(self, look: SnapshotPass, driver: Driver, place: SnapshotPlace) -> Outcome:
-        if holds(look.status.conditions, DELETING, reasons.IN_PROGRESS) and look.status.taskRef:
-            return await self._follow(look, driver, place)
-        found = look.status.snapshotID or await self._find(look, driver, place)
+    async def _delete(self, snapshot_pass: SnapshotPass, driver: Driver, snapshot_place: SnapshotPlace) -> Outcome:
+        if holds(snapshot_pass.status.conditions, DELETING, reasons.IN_PROGRESS) and snapshot_pass.status.taskRef:
+            return await self._follow(snapshot_pass, driver, snapshot_place)
+        found = snapshot_pass.status.snapshotID or await self._find(snapshot_pass, driver, snapshot_place)
         if not found:
-            return await self._deleted(look, place)
-        look.change(snapshotID=found)
+            return await self._deleted(snapshot_pass, snapshot_place)
+        snapshot_pass.change(snapshotID=found)
         try:
-            answer = await driver.snapshot_delete(m.SnapshotDeleteRequest(vm_id=place.machine_id, snapshot_id=found))
+            answer = await driver.snapshot_delete(m.SnapshotDeleteRequest(vm_id=snapshot_place.machine_id, snapshot_id=found))
         except ProviderError as error:
             if error.kind == ErrorKind.NOT_FOUND:
-                return await self._deleted(look, place)
+                return await self._deleted(snapshot_pass, snapshot_place)
             raise
         task = answer.task.id if answer.task is not None else ""
         if not task:
-            return await self._deleted(look, place)
-        look.change(taskRef=task)
+            return await self._deleted(snapshot_pass, snapshot_place)
+        snapshot_pass.change(taskRef=task)
         pause = self._parts.settings.polls.first
-        look.memory.task_due = self._parts.now() + pause
-        look.say(true(DELETING, reasons.IN_PROGRESS, f"task {task} of {place} deletes the snapshot"))
-        await self._access.write(look)
+        snapshot_pass.memory.task_due = self._parts.now() + pause
+        snapshot_pass.say(true(DELETING, reasons.IN_PROGRESS, f"task {task} of {snapshot_place} deletes the snapshot"))
+        await self._access.write(snapshot_pass)
         return again(pause)
 
-    async def _find(self, look: SnapshotPass, driver: Driver, place: SnapshotPlace) -> str:
+    async def _find(self, snapshot_pass: SnapshotPass, driver: Driver, snapshot_place: SnapshotPlace) -> str:
         """The id of a snapshot whose request has an unknown outcome; empty if there is none."""
         try:
-            answer = await driver.snapshot_create(taking.request(look.snapshot, place.machine_id))
+            answer = await driver.snapshot_create(taking.request(snapshot_pass.snapshot, snapshot_place.machine_id))
         except ProviderError as error:
-            look.memory.refusals = look.memory.refusals + 1 if error.kind in _NO_SNAPSHOT else 0
-            if look.memory.refusals >= _REFUSED_TIMES:
+            snapshot_pass.memory.refusals = snapshot_pass.memory.refusals + 1 if error.kind in _NO_SNAPSHOT else 0
+            if snapshot_pass.memory.refusals >= _REFUSED_TIMES:
                 return ""
             raise
-        look.memory.refusals = 0
+        snapshot_pass.memory.refusals = 0
         return answer.snapshot_id
 
-    async def _follow(self, look: SnapshotPass, driver: Driver, place: SnapshotPlace) -> Outcome:
+    async def _follow(self, snapshot_pass: SnapshotPass, driver: Driver, snapshot_place: SnapshotPlace) -> Outcome:
         now, pause = self._parts.now(), self._parts.settings.polls.task
-        if now < look.memory.task_due:
-            return again(look.memory.task_due - now)
+        if now < snapshot_pass.memory.task_due:
+            return again(snapshot_pass.memory.task_due - now)
         try:
-            answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=look.status.taskRef or "")))
+            answer = await driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=snapshot_pass.status.taskRef or "")))
         except ProviderError as error:
             if error.kind not in _UNKNOWN_TASK:
                 raise
             # A provider that was started again does not know its tasks, and nobody knows how this one has ended.
             answer = m.TaskStatusResponse(done=True, error=str(error))
         if answer.done and not answer.error:
-            return await self._deleted(look, place)
+            return await self._deleted(snapshot_pass, snapshot_place)
         if not answer.error:
-            look.memory.task_due = now + pause
+            snapshot_pass.memory.task_due = now + pause
             return again(pause)
         # Deleting what is gone succeeds, so the request is simply repeated.
-        look.change(taskRef=None)
+        snapshot_pass.change(taskRef=None)
         raise ProviderError(ErrorKind.INTERNAL, f"a task failed: {answer.error[:1024]}")
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 
-    async def _failed(self, look: SnapshotPass, error: ProviderError) -> Outcome:
-        if self._is_forced(look):
-            return await self._force(look, str(error))
-        failure = look.memory.hold = self._access.hold(look, error, retries.DELETION)
-        look.change(taskRef=None)
-        look.say(true(DELETING, reasons.PROVIDER_ERROR, failure.message))
-        await self._access.write(look)
-        self._access.tell(look, "SnapshotDeleteFailed", failure.message, warning=True)
+    async def _failed(self, snapshot_pass: SnapshotPass, error: ProviderError) -> Outcome:
+        if self._is_forced(snapshot_pass):
+            return await self._force(snapshot_pass, str(error))
+        failure = snapshot_pass.memory.hold = self._access.hold(snapshot_pass, error, retries.DELETION)
+        snapshot_pass.change(taskRef=None)
+        snapshot_pass.say(true(DELETING, reasons.PROVIDER_ERROR, failure.message))
+        await self._access.write(snapshot_pass)
+        self._access.tell(snapshot_pass, "SnapshotDeleteFailed", failure.message, warning=True)
         return again(failure.until - self._parts.now())
 
-    async def _blocked(self, look: SnapshotPass, problem: str) -> Outcome:
-        if self._is_forced(look):
-            return await self._force(look, problem)
+    async def _blocked(self, snapshot_pass: SnapshotPass, problem: str) -> Outcome:
+        if self._is_forced(snapshot_pass):
+            return await self._force(snapshot_pass, problem)
         text = f"{problem}, or annotate the snapshot with {marks.FORCE_DELETE}: {marks.TRUE}"
-        look.say(true(DELETING, reasons.PROVIDER_ERROR, text))
-        await self._access.write(look)
+        snapshot_pass.say(true(DELETING, reasons.PROVIDER_ERROR, text))
+        await self._access.write(snapshot_pass)
         return again(self._parts.settings.polls.transition)
 
     @staticmethod
-    def _is_forced(look: SnapshotPass) -> bool:
-        return (look.snapshot.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
+    def _is_forced(snapshot_pass: SnapshotPass) -> bool:
+        return (snapshot_pass.snapshot.metadata.annotations or {}).get(marks.FORCE_DELETE) == marks.TRUE
 
-    async def _force(self, look: SnapshotPass, problem: str) -> Outcome:
-        text = f"the object goes although the snapshot {look.status.snapshotID or ''} may still exist: {problem}"
-        self._access.tell(look, "ForceDeleted", text, warning=True)
-        return await self._release(look)
+    async def _force(self, snapshot_pass: SnapshotPass, problem: str) -> Outcome:
+        text = f"the object goes although the snapshot {snapshot_pass.status.snapshotID or ''} may still exist: {problem}"
+        self._access.tell(snapshot_pass, "ForceDeleted", text, warning=True)
+        return await self._release(snapshot_pass)
 
-    async def _deleted(self, look: SnapshotPass, place: SnapshotPlace) -> Outcome:
-        self._access.tell(look, "SnapshotDeleted", f"{place} has no snapshot {look.status.snapshotID or ''} any more".replace("  ", " "))
-        return await self._release(look)
+    async def _deleted(self, snapshot_pass: SnapshotPass, snapshot_place: SnapshotPlace) -> Outcome:
+        self._access.tell(
+            snapshot_pass,
+            "SnapshotDeleted",
+            f"{snapshot_place} has no snapshot {snapshot_pass.status.snapshotID or ''} any more".replace("  ", " "),
+        )
+        return await self._release(snapshot_pass)
 
-    async def _release(self, look: SnapshotPass) -> Outcome:
-        await finalizers.take_off(self._parts.client, targets.SNAPSHOTS, look.seen.meta, marks.SNAPSHOT_FINALIZER)
+    async def _release(self, snapshot_pass: SnapshotPass) -> Outcome:
+        await finalizers.take_off(self._parts.client, targets.SNAPSHOTS, snapshot_pass.seen.meta, marks.SNAPSHOT_FINALIZER)
         return DONE

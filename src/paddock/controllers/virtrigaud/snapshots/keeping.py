@@ -20,39 +20,43 @@ class SnapshotKeeping:
         self._access = access
         self._parts = access.parts
 
-    async def advance(self, look: SnapshotPass) -> Outcome:
+    async def advance(self, snapshot_pass: SnapshotPass) -> Outcome:
         """Report how a snapshot is, and delete it when its time has come."""
-        siblings = self._parts.caches.of_snapshots.all(look.machine)
-        reverted = reverting.wanted(look.vm) if look.vm is not None else ""
-        decision = retention.decide(look.snapshot, siblings, reverted, self._parts.now())
+        siblings = self._parts.caches.of_snapshots.all(snapshot_pass.machine)
+        reverted = reverting.wanted(snapshot_pass.vm) if snapshot_pass.vm is not None else ""
+        decision = retention.decide(snapshot_pass.snapshot, siblings, reverted, self._parts.now())
         if decision.delete:
-            self._access.tell(look, "SnapshotPruned", f"the snapshot is deleted: {decision.delete}")
-            await delete_seen(self._parts.client, targets.SNAPSHOTS, look.seen)
-            self._parts.caches.snapshots.expectations.deleted(look.seen)
+            self._access.tell(snapshot_pass, "SnapshotPruned", f"the snapshot is deleted: {decision.delete}")
+            await delete_seen(self._parts.client, targets.SNAPSHOTS, snapshot_pass.seen)
+            self._parts.caches.snapshots.expectations.deleted(snapshot_pass.seen)
             return DONE
-        above = look.status.parent
+        above = snapshot_pass.status.parent
         if above is not None and not any(each.metadata.uid == above.uid for each in siblings):
             above = None
-        look.change(children=lineage.children(look.snapshot, siblings), parent=above, expiryTime=decision.expiry)
-        self._report(look, decision)
-        await self._access.write(look)
+        snapshot_pass.change(children=lineage.children(snapshot_pass.snapshot, siblings), parent=above, expiryTime=decision.expiry)
+        self._report(snapshot_pass, decision)
+        await self._access.write(snapshot_pass)
         return again(min(max(decision.wait, 0.1), _LONGEST_WAIT)) if decision.wait is not None else DONE
 
-    def _report(self, look: SnapshotPass, decision: RetentionDecision) -> None:
-        place, vm = look.place, look.vm
+    def _report(self, snapshot_pass: SnapshotPass, decision: RetentionDecision) -> None:
+        place, vm = snapshot_pass.place, snapshot_pass.vm
         assert place is not None
         if vm is None or (vm.status is not None and vm.status.id not in (None, place.machine_id)):
-            look.phase = records.FAILED
-            look.say(records.gone(str(look.machine)))
+            snapshot_pass.phase = records.FAILED
+            snapshot_pass.say(records.gone(str(snapshot_pass.machine)))
         elif decision.expired:
-            if look.phase != records.PHASE_EXPIRED:
-                self._access.tell(look, "SnapshotExpired", f"the snapshot is older than {records.policy(look.snapshot).maxAge}")
-            look.phase = records.PHASE_EXPIRED
-            text = f"the snapshot has expired; it is deleted {records.policy(look.snapshot).gracePeriod} later, unless it is pinned"
-            look.say(true(records.EXPIRED, reasons.EXPIRED, text), false(READY, reasons.EXPIRED, text))
+            if snapshot_pass.phase != records.PHASE_EXPIRED:
+                self._access.tell(
+                    snapshot_pass, "SnapshotExpired", f"the snapshot is older than {records.policy(snapshot_pass.snapshot).maxAge}"
+                )
+            snapshot_pass.phase = records.PHASE_EXPIRED
+            text = (
+                f"the snapshot has expired; it is deleted {records.policy(snapshot_pass.snapshot).gracePeriod} later, unless it is pinned"
+            )
+            snapshot_pass.say(true(records.EXPIRED, reasons.EXPIRED, text), false(READY, reasons.EXPIRED, text))
             return
         else:
-            look.phase = records.PHASE_READY
-            look.say(true(READY, reasons.CREATED, f"{place} has the snapshot {look.status.snapshotID}"))
-        if find(look.status.conditions, records.EXPIRED) is not None:
-            look.say(false(records.EXPIRED, reasons.SUCCESS, "the snapshot has not expired"))
+            snapshot_pass.phase = records.PHASE_READY
+            snapshot_pass.say(true(READY, reasons.CREATED, f"{place} has the snapshot {snapshot_pass.status.snapshotID}"))
+        if find(snapshot_pass.status.conditions, records.EXPIRED) is not None:
+            snapshot_pass.say(false(records.EXPIRED, reasons.SUCCESS, "the snapshot has not expired"))

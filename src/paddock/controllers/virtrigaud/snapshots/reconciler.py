@@ -37,10 +37,10 @@ class VirtrigaudSnapshotReconciler(KindReconciler):
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Make what a schedule says, or take the snapshot, or keep it."""
-        look = self._pass(seen)
-        if schedules.is_schedule(look.snapshot):
-            return await self._scheduling.advance(look)
-        return await (self._keeping if records.is_complete(look.snapshot) else self._taking).advance(look)
+        snapshot_pass = self._pass(seen)
+        if schedules.is_schedule(snapshot_pass.snapshot):
+            return await self._scheduling.advance(snapshot_pass)
+        return await (self._keeping if records.is_complete(snapshot_pass.snapshot) else self._taking).advance(snapshot_pass)
 
     async def finalize(self, seen: CachedObject) -> Outcome:
         """Delete the snapshot where it is."""

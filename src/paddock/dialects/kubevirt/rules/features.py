@@ -15,20 +15,20 @@ _ARM_BUSES = ("virtio", "scsi")
 
 
 @check("kubevirt/V113", given=("spec.domain.features.hyperv",))
-def enlightenments_fit_together(place: HardwareContext) -> Iterator[Finding]:
+def enlightenments_fit_together(hardware: HardwareContext) -> Iterator[Finding]:
     """A running machine has every enlightenment that another one needs, and names none beside those of the host."""
-    features = place.spec.domain.features
-    if not place.running or features is None or features.hyperv is None:
+    features = hardware.spec.domain.features
+    if not hardware.running or features is None or features.hyperv is None:
         return
     if features.hypervPassthrough is not None:
         message = "hyperv and hypervPassthrough exclude each other; leave one out"
-        yield Finding(path=place.at(*_HYPERV), message=f"Invalid value: {message}", rule="kubevirt/V113")
+        yield Finding(path=hardware.at(*_HYPERV), message=f"Invalid value: {message}", rule="kubevirt/V113")
     for name, needed in _NEEDS:
         if _is_on(features.hyperv, name) and _is_off(features.hyperv, needed):
             why = f"{name} needs {needed}; switch {needed} on, or {name} off"
             # KubeVirt writes the way to the enlightenments twice.
-            found = finding.invalid(place.at(*_HYPERV, *_HYPERV, name), True, why, "kubevirt/V113")
-            yield standing(found, place.at(*_HYPERV, needed, "enabled"))
+            found = finding.invalid(hardware.at(*_HYPERV, *_HYPERV, name), True, why, "kubevirt/V113")
+            yield standing(found, hardware.at(*_HYPERV, needed, "enabled"))
 
 
 def _is_on(hyperv: HyperV, name: str) -> bool:
@@ -53,36 +53,36 @@ def _is_off(hyperv: HyperV, name: str) -> bool:
         "spec.domain.cpu.threads",
     ),
 )
-def hardware_fits_the_architecture(place: HardwareContext) -> Iterator[Finding]:
+def hardware_fits_the_architecture(hardware: HardwareContext) -> Iterator[Finding]:
     """Hardware that an architecture does not have is left out: threads, BIOS, sound and SATA on arm64, panic devices on s390x."""
-    if place.architecture == "s390x" and place.spec.domain.devices.panicDevices:
-        path = place.at("domain", "devices", "panicDevices")
+    if hardware.architecture == "s390x" and hardware.spec.domain.devices.panicDevices:
+        path = hardware.at("domain", "devices", "panicDevices")
         yield Finding(path=path, message="Invalid value: there are no panic devices for s390x; leave them out", rule="kubevirt/V114")
-    if place.architecture != "arm64":
+    if hardware.architecture != "arm64":
         return
-    cpu = place.spec.domain.cpu
+    cpu = hardware.spec.domain.cpu
     if cpu is not None and cpu.dedicatedCpuPlacement and (cpu.threads or 1) > 1:
         why = f"a core of arm64 has one thread, and cpu.threads is {cpu.threads}"
-        found = finding.invalid(place.at("architecture"), "arm64", why, "kubevirt/V114")
-        yield standing(found, place.at("domain", "cpu", "threads"))
-    if place.running:
-        yield from _arm64(place)
+        found = finding.invalid(hardware.at("architecture"), "arm64", why, "kubevirt/V114")
+        yield standing(found, hardware.at("domain", "cpu", "threads"))
+    if hardware.running:
+        yield from _arm64(hardware)
 
 
-def _arm64(place: HardwareContext) -> Iterator[Finding]:
+def _arm64(hardware: HardwareContext) -> Iterator[Finding]:
     """Yield what a running machine on arm64 cannot have."""
-    domain = place.spec.domain
+    domain = hardware.spec.domain
     bootloader = domain.firmware.bootloader if domain.firmware is not None else None
     if bootloader is not None and bootloader.bios is not None:
-        yield _missing(place.at("domain", "firmware", "bootloader", "bios"), "BIOS", ("efi",))
+        yield _missing(hardware.at("domain", "firmware", "bootloader", "bios"), "BIOS", ("efi",))
     if domain.cpu is not None and domain.cpu.model and domain.cpu.model != "host-passthrough":
-        yield _missing(place.at("domain", "cpu", "model"), domain.cpu.model, ("host-passthrough",))
-    for disk, path in disks(place):
+        yield _missing(hardware.at("domain", "cpu", "model"), domain.cpu.model, ("host-passthrough",))
+    for disk, path in disks(hardware):
         for name, target in targets(disk):
             if target.bus and target.bus not in _ARM_BUSES:
                 yield _missing((*path, name, "bus"), target.bus, _ARM_BUSES)
     if domain.devices.sound is not None:
-        yield _missing(place.at("domain", "devices", "sound"), "a sound card", ())
+        yield _missing(hardware.at("domain", "devices", "sound"), "a sound card", ())
 
 
 def _missing(path: Path, what: str, possible: tuple[str, ...]) -> Finding:

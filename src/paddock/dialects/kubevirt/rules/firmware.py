@@ -11,15 +11,15 @@ _MACHINES = {"amd64": ("q35", "pc-q35"), "arm64": ("virt",), "s390x": ("s390-ccw
 
 
 @check("kubevirt/V35", given=("spec.domain.machine",))
-def machine_type_fits(place: HardwareContext) -> Iterator[Finding]:
+def machine_type_fits(hardware: HardwareContext) -> Iterator[Finding]:
     """The machine type is one of the architecture's."""
-    machine = place.spec.domain.machine
-    known = _MACHINES.get(place.architecture)
+    machine = hardware.spec.domain.machine
+    known = _MACHINES.get(hardware.architecture)
     if machine is None or not machine.type or known is None or machine.type.startswith(known):
         return
     hint = "i440fx machines are not supported" if machine.type.startswith(("pc", "i440fx")) else ""
     supported = [f"{name}*" for name in known]
-    yield finding.unsupported(place.at("domain", "machine", "type"), machine.type, supported, "kubevirt/V35", hint)
+    yield finding.unsupported(hardware.at("domain", "machine", "type"), machine.type, supported, "kubevirt/V35", hint)
 
 
 @check(
@@ -27,38 +27,38 @@ def machine_type_fits(place: HardwareContext) -> Iterator[Finding]:
     Cel("domain.firmware.bootloader", "!has(self.bios) || !has(self.efi)", "efi and bios are mutually exclusive"),
     given=("spec.domain.firmware.bootloader.bios",),
 )
-def one_firmware_boots(place: HardwareContext) -> Iterator[Finding]:
+def one_firmware_boots(hardware: HardwareContext) -> Iterator[Finding]:
     """A machine boots with EFI or with BIOS, not with both."""
-    firmware = place.spec.domain.firmware
+    firmware = hardware.spec.domain.firmware
     bootloader = firmware.bootloader if firmware is not None else None
     if bootloader is not None and bootloader.efi is not None and bootloader.bios is not None:
-        path = place.at("domain", "firmware", "bootloader")
+        path = hardware.at("domain", "firmware", "bootloader")
         yield Finding(path=path, message="Invalid value: efi and bios are mutually exclusive", rule="kubevirt/V36")
 
 
 @check("kubevirt/V37", given=("spec.domain.firmware.bootloader.efi",))
-def secure_boot_needs_smm(place: HardwareContext) -> Iterator[Finding]:
+def secure_boot_needs_smm(hardware: HardwareContext) -> Iterator[Finding]:
     """Secure Boot, which is on unless switched off, needs SMM."""
-    domain = place.spec.domain
+    domain = hardware.spec.domain
     bootloader = domain.firmware.bootloader if domain.firmware is not None else None
     efi = bootloader.efi if bootloader is not None else None
     # TDX keeps its firmware where nobody can write it.
     hidden = domain.launchSecurity is not None and domain.launchSecurity.tdx is not None
-    if efi is None or efi.secureBoot is False or place.preferred or hidden:
+    if efi is None or efi.secureBoot is False or hardware.preferred or hidden:
         return
     smm = domain.features.smm if domain.features is not None else None
     if smm is None or smm.enabled is False:
         why = "SecureBoot requires SMM: set features.smm.enabled to true, or firmware.bootloader.efi.secureBoot to false"
-        found = Finding(path=place.at("domain"), message=f"Invalid value: {why}", rule="kubevirt/V37")
-        yield standing(found, place.at("domain", "firmware", "bootloader", "efi"))
+        found = Finding(path=hardware.at("domain"), message=f"Invalid value: {why}", rule="kubevirt/V37")
+        yield standing(found, hardware.at("domain", "firmware", "bootloader", "efi"))
 
 
 @check("kubevirt/V38", given=("spec.domain.firmware.kernelBoot",))
-def kernel_is_complete(place: HardwareContext) -> Iterator[Finding]:
+def kernel_is_complete(hardware: HardwareContext) -> Iterator[Finding]:
     """A kernel to boot comes from an image and has a path in it; arguments need a kernel."""
-    firmware = place.spec.domain.firmware
+    firmware = hardware.spec.domain.firmware
     boot = firmware.kernelBoot if firmware is not None else None
-    path = place.at("domain", "firmware", "kernelBoot")
+    path = hardware.at("domain", "firmware", "kernelBoot")
     if boot is None:
         return
     if boot.container is None:
@@ -90,13 +90,13 @@ def file_in_image(written: str | None, path: Path, rule: str) -> Iterator[Findin
 
 
 @check("kubevirt/V39", given=("spec.domain.firmware.acpi",))
-def acpi_tables_are_there(place: HardwareContext) -> Iterator[Finding]:
+def acpi_tables_are_there(hardware: HardwareContext) -> Iterator[Finding]:
     """ACPI tables come from volumes of the type secret."""
-    firmware = place.spec.domain.firmware
+    firmware = hardware.spec.domain.firmware
     tables = firmware.acpi if firmware is not None else None
     if tables is None:
         return
-    path, volumes = place.at("domain", "firmware", "acpi"), place.volumes()
+    path, volumes = hardware.at("domain", "firmware", "acpi"), hardware.volumes()
     if not tables.slicNameRef and not tables.msdmNameRef:
         yield Finding(path=path, message="Invalid value: give slicNameRef or msdmNameRef", rule="kubevirt/V39")
     for name in ("slicNameRef", "msdmNameRef"):

@@ -61,41 +61,41 @@ def cluster_gates(settings: AdmissionSettings) -> ClusterGates:
     return ClusterGates(settings.kubevirt_release or NEWEST, settings.gates, settings.gates_off, settings.architecture)
 
 
-def needs(place: HardwareContext) -> Iterator[GateNeed]:
+def needs(hardware: HardwareContext) -> Iterator[GateNeed]:
     """Yield the features of a machine that are, or once were, behind a gate."""
-    yield from _of_domain(place)
-    yield from _of_devices(place)
-    yield from _of_volumes(place)
-    yield from _of_interfaces(place)
-    yield from _claimed(place)
+    yield from _of_domain(hardware)
+    yield from _of_devices(hardware)
+    yield from _of_volumes(hardware)
+    yield from _of_interfaces(hardware)
+    yield from _claimed(hardware)
     for gate, annotation in _ANNOTATIONS.items():
-        if place.annotations.get(annotation):
-            field = (*place.metadata, "annotations")
+        if hardware.annotations.get(annotation):
+            field = (*hardware.metadata, "annotations")
             yield GateNeed(gate, (*field, annotation), field)
 
 
-def _of_domain(place: HardwareContext) -> Iterator[GateNeed]:
-    domain = place.spec.domain
-    if place.foreign_architecture is not None:
-        yield GateNeed("MultiArchitecture", place.at("architecture"))
+def _of_domain(hardware: HardwareContext) -> Iterator[GateNeed]:
+    domain = hardware.spec.domain
+    if hardware.foreign_architecture is not None:
+        yield GateNeed("MultiArchitecture", hardware.at("architecture"))
     if domain.rebootPolicy is not None:
-        yield GateNeed("RebootPolicy", place.at("domain", "rebootPolicy"))
+        yield GateNeed("RebootPolicy", hardware.at("domain", "rebootPolicy"))
     if domain.memory is not None and domain.memory.reservedOverhead is not None:
-        yield GateNeed("ReservedOverheadMemlock", place.at("domain", "memory", "reservedOverhead"))
+        yield GateNeed("ReservedOverheadMemlock", hardware.at("domain", "memory", "reservedOverhead"))
     if domain.cpu is not None and domain.cpu.numa is not None and domain.cpu.numa.guestMappingPassthrough is not None:
-        yield GateNeed("NUMA", place.at("domain", "cpu", "numa", "guestMappingPassthrough"))
+        yield GateNeed("NUMA", hardware.at("domain", "cpu", "numa", "guestMappingPassthrough"))
     security = domain.launchSecurity
     if security is not None and (security.sev is not None or security.snp is not None):
-        yield GateNeed("WorkloadEncryptionSEV", place.at("domain", "launchSecurity"), place.at("launchSecurity"))
+        yield GateNeed("WorkloadEncryptionSEV", hardware.at("domain", "launchSecurity"), hardware.at("launchSecurity"))
     if security is not None and security.tdx is not None:
-        yield GateNeed("WorkloadEncryptionTDX", place.at("domain", "launchSecurity"), place.at("launchSecurity"))
+        yield GateNeed("WorkloadEncryptionTDX", hardware.at("domain", "launchSecurity"), hardware.at("launchSecurity"))
     efi = domain.firmware.bootloader.efi if domain.firmware is not None and domain.firmware.bootloader is not None else None
     if efi is not None and efi.persistent:
-        yield GateNeed("VMPersistentState", place.at("domain", "firmware", "bootloader", "efi", "persistent"))
+        yield GateNeed("VMPersistentState", hardware.at("domain", "firmware", "bootloader", "efi", "persistent"))
 
 
-def _of_devices(place: HardwareContext) -> Iterator[GateNeed]:
-    devices = place.spec.domain.devices
+def _of_devices(hardware: HardwareContext) -> Iterator[GateNeed]:
+    devices = hardware.spec.domain.devices
     given = {
         "GPU": (devices.gpus, "gpus"),
         "HostDevices": (devices.hostDevices, "hostDevices"),
@@ -104,32 +104,32 @@ def _of_devices(place: HardwareContext) -> Iterator[GateNeed]:
     }
     for gate, (value, name) in given.items():
         if value:
-            yield GateNeed(gate, place.at("domain", "devices", name))
+            yield GateNeed(gate, hardware.at("domain", "devices", name))
     if devices.downwardMetrics is not None:
-        yield GateNeed("DownwardMetrics", place.at("domain", "devices", "downwardMetrics"))
+        yield GateNeed("DownwardMetrics", hardware.at("domain", "devices", "downwardMetrics"))
     if devices.video is not None:
-        yield GateNeed("VideoConfig", place.at("domain", "devices", "video"))
+        yield GateNeed("VideoConfig", hardware.at("domain", "devices", "video"))
     if devices.tpm is not None and devices.tpm.persistent:
-        yield GateNeed("VMPersistentState", place.at("domain", "devices", "tpm", "persistent"))
-    volumes = place.volumes()
+        yield GateNeed("VMPersistentState", hardware.at("domain", "devices", "tpm", "persistent"))
+    volumes = hardware.volumes()
     for index, disk in enumerate(devices.disks or ()):
-        path = place.at("domain", "devices", "disks", index)
+        path = hardware.at("domain", "devices", "disks", index)
         if disk.lun is not None and disk.lun.reservation:
-            field = place.at("domain", "devices", "disks", "luns", "reservation")
+            field = hardware.at("domain", "devices", "disks", "luns", "reservation")
             yield GateNeed("PersistentReservation", (*path, "lun", "reservation"), field)
         if disk.cdrom is not None and disk.name not in volumes:
             yield GateNeed("DeclarativeHotplugVolumes", path, (*path, "name"))
 
 
-def _of_volumes(place: HardwareContext) -> Iterator[GateNeed]:
-    for index, volume in enumerate(place.spec.volumes or ()):
+def _of_volumes(hardware: HardwareContext) -> Iterator[GateNeed]:
+    for index, volume in enumerate(hardware.spec.volumes or ()):
         if volume.downwardMetrics is not None:
-            yield GateNeed("DownwardMetrics", place.at("volumes", index))
+            yield GateNeed("DownwardMetrics", hardware.at("volumes", index))
         if volume.hostDisk is not None:
-            yield GateNeed("HostDisk", place.at("volumes", index, "hostDisk"), place.at("volumes", index))
-    volumes = place.volumes()
-    for index, shared in enumerate(place.spec.domain.devices.filesystems or ()):
-        path, found = place.at("domain", "devices", "filesystems"), volumes.get(shared.name)
+            yield GateNeed("HostDisk", hardware.at("volumes", index, "hostDisk"), hardware.at("volumes", index))
+    volumes = hardware.volumes()
+    for index, shared in enumerate(hardware.spec.domain.devices.filesystems or ()):
+        path, found = hardware.at("domain", "devices", "filesystems"), volumes.get(shared.name)
         if found is None:
             continue
         if found.persistentVolumeClaim is not None or found.dataVolume is not None:
@@ -138,9 +138,9 @@ def _of_volumes(place: HardwareContext) -> Iterator[GateNeed]:
             yield GateNeed("EnableVirtioFsConfigVolumes", (*path, index), path)
 
 
-def _of_interfaces(place: HardwareContext) -> Iterator[GateNeed]:
-    for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
-        path = place.at("domain", "devices", "interfaces", index)
+def _of_interfaces(hardware: HardwareContext) -> Iterator[GateNeed]:
+    for index, interface in enumerate(hardware.spec.domain.devices.interfaces or ()):
+        path = hardware.at("domain", "devices", "interfaces", index)
         if interface.portRanges:
             yield GateNeed("PortRangesSpec", (*path, "portRanges"), (*path, "name"))
         if interface.binding is not None:
@@ -149,16 +149,16 @@ def _of_interfaces(place: HardwareContext) -> Iterator[GateNeed]:
             yield GateNeed("PasstBinding", (*path, "passtBinding"), (*path, "name"))
 
 
-def _claimed(place: HardwareContext) -> Iterator[GateNeed]:
+def _claimed(hardware: HardwareContext) -> Iterator[GateNeed]:
     """Yield the devices by resource claims."""
-    devices = place.spec.domain.devices
+    devices = hardware.spec.domain.devices
     for kind, gate in (("gpus", "GPUsWithDRA"), ("hostDevices", "HostDevicesWithDRA")):
         for index, device in enumerate(getattr(devices, kind) or ()):
             if device.claimName or device.requestName:
-                yield GateNeed(gate, place.at("domain", "devices", kind, index, "claimName"))
-    for index, network in enumerate(place.spec.networks or ()):
+                yield GateNeed(gate, hardware.at("domain", "devices", kind, index, "claimName"))
+    for index, network in enumerate(hardware.spec.networks or ()):
         if network.resourceClaim is not None:
-            yield GateNeed("NetworkDevicesWithDRA", place.at("networks", index, "resourceClaim"))
+            yield GateNeed("NetworkDevicesWithDRA", hardware.at("networks", index, "resourceClaim"))
 
 
 @check(
@@ -175,12 +175,12 @@ def _claimed(place: HardwareContext) -> Iterator[GateNeed]:
         *(f"annotations{{{each}}}" for each in _ANNOTATIONS.values()),
     ),
 )
-def gates_are_open(place: HardwareContext) -> Iterator[Finding]:
+def gates_are_open(hardware: HardwareContext) -> Iterator[Finding]:
     """A feature behind a feature gate needs that gate."""
-    judged = cluster_gates(place.settings) if place.settings.target == "cluster" else _OWN
-    for need in needs(place):
+    judged = cluster_gates(hardware.settings) if hardware.settings.target == "cluster" else _OWN
+    for need in needs(hardware):
         # That of disks of the host is V68.
-        if need.gate != "HostDisk" and not is_open(need.gate, place.settings):
+        if need.gate != "HostDisk" and not is_open(need.gate, hardware.settings):
             what = "sidecar" if need.gate == "Sidecar" else need.gate
             message = f"Invalid value: {what} feature gate is not enabled"
             message += f"{_NOT_HERE}{_LACKS[need.gate]}" if judged is _OWN and need.gate in _LACKS else f"; {judged.remedy(need.gate)}"

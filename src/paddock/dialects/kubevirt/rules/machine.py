@@ -23,36 +23,36 @@ _RECEIVERS = "DecentralizedLiveMigration"
     Cel("", "!has(self.running) || !has(self.runStrategy)", "running and runStrategy are mutually exclusive", ".running"),
     given=("spec.running",),
 )
-def running_is_said_once(place: MachinePlace) -> Iterator[Finding]:
+def running_is_said_once(machine_place: MachinePlace) -> Iterator[Finding]:
     """`running` and `runStrategy` are mutually exclusive."""
-    if place.spec.running is not None and place.spec.runStrategy is not None:
+    if machine_place.spec.running is not None and machine_place.spec.runStrategy is not None:
         message = "Forbidden: running is set too, choose one: running and runStrategy are mutually exclusive"
-        yield Finding(path=place.at("running"), message=message, rule="kubevirt/V2")
+        yield Finding(path=machine_place.at("running"), message=message, rule="kubevirt/V2")
 
 
 @check(
     "kubevirt/V3",
     Cel("", "has(self.running) || has(self.runStrategy)", "RunStrategy must be specified", ".running", "FieldValueRequired"),
 )
-def running_is_said(place: MachinePlace) -> Iterator[Finding]:
+def running_is_said(machine_place: MachinePlace) -> Iterator[Finding]:
     """A machine says when it runs."""
-    if place.spec.running is None and place.spec.runStrategy is None:
+    if machine_place.spec.running is None and machine_place.spec.runStrategy is None:
         why = "RunStrategy must be specified: give runStrategy, such as Always or Halted"
         yield Finding(
-            path=place.at("running"),
+            path=machine_place.at("running"),
             message=f"Required value: {why}",
             rule="kubevirt/V3",
             cause=CauseType.REQUIRED,
-            at=place.path,
+            at=machine_place.path,
         )
 
 
 @check("kubevirt/V118", given=("spec.runStrategy",))
-def receivers_need_a_gate(place: MachinePlace) -> Iterator[Finding]:
+def receivers_need_a_gate(machine_place: MachinePlace) -> Iterator[Finding]:
     """A machine waits for one of another cluster only where such migrations are turned on."""
-    if place.spec.runStrategy == "WaitAsReceiver" and _RECEIVERS not in place.settings.gates:
+    if machine_place.spec.runStrategy == "WaitAsReceiver" and _RECEIVERS not in machine_place.settings.gates:
         why = f"Invalid RunStrategy (WaitAsReceiver), {_RECEIVERS} feature gate is not enabled; use Halted"
-        yield finding.invalid(place.at("runStrategy"), "WaitAsReceiver", why, "kubevirt/V118")
+        yield finding.invalid(machine_place.at("runStrategy"), "WaitAsReceiver", why, "kubevirt/V118")
 
 
 CHECKS = (running_is_said_once, running_is_said, receivers_need_a_gate, *templates.CHECKS, *sizing.CHECKS)

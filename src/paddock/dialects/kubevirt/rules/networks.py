@@ -21,31 +21,31 @@ _MOST_RANGES = 10
 
 
 @once
-def interfaces(place: HardwareContext) -> Iterator[tuple[Interface, Path]]:
+def interfaces(hardware: HardwareContext) -> Iterator[tuple[Interface, Path]]:
     """The cards with their places."""
-    for index, interface in enumerate(place.spec.domain.devices.interfaces or ()):
-        yield interface, place.at("domain", "devices", "interfaces", index)
+    for index, interface in enumerate(hardware.spec.domain.devices.interfaces or ()):
+        yield interface, hardware.at("domain", "devices", "interfaces", index)
 
 
-def _networks(place: HardwareContext) -> dict[str, Network]:
-    return {network.name: network for network in place.spec.networks or ()}
+def _networks(hardware: HardwareContext) -> dict[str, Network]:
+    return {network.name: network for network in hardware.spec.networks or ()}
 
 
 @check("kubevirt/V86", given=("spec.networks",))
-def networks_have_cards(place: HardwareContext) -> Iterator[Finding]:
+def networks_have_cards(hardware: HardwareContext) -> Iterator[Finding]:
     """Every network has a card of its name."""
-    cards = {interface.name for interface, _ in interfaces(place)}
-    for index, network in enumerate(place.spec.networks or ()):
+    cards = {interface.name for interface, _ in interfaces(hardware)}
+    for index, network in enumerate(hardware.spec.networks or ()):
         if network.name and network.name not in cards:
             why = f"'{network.name}' not found: no interface of this name"
-            yield finding.invalid(place.at("networks", index, "name"), network.name, why, "kubevirt/V86")
+            yield finding.invalid(hardware.at("networks", index, "name"), network.name, why, "kubevirt/V86")
 
 
 @check("kubevirt/V87", given=("spec.domain.devices.interfaces",))
-def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
+def cards_have_networks(hardware: HardwareContext) -> Iterator[Finding]:
     """Every card has a network of its name."""
-    networks = _networks(place)
-    for interface, path in interfaces(place):
+    networks = _networks(hardware)
+    for interface, path in interfaces(hardware):
         if interface.name and interface.name not in networks:
             why = f"'{interface.name}' not found: no network of this name"
             yield finding.invalid((*path, "name"), interface.name, why, "kubevirt/V87")
@@ -60,25 +60,25 @@ def cards_have_networks(place: HardwareContext) -> Iterator[Finding]:
     ),
     given=("spec.domain.devices.interfaces",),
 )
-def cards_have_one_binding(place: HardwareContext) -> Iterator[Finding]:
+def cards_have_one_binding(hardware: HardwareContext) -> Iterator[Finding]:
     """A card has one binding; a preference may give it one."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         given = [name for name in BINDINGS if getattr(interface, name) is not None]
         if len(given) > 1:
             why = f"needs exactly one binding, got {len(given)}"
             yield finding.invalid(path, given, why, "kubevirt/V90")
         elif not given and not any(getattr(interface, name) is not None for name in _DISCONTINUED):
-            if place.preferred:
+            if hardware.preferred:
                 continue
             why = "needs exactly one binding, got 0; masquerade is what most machines want"
             yield finding.invalid(path, given, why, "kubevirt/V90")
 
 
 @check("kubevirt/V91", given=("spec.domain.devices.interfaces[].masquerade", "spec.domain.devices.interfaces[].passtBinding"))
-def masquerade_is_for_pods(place: HardwareContext) -> Iterator[Finding]:
+def masquerade_is_for_pods(hardware: HardwareContext) -> Iterator[Finding]:
     """Masquerade and passt work on the pod network only."""
-    networks = _networks(place)
-    for interface, path in interfaces(place):
+    networks = _networks(hardware)
+    for interface, path in interfaces(hardware):
         network = networks.get(interface.name)
         if network is None or network.pod is not None:
             continue
@@ -90,9 +90,9 @@ def masquerade_is_for_pods(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V92", given=("spec.domain.devices.interfaces[].macAddress",))
-def the_gateways_address_is_taken(place: HardwareContext) -> Iterator[Finding]:
+def the_gateways_address_is_taken(hardware: HardwareContext) -> Iterator[Finding]:
     """Under masquerade, the gateway's hardware address is not the guest's."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         address = interface.macAddress
         if interface.masquerade is not None and address and address.replace(":", "").replace("-", "") == _GATEWAY:
             why = "reserved for the gateway; choose another one"
@@ -103,9 +103,9 @@ def the_gateways_address_is_taken(place: HardwareContext) -> Iterator[Finding]:
     "kubevirt/V93",
     given=("spec.domain.devices.interfaces[].slirp", "spec.domain.devices.interfaces[].passt", "spec.domain.devices.interfaces[].macvtap"),
 )
-def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
+def old_bindings_are_gone(hardware: HardwareContext) -> Iterator[Finding]:
     """Bindings that KubeVirt has given up are refused."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         for name in _DISCONTINUED:
             if getattr(interface, name) is not None:
                 message = f"Invalid value: {name} has been discontinued since v1.3; use masquerade, bridge or passtBinding"
@@ -113,20 +113,20 @@ def old_bindings_are_gone(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/binding-is-known", warns=True, given=("spec.domain.devices.interfaces[].binding",))
-def bindings_have_known_names(place: HardwareContext) -> Iterator[Finding]:
+def bindings_have_known_names(hardware: HardwareContext) -> Iterator[Finding]:
     """A binding by name that the engine does not know keeps the machine from starting (a warning); a cluster has a list of its own."""
-    if place.settings.target != "embedded":
+    if hardware.settings.target != "embedded":
         return
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         if interface.binding is not None and interface.binding.name and interface.binding.name not in PLUGINS:
             text = f"the machine cannot start here: the bindings by name are {', '.join(PLUGINS)}"
             yield finding.warning((*path, "binding"), text, "kubevirt/binding-is-known")
 
 
 @check("kubevirt/V97", given=("spec.domain.devices.interfaces[].ports",))
-def ports_have_names_of_their_own(place: HardwareContext) -> Iterator[Finding]:
+def ports_have_names_of_their_own(hardware: HardwareContext) -> Iterator[Finding]:
     """Names of ports are short and unique for their card."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         seen = set()
         for index, port in enumerate(interface.ports or ()):
             if not port.name:
@@ -147,9 +147,9 @@ def _is_port_name(text: str) -> bool:
 
 
 @check("kubevirt/V98", given=("spec.domain.devices.interfaces[].portRanges",))
-def port_ranges_make_sense(place: HardwareContext) -> Iterator[Finding]:
+def port_ranges_make_sense(hardware: HardwareContext) -> Iterator[Finding]:
     """Ranges of ports are few, in order, on masquerade, and not beside single ports."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         ranges = interface.portRanges or []
         if not ranges:
             continue
@@ -177,17 +177,17 @@ def _overlap(one: PortRange, other: PortRange) -> bool:
 
 
 @check("kubevirt/V99", given=("spec.domain.devices.interfaces[].dhcpOptions",))
-def private_dhcp_options_are_private(place: HardwareContext) -> Iterator[Finding]:
+def private_dhcp_options_are_private(hardware: HardwareContext) -> Iterator[Finding]:
     """DHCP options for private use have numbers from 224 to 254, each once."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         if interface.dhcpOptions is not None:
-            yield from _private_options(place, interface.dhcpOptions, (*path, "dhcpOptions", "privateOptions"))
+            yield from _private_options(hardware, interface.dhcpOptions, (*path, "dhcpOptions", "privateOptions"))
 
 
 @check("kubevirt/V119", given=("spec.domain.devices.interfaces[].dhcpOptions.ntpServers",))
-def time_servers_are_addresses(place: HardwareContext) -> Iterator[Finding]:
+def time_servers_are_addresses(hardware: HardwareContext) -> Iterator[Finding]:
     """NTP servers are IPv4 addresses. KubeVirt reads leading zeros as decimal digits, and so does the engine."""
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         servers = (interface.dhcpOptions.ntpServers if interface.dhcpOptions is not None else None) or ()
         for index, server in enumerate(servers):
             if not formats.FORMATS["ipv4"].accepts(addresses.without_zeros(server)):
@@ -195,42 +195,42 @@ def time_servers_are_addresses(place: HardwareContext) -> Iterator[Finding]:
                 yield finding.invalid(at, server, "NTP servers must be IPv4 addresses, such as 192.0.2.1", "kubevirt/V119")
 
 
-def _private_options(place: HardwareContext, options: DHCPOptions, path: Path) -> Iterator[Finding]:
+def _private_options(hardware: HardwareContext, options: DHCPOptions, path: Path) -> Iterator[Finding]:
     seen = set()
     for index, private in enumerate(options.privateOptions or ()):
         number, at = private.option, (*path, index, "option")
         if not 224 <= number <= 254:
             why = f"the DHCP option {number} is not for private use; use 224 to 254"
-            yield standing(finding.invalid(place.path, number, why, "kubevirt/V99"), at)
+            yield standing(finding.invalid(hardware.path, number, why, "kubevirt/V99"), at)
         elif number in seen:
-            yield standing(finding.duplicate(place.path, number, "kubevirt/V99", "DHCP option given twice"), at)
+            yield standing(finding.duplicate(hardware.path, number, "kubevirt/V99", "DHCP option given twice"), at)
         seen.add(number)
 
 
 @check("kubevirt/V100", given=("spec.networks[].pod",))
-def one_pod_network(place: HardwareContext) -> Iterator[Finding]:
+def one_pod_network(hardware: HardwareContext) -> Iterator[Finding]:
     """There is at most one pod network."""
-    pods = [index for index, network in enumerate(place.spec.networks or ()) if network.pod is not None]
+    pods = [index for index, network in enumerate(hardware.spec.networks or ()) if network.pod is not None]
     if len(pods) > 1:
         why = "more than one interface is connected to a pod network; at most one pod network is possible"
-        name = (place.spec.networks or [])[pods[1]].name
-        found = finding.duplicate(place.at("interfaces"), name, "kubevirt/V100", why)
-        yield standing(found, place.at("networks", pods[1]))
+        name = (hardware.spec.networks or [])[pods[1]].name
+        found = finding.duplicate(hardware.at("interfaces"), name, "kubevirt/V100", why)
+        yield standing(found, hardware.at("networks", pods[1]))
 
 
 @check("kubevirt/V101", given=("spec.networks[].multus.default",))
-def one_default_network(place: HardwareContext) -> Iterator[Finding]:
+def one_default_network(hardware: HardwareContext) -> Iterator[Finding]:
     """There is one default network: the pod network, or one of multus."""
-    networks = list(enumerate(place.spec.networks or ()))
+    networks = list(enumerate(hardware.spec.networks or ()))
     defaults = [index for index, network in networks if network.multus is not None and network.multus.default]
     if len(defaults) > 1:
         message = f"Invalid value: Multus has at most one default network, got {len(defaults)}"
-        found = Finding(path=place.at("networks"), message=message, rule="kubevirt/V101")
-        yield standing(found, place.at("networks", defaults[1]))
+        found = Finding(path=hardware.at("networks"), message=message, rule="kubevirt/V101")
+        yield standing(found, hardware.at("networks", defaults[1]))
     if defaults and any(network.pod is not None for _, network in networks):
         message = "Invalid value: a pod network cannot stand beside a default network of multus"
-        found = Finding(path=place.at("networks"), message=message, rule="kubevirt/V101")
-        yield standing(found, place.at("networks", defaults[0]))
+        found = Finding(path=hardware.at("networks"), message=message, rule="kubevirt/V101")
+        yield standing(found, hardware.at("networks", defaults[0]))
 
 
 @check(
@@ -242,10 +242,10 @@ def one_default_network(place: HardwareContext) -> Iterator[Finding]:
     ),
     given=("spec.networks",),
 )
-def networks_have_one_type(place: HardwareContext) -> Iterator[Finding]:
+def networks_have_one_type(hardware: HardwareContext) -> Iterator[Finding]:
     """A network has exactly one type, and a network of multus has a name."""
-    for index, network in enumerate(place.spec.networks or ()):
-        given, path = [name for name in _TYPES if getattr(network, name) is not None], place.at("networks", index)
+    for index, network in enumerate(hardware.spec.networks or ()):
+        given, path = [name for name in _TYPES if getattr(network, name) is not None], hardware.at("networks", index)
         if len(given) != 1:
             message = f"must have exactly one network type, {' or '.join(_TYPES)}, got {len(given)}"
             cause = CauseType.INVALID if given else CauseType.REQUIRED
@@ -257,10 +257,10 @@ def networks_have_one_type(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V103", given=("spec.domain.devices.interfaces[].state",))
-def states_are_possible(place: HardwareContext) -> Iterator[Finding]:
+def states_are_possible(hardware: HardwareContext) -> Iterator[Finding]:
     """Only a card on a bridge that is not the default network can be unplugged, and the link of an SR-IOV card is the network's."""
-    networks = _networks(place)
-    for interface, path in interfaces(place):
+    networks = _networks(hardware)
+    for interface, path in interfaces(hardware):
         if interface.sriov is not None and interface.state in ("up", "down"):
             yield finding.invalid((*path, "state"), interface.state, "is not supported for an SR-IOV card; leave it out", "kubevirt/V103")
         if interface.state != "absent":
@@ -273,10 +273,10 @@ def states_are_possible(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check(macs.RULE, warns=True, given=("spec.domain.devices.interfaces[].macAddress",))
-def addresses_are_different(place: HardwareContext) -> Iterator[Finding]:
+def addresses_are_different(hardware: HardwareContext) -> Iterator[Finding]:
     """No two cards of a machine have the same hardware address (a warning)."""
     seen: dict[str, str] = {}
-    for interface, path in interfaces(place):
+    for interface, path in interfaces(hardware):
         address = macs.plain(interface.macAddress or "")
         if address and address in seen:
             text = f"the card {seen[address]} of this machine has the same address; the guest may use one of them only"

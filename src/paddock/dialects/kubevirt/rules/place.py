@@ -180,6 +180,6 @@ def placed(cel: tuple[Cel, ...], at: str) -> tuple[Cel, ...]:
     return tuple(msgspec.structs.replace(each, at=f"{at}.{each.at}" if each.at else at) for each in cel)
 
 
-def standing(found: Finding, at: Path) -> Finding:
+def standing(finding: Finding, at: Path) -> Finding:
     """A finding whose field is called otherwise than the document has it, with the place in the document."""
-    return msgspec.structs.replace(found, at=at)
+    return msgspec.structs.replace(finding, at=at)

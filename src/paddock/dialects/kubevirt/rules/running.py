@@ -25,37 +25,37 @@ _HANDLERS = ("exec", "guestAgentPing", "httpGet", "tcpSocket")
 
 
 @check("kubevirt/V41", given=("spec.livenessProbe",))
-def paused_machines_are_not_probed(place: HardwareContext) -> Iterator[Finding]:
+def paused_machines_are_not_probed(hardware: HardwareContext) -> Iterator[Finding]:
     """A machine that starts paused cannot show that it is alive."""
-    spec = place.spec
+    spec = hardware.spec
     if spec.startStrategy == "Paused" and spec.livenessProbe is not None:
         why = "a machine that starts paused fails its livenessProbe; give one of the two"
-        yield finding.invalid(place.at("startStrategy"), "Paused", why, "kubevirt/V41")
+        yield finding.invalid(hardware.at("startStrategy"), "Paused", why, "kubevirt/V41")
 
 
 @check("kubevirt/V73", given=("spec.domain.ioThreadsPolicy",))
-def io_threads_are_counted(place: HardwareContext) -> Iterator[Finding]:
+def io_threads_are_counted(hardware: HardwareContext) -> Iterator[Finding]:
     """The policy supplementalPool needs a positive number of threads."""
-    domain = place.spec.domain
+    domain = hardware.spec.domain
     count = domain.ioThreads.supplementalPoolThreadCount if domain.ioThreads is not None else None
     if domain.ioThreadsPolicy == "supplementalPool" and (count is None or count < 1):
         why = "ioThreads.supplementalPoolThreadCount must be positive for the policy supplementalPool"
         at = ("ioThreadsPolicy",) if count is None else ("ioThreads", "supplementalPoolThreadCount")
-        found = finding.invalid(place.at("domain", "ioThreads", "count"), count, why, "kubevirt/V73")
-        yield standing(found, place.at("domain", *at))
+        found = finding.invalid(hardware.at("domain", "ioThreads", "count"), count, why, "kubevirt/V73")
+        yield standing(found, hardware.at("domain", *at))
 
 
-def _probes(place: HardwareContext) -> Iterator[tuple[Probe, Path]]:
+def _probes(hardware: HardwareContext) -> Iterator[tuple[Probe, Path]]:
     for name in ("readinessProbe", "livenessProbe"):
-        probe = getattr(place.spec, name)
+        probe = getattr(hardware.spec, name)
         if probe is not None:
-            yield probe, place.at(name)
+            yield probe, hardware.at(name)
 
 
 @check("kubevirt/V74", given=("spec.readinessProbe", "spec.livenessProbe"))
-def probes_do_one_thing(place: HardwareContext) -> Iterator[Finding]:
+def probes_do_one_thing(hardware: HardwareContext) -> Iterator[Finding]:
     """A probe has exactly one way to look."""
-    for probe, path in _probes(place):
+    for probe, path in _probes(hardware):
         given = [name for name in _HANDLERS if getattr(probe, name) is not None]
         if not given:
             yield finding.required(path, "kubevirt/V74", f"give one of {', '.join(_HANDLERS)}")
@@ -64,13 +64,13 @@ def probes_do_one_thing(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V75", given=("spec.readinessProbe", "spec.livenessProbe"))
-def probes_need_the_pod_network(place: HardwareContext) -> Iterator[Finding]:
+def probes_need_the_pod_network(hardware: HardwareContext) -> Iterator[Finding]:
     """A probe from outside needs the pod network, which is there unless other networks are named."""
-    spec = place.spec
+    spec = hardware.spec
     default = not spec.networks and not spec.domain.devices.interfaces and spec.domain.devices.autoattachPodInterface is not False
     if default or any(network.pod is not None for network in spec.networks or ()):
         return
-    for probe, path in _probes(place):
+    for probe, path in _probes(hardware):
         for name in ("httpGet", "tcpSocket"):
             if getattr(probe, name) is not None:
                 message = f"Invalid value: {name} is only allowed if the Pod Network is attached"
@@ -78,12 +78,12 @@ def probes_need_the_pod_network(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V78", given=("spec.domain.devices.sound",))
-def sound_is_known(place: HardwareContext) -> Iterator[Finding]:
+def sound_is_known(hardware: HardwareContext) -> Iterator[Finding]:
     """A sound card has a name and a known model."""
-    sound = place.spec.domain.devices.sound
+    sound = hardware.spec.domain.devices.sound
     if sound is None:
         return
-    path, at = place.at("domain", "devices", "Sound"), place.at("domain", "devices", "sound")
+    path, at = hardware.at("domain", "devices", "Sound"), hardware.at("domain", "devices", "sound")
     if sound.model not in (None, "", "ich9", "ac97"):
         found = finding.unsupported(path, sound.model, ("ich9", "ac97"), "kubevirt/V78")
         yield standing(found, (*at, "model"))
@@ -92,45 +92,45 @@ def sound_is_known(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V79", given=("spec.domain.devices.video",))
-def video_is_known(place: HardwareContext) -> Iterator[Finding]:
+def video_is_known(hardware: HardwareContext) -> Iterator[Finding]:
     """A graphics card is one of the architecture's when the machine runs, and there is one only with graphics."""
-    devices = place.spec.domain.devices
+    devices = hardware.spec.domain.devices
     if devices.video is None:
         return
-    path, at = place.at("video"), place.at("domain", "devices", "video")
+    path, at = hardware.at("video"), hardware.at("domain", "devices", "video")
     if devices.autoattachGraphicsDevice is False:
         message = "Invalid value: a video device is not allowed when autoattachGraphicsDevice is false"
         yield standing(Finding(path=path, message=message, rule="kubevirt/V79"), at)
-    known = _VIDEO.get(place.architecture)
-    if place.running and devices.video.type and known is not None and devices.video.type not in known:
+    known = _VIDEO.get(hardware.architecture)
+    if hardware.running and devices.video.type and known is not None and devices.video.type not in known:
         yield finding.unsupported((*at, "type"), devices.video.type, known, "kubevirt/V79")
 
 
 @check("kubevirt/V80", given=("spec.domain.devices.watchdog",))
-def watchdog_fits(place: HardwareContext) -> Iterator[Finding]:
+def watchdog_fits(hardware: HardwareContext) -> Iterator[Finding]:
     """The watchdog of a running machine is the one of its architecture; amd64 has a default."""
-    watchdog, known = place.spec.domain.devices.watchdog, _WATCHDOG.get(place.architecture)
-    if watchdog is None or not place.running:
+    watchdog, known = hardware.spec.domain.devices.watchdog, _WATCHDOG.get(hardware.architecture)
+    if watchdog is None or not hardware.running:
         return
-    path = place.at("domain", "devices", "watchdog")
+    path = hardware.at("domain", "devices", "watchdog")
     given = [name for name in ("i6300esb", "diag288") if getattr(watchdog, name) is not None]
     if known is None:
-        yield finding.unsupported(path, given, (), "kubevirt/V80", f"there is no watchdog for {place.architecture}; leave it out")
-    elif given != [known] and not (place.architecture == "amd64" and not given):
-        yield finding.unsupported(path, given, (known,), "kubevirt/V80", f"it is the only one on {place.architecture}")
+        yield finding.unsupported(path, given, (), "kubevirt/V80", f"there is no watchdog for {hardware.architecture}; leave it out")
+    elif given != [known] and not (hardware.architecture == "amd64" and not given):
+        yield finding.unsupported(path, given, (known,), "kubevirt/V80", f"it is the only one on {hardware.architecture}")
 
 
 @check("kubevirt/V82", given=("spec.dnsPolicy", "spec.dnsConfig"))
-def dns_makes_sense(place: HardwareContext) -> Iterator[Finding]:
+def dns_makes_sense(hardware: HardwareContext) -> Iterator[Finding]:
     """DNS settings are complete, and not more than a resolver can hold."""
-    config = place.spec.dnsConfig
-    if place.spec.dnsPolicy == "None" and config is None:
-        yield finding.required(place.at("dnsPolicy"), "kubevirt/V82", "dnsConfig must be given when dnsPolicy is None")
-    elif place.spec.dnsPolicy == "None" and config is not None and not config.nameservers:
+    config = hardware.spec.dnsConfig
+    if hardware.spec.dnsPolicy == "None" and config is None:
+        yield finding.required(hardware.at("dnsPolicy"), "kubevirt/V82", "dnsConfig must be given when dnsPolicy is None")
+    elif hardware.spec.dnsPolicy == "None" and config is not None and not config.nameservers:
         found = finding.required(("nameservers",), "kubevirt/V82", "give at least one when dnsPolicy is None")
-        yield standing(found, place.at("dnsConfig"))
+        yield standing(found, hardware.at("dnsConfig"))
     if config is not None:
-        yield from _dns_config(config, place.at("dnsConfig"), exact=place.settings.target == "cluster")
+        yield from _dns_config(config, hardware.at("dnsConfig"), exact=hardware.settings.target == "cluster")
 
 
 def _dns_config(config: DNSConfig, at: Path, *, exact: bool) -> Iterator[Finding]:
@@ -165,27 +165,27 @@ def _is_address(text: str) -> bool:
 
 
 @check("kubevirt/V83")
-def labels_are_not_reserved(place: HardwareContext) -> Iterator[Finding]:
+def labels_are_not_reserved(hardware: HardwareContext) -> Iterator[Finding]:
     """The labels by which KubeVirt knows its objects are its own. What a stored object may change is a rule about changes."""
-    if place.settings.trusted or place.stored:
+    if hardware.settings.trusted or hardware.stored:
         return
-    path = (*place.metadata, "labels")
+    path = (*hardware.metadata, "labels")
     for label in RESERVED_LABELS:
-        if label in place.labels:
+        if label in hardware.labels:
             message = f'Unsupported value: "{label}": reserved kubevirt.io/ labels are set by KubeVirt itself'
             found = Finding(path=path, message=message, rule="kubevirt/V83", cause=CauseType.NOT_SUPPORTED)
             yield standing(found, (*path, label))
 
 
 @check("kubevirt/V85", given=("spec.serviceAccountName",))
-def one_service_account(place: HardwareContext) -> Iterator[Finding]:
+def one_service_account(hardware: HardwareContext) -> Iterator[Finding]:
     """The service account of the process is that of the volume with its token."""
-    account = place.spec.serviceAccountName
-    for volume in place.spec.volumes or ():
+    account = hardware.spec.serviceAccountName
+    for volume in hardware.spec.volumes or ():
         other = volume.serviceAccount.serviceAccountName if volume.serviceAccount is not None else ""
         if account and other and account != other:
             why = f"differs from the serviceAccount volume {volume.name} ({other})"
-            yield finding.invalid(place.at("serviceAccountName"), account, why, "kubevirt/V85")
+            yield finding.invalid(hardware.at("serviceAccountName"), account, why, "kubevirt/V85")
 
 
 CHECKS = (

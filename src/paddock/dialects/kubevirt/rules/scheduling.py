@@ -97,23 +97,23 @@ def _neighbours(affinity: PodAffinity, path: Path) -> Iterator[Finding]:
 
 
 @check("kubevirt/V106", given=("spec.affinity",))
-def affinity_makes_sense(place: HardwareContext) -> Iterator[Finding]:
+def affinity_makes_sense(hardware: HardwareContext) -> Iterator[Finding]:
     """Affinity is that of a Pod: every condition has what its operator asks for, and every term a key of nodes' labels."""
-    affinity = place.spec.affinity
+    affinity = hardware.spec.affinity
     if affinity is None:
         return
     kinds = (("nodeAffinity", _nodes), ("podAffinity", _neighbours), ("podAntiAffinity", _neighbours))
     for name, findings in kinds:
         given = getattr(affinity, name)
-        for found in findings(given, place.at(name)) if given is not None else ():
-            yield standing(found, place.at("affinity", *found.path[len(place.path) :]))
+        for found in findings(given, hardware.at(name)) if given is not None else ():
+            yield standing(found, hardware.at("affinity", *found.path[len(hardware.path) :]))
 
 
 @check("kubevirt/V107", given=("spec.topologySpreadConstraints",))
-def spread_makes_sense(place: HardwareContext) -> Iterator[Finding]:
+def spread_makes_sense(hardware: HardwareContext) -> Iterator[Finding]:
     """Constraints of the spread are those of a Pod: a skew above zero, a key of nodes' labels, a sound selector."""
-    for index, constraint in enumerate(place.spec.topologySpreadConstraints or ()):
-        path = place.at("topologySpreadConstraints", index)
+    for index, constraint in enumerate(hardware.spec.topologySpreadConstraints or ()):
+        path = hardware.at("topologySpreadConstraints", index)
         if constraint.maxSkew <= 0:
             yield finding.invalid((*path, "maxSkew"), constraint.maxSkew, "must be greater than zero", _SPREAD)
         yield from _label_key(constraint.topologyKey, (*path, "topologyKey"), _SPREAD)

@@ -73,39 +73,39 @@ def _own_sizes(hardware: HardwareContext) -> Iterator[Path]:
 
 
 @check("kubevirt/V15", warns=True, given=("spec.instancetype",))
-def size_is_said_once(place: MachinePlace) -> Iterator[Finding]:
+def size_is_said_once(machine_place: MachinePlace) -> Iterator[Finding]:
     """A machine that names an instancetype says nothing of processors and memory itself: such a machine does not start (a warning)."""
-    matcher = place.spec.instancetype
+    matcher = machine_place.spec.instancetype
     if matcher is None or (not matcher.name and matcher.inferFromVolumeFailurePolicy == "Ignore"):
         return
-    for path in _own_sizes(place.hardware):
+    for path in _own_sizes(machine_place.hardware):
         yield finding.warning(
             path, "conflicts with the instancetype, which sets it: the machine does not start; leave it out", "kubevirt/V15"
         )
 
 
-def conflicts(place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
+def conflicts(machine_place: MachinePlace, instancetype: "InstancetypeSpec") -> Iterator[Finding]:
     """Yield the fields that a machine sets although its instancetype does (V15)."""
-    hardware = place.hardware
+    hardware = machine_place.hardware
     yield from map(_conflict, _own_sizes(hardware))
     for given, path in _GIVEN:
         if _member(instancetype, given) not in (None, []) and _member(hardware.spec, path) not in (None, [], False):
             yield _conflict(hardware.at(*path))
 
 
-def unmet(place: MachinePlace, preference: "PreferenceSpec", instancetype: "InstancetypeSpec | None") -> Iterator[Finding]:
+def unmet(machine_place: MachinePlace, preference: "PreferenceSpec", instancetype: "InstancetypeSpec | None") -> Iterator[Finding]:
     """Yield the requirements of a preference that neither the machine nor its instancetype meets (V16)."""
     needs = preference.requirements
     if needs is None:
         return
-    hardware = place.hardware
+    hardware = machine_place.hardware
     if needs.cpu is not None:
-        yield from _few_processors(place, preference, needs.cpu.guest, instancetype)
+        yield from _few_processors(machine_place, preference, needs.cpu.guest, instancetype)
     if needs.memory is not None:
         memory = hardware.spec.domain.memory
         guest = memory.guest if memory is not None else None
         has = instancetype.memory.guest if instancetype is not None else guest
-        path = place.at("instancetype") if instancetype is not None else hardware.at("domain", "memory")
+        path = machine_place.at("instancetype") if instancetype is not None else hardware.at("domain", "memory")
         if has is None or quantity.parse(has) < quantity.parse(needs.memory.guest):
             yield _unmet(path, _insufficient("Memory", f"{has or 0}", f"{needs.memory.guest}", instancetype))
     if needs.architecture is not None and hardware.architecture != needs.architecture:
@@ -114,11 +114,11 @@ def unmet(place: MachinePlace, preference: "PreferenceSpec", instancetype: "Inst
 
 
 def _few_processors(
-    place: MachinePlace, preference: "PreferenceSpec", needed: int, instancetype: "InstancetypeSpec | None"
+    machine_place: MachinePlace, preference: "PreferenceSpec", needed: int, instancetype: "InstancetypeSpec | None"
 ) -> Iterator[Finding]:
-    hardware = place.hardware
+    hardware = machine_place.hardware
     if instancetype is not None:
-        has, path = instancetype.cpu.guest, place.at("instancetype")
+        has, path = instancetype.cpu.guest, machine_place.at("instancetype")
     else:
         has, path = _processors(hardware, preference)
     if has < needed:

@@ -16,17 +16,17 @@ from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import CrossFieldRule
 
 
-def _names(place: MachinePlace) -> list[str]:
-    templates = place.spec.dataVolumeTemplates or []
+def _names(machine_place: MachinePlace) -> list[str]:
+    templates = machine_place.spec.dataVolumeTemplates or []
     return [(template.metadata.name if template.metadata is not None else None) or "" for template in templates]
 
 
 @check("kubevirt/V7", given=("spec.dataVolumeTemplates",))
-def templates_are_named(place: MachinePlace) -> Iterator[Finding]:
+def templates_are_named(machine_place: MachinePlace) -> Iterator[Finding]:
     """Every template of a DataVolume has a name of its own."""
     seen = set()
-    for index, name in enumerate(_names(place)):
-        path, at = place.at("dataVolumeTemplate", index, "name"), place.at("dataVolumeTemplates", index)
+    for index, name in enumerate(_names(machine_place)):
+        path, at = machine_place.at("dataVolumeTemplate", index, "name"), machine_place.at("dataVolumeTemplates", index)
         if not name:
             yield standing(finding.required(path, "kubevirt/V7", "metadata.name must not be empty"), at)
         elif name in seen:
@@ -36,9 +36,9 @@ def templates_are_named(place: MachinePlace) -> Iterator[Finding]:
 
 
 @once
-def _specs(place: MachinePlace) -> Iterator[tuple[Path, DataVolumeSpec]]:
-    for index, template in enumerate(place.spec.dataVolumeTemplates or ()):
-        yield place.at("dataVolumeTemplates", index, "spec"), template.spec
+def _specs(machine_place: MachinePlace) -> Iterator[tuple[Path, DataVolumeSpec]]:
+    for index, template in enumerate(machine_place.spec.dataVolumeTemplates or ()):
+        yield machine_place.at("dataVolumeTemplates", index, "spec"), template.spec
 
 
 # Findings about a template are those of DataVolumes; some of them KubeVirt makes itself, at places of its own.
@@ -52,14 +52,14 @@ _OF_MACHINES = (
 )
 
 
-def _known_as(found: Finding, place: MachinePlace) -> tuple[str, Path]:
+def _known_as(finding: Finding, machine_place: MachinePlace) -> tuple[str, Path]:
     """The number and the place under which KubeVirt makes a finding about a template, if it makes it."""
-    _, index, _, *member = found.path[len(place.path) :]
-    field = place.at("dataVolumeTemplate", index)
-    spec = (place.spec.dataVolumeTemplates or [])[int(index)].spec
-    if found.rule == rules_datavolume.CLAIM and member in (["pvc"], ["storage"]):
+    _, index, _, *member = finding.path[len(machine_place.path) :]
+    field = machine_place.at("dataVolumeTemplate", index)
+    spec = (machine_place.spec.dataVolumeTemplates or [])[int(index)].spec
+    if finding.rule == rules_datavolume.CLAIM and member in (["pvc"], ["storage"]):
         return "V8" if member == ["pvc"] else "V9", (*field, "PVC", "Storage")
-    if found.rule != rules_datavolume.SOURCE or member not in (["source"], ["sourceRef"]):
+    if finding.rule != rules_datavolume.SOURCE or member not in (["source"], ["sourceRef"]):
         return "", ()
     if spec.source is None and spec.sourceRef is None:
         return "V10", (*field, "source", "sourceRef")
@@ -80,9 +80,9 @@ _GIVEN = {
 def _of_templates(findings: Look, number: str = "") -> Callable[[MachinePlace], Iterator[Finding]]:
     """The findings of a rule about DataVolumes that have this number, or that have none."""
 
-    def look(place: MachinePlace) -> Iterator[Finding]:
-        for found in findings(place):
-            known, field = _known_as(found, place)
+    def look(machine_place: MachinePlace) -> Iterator[Finding]:
+        for found in findings(machine_place):
+            known, field = _known_as(found, machine_place)
             if known == number:
                 yield msgspec.structs.replace(found, path=field, rule=f"kubevirt/{number}", at=found.path) if number else found
 
@@ -105,30 +105,30 @@ _CHECKED: tuple[Check[MachinePlace], ...] = (
 
 
 @check("kubevirt/V13", given=("spec.dataVolumeTemplates",))
-def templates_are_used(place: MachinePlace) -> Iterator[Finding]:
+def templates_are_used(machine_place: MachinePlace) -> Iterator[Finding]:
     """Every template is the content of a volume."""
     used = set()
-    for volume in place.spec.template.spec.volumes or ():
+    for volume in machine_place.spec.template.spec.volumes or ():
         if volume.dataVolume is not None:
             used.add(volume.dataVolume.name)
         if volume.persistentVolumeClaim is not None:
             used.add(volume.persistentVolumeClaim.claimName)
-    for index, name in enumerate(_names(place)):
+    for index, name in enumerate(_names(machine_place)):
         if name and name not in used:
             why = "no volume uses it: it must be referenced in the VMI template's 'volumes' list"
-            found = finding.invalid(place.at("dataVolumeTemplate", index), name, why, "kubevirt/V13")
-            yield standing(found, place.at("dataVolumeTemplates", index, "metadata", "name"))
+            found = finding.invalid(machine_place.at("dataVolumeTemplate", index), name, why, "kubevirt/V13")
+            yield standing(found, machine_place.at("dataVolumeTemplates", index, "metadata", "name"))
 
 
 @check("kubevirt/V14", given=("spec.dataVolumeTemplates[].metadata.namespace",))
-def templates_stay_at_home(place: MachinePlace) -> Iterator[Finding]:
+def templates_stay_at_home(machine_place: MachinePlace) -> Iterator[Finding]:
     """A template's DataVolume is made in the namespace of the machine."""
-    home = place.namespace or DEFAULT_NAMESPACE
-    for index, template in enumerate(place.spec.dataVolumeTemplates or ()):
+    home = machine_place.namespace or DEFAULT_NAMESPACE
+    for index, template in enumerate(machine_place.spec.dataVolumeTemplates or ()):
         namespace = template.metadata.namespace if template.metadata is not None else None
         if namespace and namespace != home:
             why = f"the namespace differs from the machine's ({home}); leave it out"
-            path = place.at("dataVolumeTemplates", index)
+            path = machine_place.at("dataVolumeTemplates", index)
             found = finding.invalid(path, namespace, why, "kubevirt/V14")
             yield standing(found, (*path, "metadata", "namespace"))
 

@@ -27,16 +27,16 @@ _SINGLE = ("serviceAccount", "downwardMetrics", "memoryDump")
 
 
 @once
-def volumes(place: HardwareContext) -> Iterator[tuple[Volume, Path]]:
+def volumes(hardware: HardwareContext) -> Iterator[tuple[Volume, Path]]:
     """The volumes with their places."""
-    for index, volume in enumerate(place.spec.volumes or ()):
-        yield volume, place.at("volumes", index)
+    for index, volume in enumerate(hardware.spec.volumes or ()):
+        yield volume, hardware.at("volumes", index)
 
 
 @check("kubevirt/V61", given=("spec.volumes[].containerDisk",))
-def container_paths_are_files(place: HardwareContext) -> Iterator[Finding]:
+def container_paths_are_files(hardware: HardwareContext) -> Iterator[Finding]:
     """The path of a disk in a container image is absolute and not the root."""
-    for volume, path in volumes(place):
+    for volume, path in volumes(hardware):
         if volume.containerDisk is not None:
             path = (*path, "containerDisk")
             for found in file_in_image(volume.containerDisk.path, path, "kubevirt/V61"):
@@ -52,9 +52,9 @@ def container_paths_are_files(place: HardwareContext) -> Iterator[Finding]:
     ),
     given=("spec.volumes",),
 )
-def volumes_have_one_source(place: HardwareContext) -> Iterator[Finding]:
+def volumes_have_one_source(hardware: HardwareContext) -> Iterator[Finding]:
     """A volume has exactly one source."""
-    for volume, path in volumes(place):
+    for volume, path in volumes(hardware):
         members = msgspec.structs.astuple(volume)
         # The name is always there.
         if len(members) - members.count(None) != 2:
@@ -63,18 +63,18 @@ def volumes_have_one_source(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V64", given=("spec.volumes[].dataVolume",))
-def data_volumes_are_named(place: HardwareContext) -> Iterator[Finding]:
+def data_volumes_are_named(hardware: HardwareContext) -> Iterator[Finding]:
     """A volume of the type dataVolume names the DataVolume."""
-    for volume, path in volumes(place):
+    for volume, path in volumes(hardware):
         if volume.dataVolume is not None and not volume.dataVolume.name:
             found = finding.required((*path, "name"), "kubevirt/V64", "dataVolume.name must be set")
             yield standing(found, (*path, "dataVolume"))
 
 
 @once
-def cloud_init(place: HardwareContext) -> Iterator[tuple[CloudInitSource, Path]]:
+def cloud_init(hardware: HardwareContext) -> Iterator[tuple[CloudInitSource, Path]]:
     """The cloud-init disks with their places."""
-    for volume, path in volumes(place):
+    for volume, path in volumes(hardware):
         for name in _CLOUD_INIT:
             source = getattr(volume, name)
             if source is not None:
@@ -90,9 +90,9 @@ def cloud_init(place: HardwareContext) -> Iterator[tuple[CloudInitSource, Path]]
         "spec.volumes[].cloudInitConfigDrive.networkDataBase64",
     ),
 )
-def cloud_init_is_base64(place: HardwareContext) -> Iterator[Finding]:
+def cloud_init_is_base64(hardware: HardwareContext) -> Iterator[Finding]:
     """Encoded user data and network data can be decoded."""
-    for source, path in cloud_init(place):
+    for source, path in cloud_init(hardware):
         for name in ("userDataBase64", "networkDataBase64"):
             text = getattr(source, name)
             if text and _decoded(text) is None:
@@ -115,9 +115,9 @@ def _sources(source: CloudInitSource, names: tuple[str, str, str]) -> list[str]:
 
 
 @check("kubevirt/V66", given=("spec.volumes[].cloudInitNoCloud", "spec.volumes[].cloudInitConfigDrive"))
-def cloud_init_has_one_source(place: HardwareContext) -> Iterator[Finding]:
+def cloud_init_has_one_source(hardware: HardwareContext) -> Iterator[Finding]:
     """User data and network data come from one source each, and at least one of them is there."""
-    for source, path in cloud_init(place):
+    for source, path in cloud_init(hardware):
         user, network = _sources(source, _USER_DATA), _sources(source, _NETWORK_DATA)
         for given in (user, network):
             if len(given) > 1:
@@ -129,9 +129,9 @@ def cloud_init_has_one_source(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V67", given=("spec.volumes[].cloudInitNoCloud", "spec.volumes[].cloudInitConfigDrive"))
-def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
+def cloud_init_is_short(hardware: HardwareContext) -> Iterator[Finding]:
     """Inline data is short; longer data belongs into a Secret."""
-    for source, path in cloud_init(place):
+    for source, path in cloud_init(hardware):
         for kind, secret in (("userData", "secretRef"), ("networkData", "networkDataSecretRef")):
             for name in (kind, f"{kind}Base64"):
                 text = getattr(source, name)
@@ -142,11 +142,11 @@ def cloud_init_is_short(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/cloud-init", warns=True, given=("spec.volumes[].cloudInitNoCloud", "spec.volumes[].cloudInitConfigDrive"))
-def cloud_init_is_readable(place: HardwareContext) -> Iterator[Finding]:
+def cloud_init_is_readable(hardware: HardwareContext) -> Iterator[Finding]:
     """User data is a document that cloud-init knows, with keys that it reads; network data has a version (warnings)."""
     from paddock.meta import cloudconfig  # noqa: PLC0415 - loads YAML, which a server without machines does without
 
-    for source, path in cloud_init(place):
+    for source, path in cloud_init(hardware):
         for name, text in (("userData", source.userData), ("userDataBase64", _text(source.userDataBase64))):
             for problem in cloudconfig.user_data_problems(text) if text else ():
                 yield finding.warning((*path, name), problem, "kubevirt/cloud-init")
@@ -163,17 +163,17 @@ def _text(encoded: str | None) -> str:
 
 
 @check("kubevirt/V68", given=("spec.volumes[].hostDisk",))
-def host_disks_are_allowed(place: HardwareContext) -> Iterator[Finding]:
+def host_disks_are_allowed(hardware: HardwareContext) -> Iterator[Finding]:
     """Files of the host are used only where the operator allows it."""
-    for volume, path in volumes(place):
+    for volume, path in volumes(hardware):
         if volume.hostDisk is not None:
-            yield from _host_disk(place, volume.hostDisk, path)
+            yield from _host_disk(hardware, volume.hostDisk, path)
 
 
-def _host_disk(place: HardwareContext, disk: HostDisk, path: Path) -> Iterator[Finding]:
-    at, allowed = (*path, "hostDisk"), place.settings.host_disk_paths
-    if place.settings.target == "cluster":
-        gates = cluster_gates(place.settings)
+def _host_disk(hardware: HardwareContext, disk: HostDisk, path: Path) -> Iterator[Finding]:
+    at, allowed = (*path, "hostDisk"), hardware.settings.host_disk_paths
+    if hardware.settings.target == "cluster":
+        gates = cluster_gates(hardware.settings)
         if not gates.has("HostDisk"):
             why = f"the HostDisk feature gate is not enabled; {gates.remedy('HostDisk')}"
             yield standing(finding.forbidden(path, why, "kubevirt/V68"), at)
@@ -197,9 +197,9 @@ def _is_below(path: str, directory: str) -> bool:
 
 
 @check("kubevirt/V69", given=("spec.volumes[].configMap", "spec.volumes[].secret", "spec.volumes[].serviceAccount"))
-def named_volumes_have_names(place: HardwareContext) -> Iterator[Finding]:
+def named_volumes_have_names(hardware: HardwareContext) -> Iterator[Finding]:
     """Volumes made of another object name it."""
-    for volume, path in volumes(place):
+    for volume, path in volumes(hardware):
         for kind, member in _NAMED.items():
             source = getattr(volume, kind)
             if source is not None and not getattr(source, member):
@@ -207,37 +207,37 @@ def named_volumes_have_names(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V70", given=("spec.volumes[].serviceAccount", "spec.volumes[].downwardMetrics", "spec.volumes[].memoryDump"))
-def some_volumes_come_once(place: HardwareContext) -> Iterator[Finding]:
+def some_volumes_come_once(hardware: HardwareContext) -> Iterator[Finding]:
     """There is at most one volume with the service account, the metrics, the memory dump."""
     for kind in _SINGLE:
-        given = [path for volume, path in volumes(place) if getattr(volume, kind) is not None]
+        given = [path for volume, path in volumes(hardware) if getattr(volume, kind) is not None]
         if len(given) > 1:
             message = f"Invalid value: must have max one {kind} volume set, got {len(given)}"
-            yield standing(Finding(path=place.at("volumes"), message=message, rule="kubevirt/V70"), given[1])
+            yield standing(Finding(path=hardware.at("volumes"), message=message, rule="kubevirt/V70"), given[1])
 
 
-def credentials(place: HardwareContext) -> Iterator[tuple[AccessCredential, Path]]:
+def credentials(hardware: HardwareContext) -> Iterator[tuple[AccessCredential, Path]]:
     """The access credentials with their places."""
-    for index, credential in enumerate(place.spec.accessCredentials or ()):
-        yield credential, place.at("accessCredentials", index)
+    for index, credential in enumerate(hardware.spec.accessCredentials or ()):
+        yield credential, hardware.at("accessCredentials", index)
 
 
 _RESERVED = ("/var/run/kubevirt", "/var/run/libvirt")
 
 
 @check("kubevirt/V115", given=("spec.volumes[].containerPath",))
-def container_paths_are_shared(place: HardwareContext) -> Iterator[Finding]:
+def container_paths_are_shared(hardware: HardwareContext) -> Iterator[Finding]:
     """A directory of the launcher's container is shared as a filesystem of a running machine, is no disk, and is not KubeVirt's own."""
-    if not place.running:
+    if not hardware.running:
         return
-    devices = place.spec.domain.devices
+    devices = hardware.spec.domain.devices
     shared = {filesystem.name for filesystem in devices.filesystems or ()}
     attached = {disk.name for disk in devices.disks or ()}
-    for index, volume in enumerate(place.spec.volumes or ()):
+    for index, volume in enumerate(hardware.spec.volumes or ()):
         if volume.containerPath is None:
             continue
         # KubeVirt calls the list a member of the domain.
-        path, at = place.at("domain", "volumes", index), place.at("volumes", index)
+        path, at = hardware.at("domain", "volumes", index), hardware.at("volumes", index)
         if volume.name in attached:
             yield standing(finding.invalid(path, volume.name, "a containerPath is a filesystem, not a disk", "kubevirt/V115"), at)
         if volume.name not in shared:
@@ -250,9 +250,9 @@ def container_paths_are_shared(place: HardwareContext) -> Iterator[Finding]:
 
 
 @check("kubevirt/V71", given=("spec.accessCredentials",))
-def credentials_are_one_thing(place: HardwareContext) -> Iterator[Finding]:
+def credentials_are_one_thing(hardware: HardwareContext) -> Iterator[Finding]:
     """Credentials have one type, one source and one way to the guest."""
-    for credential, path in credentials(place):
+    for credential, path in credentials(hardware):
         given = [name for name in ("sshPublicKey", "userPassword") if getattr(credential, name) is not None]
         if len(given) != 1:
             yield finding.invalid(path, given, "must have exactly one access credential type set", "kubevirt/V71")
@@ -272,10 +272,10 @@ def _credential(credential: SSHPublicKey | UserPassword, path: Path) -> Iterator
 
 
 @check("kubevirt/V72", given=("spec.accessCredentials",))
-def keys_reach_the_guest(place: HardwareContext) -> Iterator[Finding]:
+def keys_reach_the_guest(hardware: HardwareContext) -> Iterator[Finding]:
     """The way that keys take to the guest exists."""
-    given = {name for volume, _ in volumes(place) for name in _CLOUD_INIT if getattr(volume, name) is not None}
-    for credential, path in credentials(place):
+    given = {name for volume, _ in volumes(hardware) for name in _CLOUD_INIT if getattr(volume, name) is not None}
+    for credential, path in credentials(hardware):
         if credential.sshPublicKey is None:
             continue
         method, path = credential.sshPublicKey.propagationMethod, (*path, "sshPublicKey", "propagationMethod")

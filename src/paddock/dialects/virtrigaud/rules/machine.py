@@ -95,14 +95,14 @@ def static_addresses(networks: Sequence[VMNetworkRef] | None, path: Path, settin
                 yield finding.warning((*at, name), text, STATIC_ADDRESS)
 
 
-def _static_address(card: VMNetworkRef, at: Path) -> Iterator[Finding]:
-    if not card.gateway or not _is_address(card.gateway) or not _is_address(card.ipAddress or ""):
+def _static_address(vm_network_ref: VMNetworkRef, at: Path) -> Iterator[Finding]:
+    if not vm_network_ref.gateway or not _is_address(vm_network_ref.gateway) or not _is_address(vm_network_ref.ipAddress or ""):
         return
-    prefix = card.prefix if card.prefix is not None and 1 <= card.prefix <= 32 else 24
-    network = ipaddress.ip_interface(f"{card.ipAddress}/{prefix}").network
-    if ipaddress.ip_address(card.gateway) not in network:
-        said = "" if card.prefix is not None else " (24 is taken when no prefix is given)"
-        text = f"{card.gateway} is outside of {network}{said}, so the guest cannot reach it"
+    prefix = vm_network_ref.prefix if vm_network_ref.prefix is not None and 1 <= vm_network_ref.prefix <= 32 else 24
+    network = ipaddress.ip_interface(f"{vm_network_ref.ipAddress}/{prefix}").network
+    if ipaddress.ip_address(vm_network_ref.gateway) not in network:
+        said = "" if vm_network_ref.prefix is not None else " (24 is taken when no prefix is given)"
+        text = f"{vm_network_ref.gateway} is outside of {network}{said}, so the guest cannot reach it"
         yield finding.warning((*at, "gateway"), text, STATIC_ADDRESS)
 
 
@@ -124,21 +124,21 @@ def datastore_or_pod(placement: Any, path: Path, settings: AdmissionSettings) ->
         yield finding.forbidden((*path, "storagePod"), "datastore and storagePod are mutually exclusive; keep one of them", DATASTORE)
 
 
-def handler(given: LifecycleHandler | None, path: Path) -> Iterator[Finding]:
+def handler(lifecycle_handler: LifecycleHandler | None, path: Path) -> Iterator[Finding]:
     """A handler has exactly one action."""
-    actions = [name for name in _ACTIONS if given is not None and getattr(given, name) is not None]
-    if given is not None and not actions:
+    actions = [name for name in _ACTIONS if lifecycle_handler is not None and getattr(lifecycle_handler, name) is not None]
+    if lifecycle_handler is not None and not actions:
         yield finding.required(path, LIFECYCLE, "exactly one of exec, httpGet and snapshot")
     for extra in actions[1:]:
         why = f"exactly one of exec, httpGet and snapshot, and {actions[0]} is given"
         yield finding.forbidden((*path, extra), why, LIFECYCLE)
 
 
-def lifecycle(given: VirtualMachineLifecycle | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
+def lifecycle(virtual_machine_lifecycle: VirtualMachineLifecycle | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Each handler of the lifecycle has exactly one action."""
-    if given is not None:
-        yield from handler(given.preStop, (*path, "preStop"))
-        yield from handler(given.postStart, (*path, "postStart"))
+    if virtual_machine_lifecycle is not None:
+        yield from handler(virtual_machine_lifecycle.preStop, (*path, "preStop"))
+        yield from handler(virtual_machine_lifecycle.postStart, (*path, "postStart"))
 
 
 def not_negative(text: str | None, path: Path) -> Iterator[Finding]:
@@ -147,10 +147,10 @@ def not_negative(text: str | None, path: Path) -> Iterator[Finding]:
         yield finding.invalid(path, text, "must not be negative", TIMEOUT)
 
 
-def shutdown_timeout(given: VirtualMachineLifecycle | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
+def shutdown_timeout(lifecycle: VirtualMachineLifecycle | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """The time a guest has to shut down is not negative."""
-    if given is not None:
-        yield from not_negative(given.gracefulShutdownTimeout, (*path, "gracefulShutdownTimeout"))
+    if lifecycle is not None:
+        yield from not_negative(lifecycle.gracefulShutdownTimeout, (*path, "gracefulShutdownTimeout"))
 
 
 def user_data(given: UserData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:

@@ -111,10 +111,10 @@ def secrets_are_given_once(clone: "VMClone", settings: AdmissionSettings) -> Ite
         yield from _password(custom.sysprep.joinDomain.password, (*CUSTOMIZATION, "sysprep", "joinDomain", "password"))
 
 
-def _password(given: "Password", path: Path) -> Iterator[Finding]:
-    if given.value and given.secretRef is not None:
+def _password(password: "Password", path: Path) -> Iterator[Finding]:
+    if password.value and password.secretRef is not None:
         yield finding.warning((*path, "value"), "secretRef is given, too, and is taken", SECRETS)
-    elif not given.value and given.secretRef is None:
+    elif not password.value and password.secretRef is None:
         yield finding.warning(path, "neither value nor secretRef: there is no password", SECRETS)
 
 

@@ -65,14 +65,14 @@ def fetch(packages: Iterable[Package], folder: Path, apt: Options = HOSTS) -> di
         return _fetch({package.name: package for package in packages}, folder, apt)
 
 
-def _fetch(wanted: Mapping[str, Package], folder: Path, apt: Options) -> dict[str, Path]:
-    missing = [name for name, package in wanted.items() if not _is_there(folder / package.file, package)]
+def _fetch(packages: Mapping[str, Package], folder: Path, apt: Options) -> dict[str, Path]:
+    missing = [name for name, package in packages.items() if not _is_there(folder / package.file, package)]
     if missing:
         # The sandbox user of apt may not write where only we may.
         run(["apt-get", "--quiet", *apt, "-o", "APT::Sandbox::User=root", "download", *missing], cwd=folder)
     for name in missing:
-        _verify(folder / wanted[name].file, wanted[name])
-    return {name: folder / package.file for name, package in wanted.items()}
+        _verify(folder / packages[name].file, packages[name])
+    return {name: folder / package.file for name, package in packages.items()}
 
 
 def _is_there(path: Path, package: Package) -> bool:

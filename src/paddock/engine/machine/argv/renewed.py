@@ -94,9 +94,9 @@ def _devices(argv: tuple[str, ...]) -> dict[str, Properties]:
     return {device["id"]: device for device in read if "id" in device}
 
 
-def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> Command:
+def _without(command: Command, present: MachineConfig, gone: Collection[str]) -> Command:
     if not gone:
-        return found
+        return command
     dropped = set(gone)
     nics = {nic.name for nic in present.nics if names.card(nic.name) in gone}
     dropped |= {names.netdev(name) for name in nics}
@@ -104,7 +104,7 @@ def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> C
         if names.device(disk.name) in gone and disk.layer is not None:
             dropped.add(names.format_node(disk.name, disk.layer.path))
     argv: list[str] = []
-    words = iter(found.argv)
+    words = iter(command.argv)
     for word in words:
         if word not in _NAMED:
             argv.append(word)
@@ -114,14 +114,14 @@ def _without(found: Command, present: MachineConfig, gone: Collection[str]) -> C
         if not dropped & {properties.get("id"), properties.get("node-name")}:
             argv += [word, text]
     return structs.replace(
-        found,
+        command,
         argv=tuple(argv),
-        openings=tuple(opening for opening in found.openings if opening.nic not in nics),
-        before_start=tuple(each for each in found.before_start if each.arguments.get("name") not in gone),
+        openings=tuple(opening for opening in command.openings if opening.nic not in nics),
+        before_start=tuple(each for each in command.before_start if each.arguments.get("name") not in gone),
     )
 
 
-def _with(found: Command, started: MachineConfig, now: RunningHardware, host: HostView) -> Command:
+def _with(command: Command, started: MachineConfig, now: RunningHardware, host: HostView) -> Command:
     line, config, places = Line(host), now.config, now.places
     for processor in now.processors:
         line.device("a processor", processor)
@@ -140,8 +140,8 @@ def _with(found: Command, started: MachineConfig, now: RunningHardware, host: Ho
             line.before_start += plan.steps[2:]
     more = line.command(Pins(), ())
     return structs.replace(
-        found,
-        argv=(*found.argv, *more.argv[1:]),
-        openings=(*found.openings, *more.openings),
-        before_start=(*found.before_start, *more.before_start),
+        command,
+        argv=(*command.argv, *more.argv[1:]),
+        openings=(*command.openings, *more.openings),
+        before_start=(*command.before_start, *more.before_start),
     )

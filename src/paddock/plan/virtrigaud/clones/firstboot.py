@@ -20,43 +20,43 @@ _NAMES = re.compile(rb"^[ \t]*\"?(hostname|fqdn)\"?[ \t]*:", re.MULTILINE)
 _MERGE = [{"name": "list", "settings": ["append"]}, {"name": "dict", "settings": ["no_replace", "recurse_list"]}]
 
 
-def steps(given: Customization) -> tuple[str, ...]:
+def steps(customization: Customization) -> tuple[str, ...]:
     """The names of what is customized."""
     names = ("hostname", "domain", "timeZone", "networks", "userData", "tags", "certificates", "guestCommands")
-    return tuple(name for name in names if getattr(given, name))
+    return tuple(name for name in names if getattr(customization, name))
 
 
-def generated(given: Customization, secrets: Secrets, namespace: str) -> bytes:
+def generated(customization: Customization, secrets: Secrets, namespace: str) -> bytes:
     """The cloud-config of a customization, without names; empty when it needs none."""
     found: dict[str, Any] = {}
-    if given.domain and not given.hostname:
-        found["manage_resolv_conf"], found["resolv_conf"] = True, {"domain": given.domain, "searchdomains": [given.domain]}
-    if given.timeZone:
-        found["timezone"] = given.timeZone
-    if given.certificates:
-        found["ca_certs"] = {"trusted": [_certificate(each, secrets, namespace) for each in given.certificates]}
-    if given.guestCommands:
-        found["runcmd"] = [_command(each) for each in given.guestCommands]
+    if customization.domain and not customization.hostname:
+        found["manage_resolv_conf"], found["resolv_conf"] = True, {"domain": customization.domain, "searchdomains": [customization.domain]}
+    if customization.timeZone:
+        found["timezone"] = customization.timeZone
+    if customization.certificates:
+        found["ca_certs"] = {"trusted": [_certificate(each, secrets, namespace) for each in customization.certificates]}
+    if customization.guestCommands:
+        found["runcmd"] = [_command(each) for each in customization.guestCommands]
     if not found:
         return b""
     return _HEADER + msgspec.json.encode({"merge_how": _MERGE, **found}, order="deterministic") + b"\n"
 
 
-def document(given: Customization, own: bytes, secrets: Secrets, namespace: str) -> bytes:
+def document(customization: Customization, own: bytes, secrets: Secrets, namespace: str) -> bytes:
     """The document of a clone, sent inline: the user's own or that of the source, with what the customization adds.
 
     The provider names the host. A document that names it, too, would have the last word.
     """
-    base = users(given.userData, secrets, namespace) if given.userData is not None else own
-    named = bool(given.hostname and (given.domain or _NAMES.search(base)))
-    made = _joined(_naming(given) if named else b"", base, generated(given, secrets, namespace))
-    return b"" if made == own and given.userData is None else made
+    base = users(customization.userData, secrets, namespace) if customization.userData is not None else own
+    named = bool(customization.hostname and (customization.domain or _NAMES.search(base)))
+    made = _joined(_naming(customization) if named else b"", base, generated(customization, secrets, namespace))
+    return b"" if made == own and customization.userData is None else made
 
 
-def user_data(given: Customization, secrets: Secrets, namespace: str) -> UserData | None:
+def user_data(customization: Customization, secrets: Secrets, namespace: str) -> UserData | None:
     """The user data of a machine that is made from an image; Secrets stay Secrets."""
-    base = given.userData
-    naming, added = _naming(given), generated(given, secrets, namespace)
+    base = customization.userData
+    naming, added = _naming(customization), generated(customization, secrets, namespace)
     if not naming and not added:
         return base
     text = base.cloudInit if base is not None else None
@@ -72,16 +72,16 @@ def user_data(given: Customization, secrets: Secrets, namespace: str) -> UserDat
     return UserData(cloudInit=CloudInitUserData(inline=inline.decode(), secretRef=text.secretRef if text is not None else None))
 
 
-def secret_names(given: Customization) -> tuple[str, ...]:
+def secret_names(customization: Customization) -> tuple[str, ...]:
     """The Secrets that a customization names, in the namespace of the clone."""
-    found = [each.secretRef.name for each in given.certificates or () if each.secretRef is not None]
-    found += [each.secretRef.name for each in _parts(given.userData) if each.secretRef is not None]
+    found = [each.secretRef.name for each in customization.certificates or () if each.secretRef is not None]
+    found += [each.secretRef.name for each in _parts(customization.userData) if each.secretRef is not None]
     return tuple(dict.fromkeys(found))
 
 
-def users(given: UserData | None, secrets: Secrets, namespace: str) -> bytes:
+def users(user_data: UserData | None, secrets: Secrets, namespace: str) -> bytes:
     """A user's document, with what stands in a Secret."""
-    for part in _parts(given):
+    for part in _parts(user_data):
         keys = userdata.IGNITION_KEYS if isinstance(part, Ignition) else userdata.USER_DATA_KEYS
         inline = (part.inline or "").encode()
         if part.secretRef is None:
@@ -96,16 +96,19 @@ def is_ignition(document: bytes) -> bool:
     return document.lstrip().startswith(b"{")
 
 
-def _parts(given: UserData | None) -> tuple[CloudInitUserData | Ignition, ...]:
-    found = (given.cloudInit, given.ignition) if given is not None else ()
+def _parts(user_data: UserData | None) -> tuple[CloudInitUserData | Ignition, ...]:
+    found = (user_data.cloudInit, user_data.ignition) if user_data is not None else ()
     return tuple(each for each in found if each is not None)
 
 
-def _naming(given: Customization) -> bytes:
+def _naming(customization: Customization) -> bytes:
     """The name of the host as a document that stands before all others, so that it counts."""
-    if not given.hostname:
+    if not customization.hostname:
         return b""
-    lines = [f"hostname: {given.hostname}", *([f"fqdn: {given.hostname}.{given.domain}"] if given.domain else [])]
+    lines = [
+        f"hostname: {customization.hostname}",
+        *([f"fqdn: {customization.hostname}.{customization.domain}"] if customization.domain else []),
+    ]
     return _HEADER + "\n".join((*lines, "preserve_hostname: false", "")).encode()
 
 
@@ -121,12 +124,12 @@ def _ignition() -> Refusal:
     return Refusal(what, fix="say them in the Ignition document", reason=reasons.UNSUPPORTED)
 
 
-def _certificate(given: Certificate, secrets: Secrets, namespace: str) -> str:
-    if given.secretRef is not None:
-        return _stored(secrets, namespace, given.secretRef.name, (given.secretKey,)).decode(errors="replace")
-    if not given.data:
-        raise Refusal(f"certificate {given.name} has neither data nor secretRef", fix="give one of them")
-    return given.data
+def _certificate(certificate: Certificate, secrets: Secrets, namespace: str) -> str:
+    if certificate.secretRef is not None:
+        return _stored(secrets, namespace, certificate.secretRef.name, (certificate.secretKey,)).decode(errors="replace")
+    if not certificate.data:
+        raise Refusal(f"certificate {certificate.name} has neither data nor secretRef", fix="give one of them")
+    return certificate.data
 
 
 def _stored(secrets: Secrets, namespace: str, name: str, keys: tuple[str, ...]) -> bytes:
@@ -137,9 +140,11 @@ def _stored(secrets: Secrets, namespace: str, name: str, keys: tuple[str, ...]) 
     return values[key]
 
 
-def _command(given: GuestCommand) -> list[str]:
+def _command(guest_command: GuestCommand) -> list[str]:
     """A command as cloud-init runs it: in its directory, as its user, and within its time."""
-    seconds = max(1, round(duration.parse(given.timeout) / duration.SECOND))
-    words = ["timeout", str(seconds), given.command, *(given.arguments or ())]
-    script = f"cd {shlex.quote(given.workingDirectory)} && {shlex.join(words)}" if given.workingDirectory else shlex.join(words)
-    return ["su", "-s", "/bin/sh", "-c", script, given.runAsUser] if given.runAsUser else ["sh", "-c", script]
+    seconds = max(1, round(duration.parse(guest_command.timeout) / duration.SECOND))
+    words = ["timeout", str(seconds), guest_command.command, *(guest_command.arguments or ())]
+    script = (
+        f"cd {shlex.quote(guest_command.workingDirectory)} && {shlex.join(words)}" if guest_command.workingDirectory else shlex.join(words)
+    )
+    return ["su", "-s", "/bin/sh", "-c", script, guest_command.runAsUser] if guest_command.runAsUser else ["sh", "-c", script]

@@ -46,15 +46,15 @@ def check(clone: VMClone) -> None:
     _check_customization(customization(clone))
 
 
-def _check_customization(given: Customization) -> None:
-    if given.sysprep is not None and given.sysprep.enabled:
+def _check_customization(customization: Customization) -> None:
+    if customization.sysprep is not None and customization.sysprep.enabled:
         raise _unsupported("customization.sysprep", fix="customize the guest with userData")
-    for command in given.guestCommands or ():
+    for command in customization.guestCommands or ():
         if command.stage == "pre-customization":
             why = "guests run commands when their first-boot configuration is in place"
             what = "customization.guestCommands with stage pre-customization cannot be run"
             raise Refusal(what, why=why, fix="use post-customization or first-boot", reason=reasons.UNSUPPORTED)
-    for certificate in given.certificates or ():
+    for certificate in customization.certificates or ():
         if certificate.store == "my":
             what = f"certificate {certificate.name} cannot be installed: cloud-init has no store for certificates of the machine itself"
             raise Refusal(what, fix="use the store root, ca or trust", reason=reasons.UNSUPPORTED)

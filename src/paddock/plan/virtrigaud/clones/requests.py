@@ -33,16 +33,16 @@ class CloneParts(msgspec.Struct, frozen=True):
     secrets: Secrets = {}
 
 
-def clone(given: VMClone, source_id: str, parts: CloneParts) -> m.CloneRequest:
+def clone(vm_clone: VMClone, source_id: str, parts: CloneParts) -> m.CloneRequest:
     """The request for the clone; raises `Refusal` for what cannot be requested."""
     target = parts.target
     return m.CloneRequest(
         source_vm_id=source_id,
         target_name=target.metadata.name,
-        linked=judging.options(given).type == judging.LINKED,
+        linked=judging.options(vm_clone).type == judging.LINKED,
         class_json=class_json(target, parts.vmclass),
         placement_json=payloads.encode(requests.placement(target, parts.provider)),
-        customize_json=_customization(given, parts),
+        customize_json=_customization(vm_clone, parts),
         target_vm=m.ObjectIdentity(namespace=namespace_of(target), name=target.metadata.name),
     )
 
@@ -55,9 +55,9 @@ def class_json(machine: VirtrigaudVirtualMachine, vmclass: VMClass) -> str:
     return payloads.encode_manifest({**manifest, **words})
 
 
-def _customization(given: VMClone, parts: CloneParts) -> str:
-    wanted = judging.customization(given)
-    document = firstboot.document(wanted, parts.own, parts.secrets, namespace_of(given))
+def _customization(clone: VMClone, parts: CloneParts) -> str:
+    wanted = judging.customization(clone)
+    document = firstboot.document(wanted, parts.own, parts.secrets, namespace_of(clone))
     found: dict[str, Any] = {
         "snapshotId": parts.snapshot,
         "hostname": wanted.hostname,
@@ -85,16 +85,16 @@ def _addresses(parts: CloneParts) -> list[dict[str, Any]]:
     return found
 
 
-def _address(card: VMNetworkRef) -> dict[str, Any]:
-    mask = str(ipaddress.IPv4Network(f"0.0.0.0/{card.prefix or 24}").netmask) if card.ipAddress else None
-    dns = [each.strip() for each in (card.dns or "").split(",") if each.strip()]
+def _address(vm_network_ref: VMNetworkRef) -> dict[str, Any]:
+    mask = str(ipaddress.IPv4Network(f"0.0.0.0/{vm_network_ref.prefix or 24}").netmask) if vm_network_ref.ipAddress else None
+    dns = [each.strip() for each in (vm_network_ref.dns or "").split(",") if each.strip()]
     made = {
-        "name": card.name,
-        "ipAddress": card.ipAddress,
+        "name": vm_network_ref.name,
+        "ipAddress": vm_network_ref.ipAddress,
         "subnetMask": mask,
-        "gateway": card.gateway,
+        "gateway": vm_network_ref.gateway,
         "dns": dns or None,
-        "macAddress": card.macAddress,
-        "dhcp": None if card.ipAddress else True,
+        "macAddress": vm_network_ref.macAddress,
+        "dhcp": None if vm_network_ref.ipAddress else True,
     }
     return {name: value for name, value in made.items() if value is not None}

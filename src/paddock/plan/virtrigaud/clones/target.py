@@ -145,19 +145,25 @@ def _class(clone: VMClone) -> ObjectRef:
     return _moved(ObjectRef(name=clone.spec.target.classRef.name), namespace_of(clone), clone)
 
 
-def _card(card: VMNetworkRef, place: str, clone: VMClone) -> VMNetworkRef:
-    if card.networkRef is None:
-        return card
-    return msgspec.structs.replace(card, networkRef=_moved(card.networkRef, place, clone))
+def _card(vm_network_ref: VMNetworkRef, place: str, clone: VMClone) -> VMNetworkRef:
+    if vm_network_ref.networkRef is None:
+        return vm_network_ref
+    return msgspec.structs.replace(vm_network_ref, networkRef=_moved(vm_network_ref.networkRef, place, clone))
 
 
-def _addressed(card: VMNetworkRef, given: NetworkCustomization) -> VMNetworkRef:
-    changed = msgspec.structs.replace(card, macAddress=given.macAddress or card.macAddress)
-    if given.dhcp or not given.ipAddress:
+def _addressed(vm_network_ref: VMNetworkRef, network_customization: NetworkCustomization) -> VMNetworkRef:
+    changed = msgspec.structs.replace(vm_network_ref, macAddress=network_customization.macAddress or vm_network_ref.macAddress)
+    if network_customization.dhcp or not network_customization.ipAddress:
         return changed
-    prefix = ipaddress.IPv4Network(f"0.0.0.0/{given.subnetMask}").prefixlen if given.subnetMask else _DEFAULT_PREFIX
-    dns = ",".join(given.dns or ()) or None
-    return msgspec.structs.replace(changed, ipAddress=given.ipAddress, prefix=prefix, gateway=given.gateway, dns=dns)
+    prefix = (
+        ipaddress.IPv4Network(f"0.0.0.0/{network_customization.subnetMask}").prefixlen
+        if network_customization.subnetMask
+        else _DEFAULT_PREFIX
+    )
+    dns = ",".join(network_customization.dns or ()) or None
+    return msgspec.structs.replace(
+        changed, ipAddress=network_customization.ipAddress, prefix=prefix, gateway=network_customization.gateway, dns=dns
+    )
 
 
 def _user_data(clone: VMClone, source: VirtrigaudVirtualMachine) -> UserData | None:

@@ -133,37 +133,37 @@ def _not(verdict: Callable[[Any], bool | None]) -> Callable[[Any], bool | None]:
     return judge
 
 
-def _constraints(group: str, given: PlacementConstraints, rank: CheckStrength) -> Iterator[PlacementCheck]:
+def _constraints(group: str, constraints: PlacementConstraints, rank: CheckStrength) -> Iterator[PlacementCheck]:
     def named(member: str) -> str:
-        return f"{group}.{member} {text(getattr(given, member))}"
+        return f"{group}.{member} {text(getattr(constraints, member))}"
 
-    if given.hosts:
-        yield rank.host(named("hosts"), among_hosts(given.hosts))
-    if given.clusters:
-        yield rank.host(named("clusters"), among_clusters(given.clusters))
-    if given.zones:
-        yield rank.host(named("zones"), among_zones(given.zones))
-    if given.regions:
-        regions = given.regions
+    if constraints.hosts:
+        yield rank.host(named("hosts"), among_hosts(constraints.hosts))
+    if constraints.clusters:
+        yield rank.host(named("clusters"), among_clusters(constraints.clusters))
+    if constraints.zones:
+        yield rank.host(named("zones"), among_zones(constraints.zones))
+    if constraints.regions:
+        regions = constraints.regions
         yield rank.host(named("regions"), lambda facts: _among(regions, facts.region, listed=facts.listed))
-    if given.nodeSelector:
-        wanted = given.nodeSelector
+    if constraints.nodeSelector:
+        wanted = constraints.nodeSelector
         yield rank.host(
             f"{group}.nodeSelector {text([f'{key}={value}' for key, value in sorted(wanted.items())])}",
             lambda facts: all(facts.labels.get(key) == value for key, value in wanted.items()) if facts.listed else None,
         )
-    if given.datastores:
-        yield rank.datastore(named("datastores"), among_datastores(given.datastores))
-    if given.excludedHosts:
-        yield rank.host(named("excludedHosts"), _not(among_hosts(given.excludedHosts)))
-    if given.excludedClusters:
-        yield rank.host(named("excludedClusters"), _not(among_clusters(given.excludedClusters)))
-    if given.excludedDatastores:
-        yield rank.datastore(named("excludedDatastores"), _not(among_datastores(given.excludedDatastores)))
+    if constraints.datastores:
+        yield rank.datastore(named("datastores"), among_datastores(constraints.datastores))
+    if constraints.excludedHosts:
+        yield rank.host(named("excludedHosts"), _not(among_hosts(constraints.excludedHosts)))
+    if constraints.excludedClusters:
+        yield rank.host(named("excludedClusters"), _not(among_clusters(constraints.excludedClusters)))
+    if constraints.excludedDatastores:
+        yield rank.datastore(named("excludedDatastores"), _not(among_datastores(constraints.excludedDatastores)))
 
 
-def _tolerations(given: PlacementConstraints | None) -> list[PolicyToleration]:
-    return list(given.tolerations or ()) if given is not None else []
+def _tolerations(constraints: PlacementConstraints | None) -> list[PolicyToleration]:
+    return list(constraints.tolerations or ()) if constraints is not None else []
 
 
 def _taints(tolerations: Sequence[PolicyToleration], weight: int) -> Iterator[PlacementCheck]:
@@ -209,11 +209,11 @@ def _preferences(policy: VMPlacementPolicy) -> Iterator[PlacementCheck]:
 # --- resources and security -----------------------------------------------------------------------------------------------
 
 
-def _resources(given: ResourceConstraints, machine: PlacementSubject, weight: int) -> Iterator[PlacementCheck]:
+def _resources(constraints: ResourceConstraints, machine: PlacementSubject, weight: int) -> Iterator[PlacementCheck]:
     rank = CheckStrength(hard=True, weight=0)
 
     def least(member: str, have: str, amount: int) -> PlacementCheck:
-        name = f"resourceConstraints.{member} {getattr(given, member)}"
+        name = f"resourceConstraints.{member} {getattr(constraints, member)}"
         return rank.host(name, lambda facts: getattr(facts, have) >= amount if facts.listed else None)
 
     def most(member: str, have: str, takes: int, percent: int) -> PlacementCheck:
@@ -225,20 +225,20 @@ def _resources(given: ResourceConstraints, machine: PlacementSubject, weight: in
 
         return rank.host(f"resourceConstraints.{member} {percent} %", verdict)
 
-    if given.minCPUPerHost is not None:
-        yield least("minCPUPerHost", "cpu", given.minCPUPerHost)
-    if given.minMemoryPerHost is not None:
-        yield least("minMemoryPerHost", "memory_mib", -(-quantity.whole(given.minMemoryPerHost) // _MIB))
-    if given.minDiskSpacePerHost is not None:
-        yield least("minDiskSpacePerHost", "storage", quantity.whole(given.minDiskSpacePerHost))
-    if given.maxCPUUtilization is not None:
-        yield most("maxCPUUtilization", "cpu", machine.cpu, given.maxCPUUtilization)
-    if given.maxMemoryUtilization is not None:
-        yield most("maxMemoryUtilization", "memory_mib", machine.memory_mib, given.maxMemoryUtilization)
-    if given.maxDiskUtilization is not None:
-        yield most("maxDiskUtilization", "storage", machine.disk, given.maxDiskUtilization)
-    yield from _features("resourceConstraints.requiredFeatures", given.requiredFeatures, rank)
-    yield from _features("resourceConstraints.preferredFeatures", given.preferredFeatures, CheckStrength(False, weight))
+    if constraints.minCPUPerHost is not None:
+        yield least("minCPUPerHost", "cpu", constraints.minCPUPerHost)
+    if constraints.minMemoryPerHost is not None:
+        yield least("minMemoryPerHost", "memory_mib", -(-quantity.whole(constraints.minMemoryPerHost) // _MIB))
+    if constraints.minDiskSpacePerHost is not None:
+        yield least("minDiskSpacePerHost", "storage", quantity.whole(constraints.minDiskSpacePerHost))
+    if constraints.maxCPUUtilization is not None:
+        yield most("maxCPUUtilization", "cpu", machine.cpu, constraints.maxCPUUtilization)
+    if constraints.maxMemoryUtilization is not None:
+        yield most("maxMemoryUtilization", "memory_mib", machine.memory_mib, constraints.maxMemoryUtilization)
+    if constraints.maxDiskUtilization is not None:
+        yield most("maxDiskUtilization", "storage", machine.disk, constraints.maxDiskUtilization)
+    yield from _features("resourceConstraints.requiredFeatures", constraints.requiredFeatures, rank)
+    yield from _features("resourceConstraints.preferredFeatures", constraints.preferredFeatures, CheckStrength(False, weight))
 
 
 def _features(name: str, wanted: Sequence[str] | None, rank: CheckStrength) -> Iterator[PlacementCheck]:
@@ -250,7 +250,7 @@ def _has_feature(name: str) -> Callable[[CandidateHost], bool | None]:
     return lambda facts: name in facts.features if facts.listed else None
 
 
-def _security(given: SecurityConstraints) -> Iterator[PlacementCheck]:
+def _security(constraints: SecurityConstraints) -> Iterator[PlacementCheck]:
     rank = CheckStrength(hard=True, weight=0)
     for member, feature in (
         ("requireSecureBoot", "secure-boot"),
@@ -258,20 +258,22 @@ def _security(given: SecurityConstraints) -> Iterator[PlacementCheck]:
         ("requireEncryptedStorage", "encrypted-storage"),
         ("requireNUMATopology", "numa"),
     ):
-        if getattr(given, member):
+        if getattr(constraints, member):
             yield rank.host(f"securityConstraints.{member}", _has_feature(feature))
-    if given.allowedSecurityGroups:
-        allowed = given.allowedSecurityGroups
+    if constraints.allowedSecurityGroups:
+        allowed = constraints.allowedSecurityGroups
         yield rank.host(f"securityConstraints.allowedSecurityGroups {text(allowed)}", _labelled(inventory.SECURITY_GROUP, allowed))
-    if given.deniedSecurityGroups:
-        denied = given.deniedSecurityGroups
+    if constraints.deniedSecurityGroups:
+        denied = constraints.deniedSecurityGroups
         yield rank.host(f"securityConstraints.deniedSecurityGroups {text(denied)}", _not(_labelled(inventory.SECURITY_GROUP, denied)))
-    if given.isolationLevel:
-        at_least = _ISOLATION[_ISOLATION.index(given.isolationLevel) :]
-        yield rank.host(f"securityConstraints.isolationLevel {given.isolationLevel}", _level(inventory.ISOLATION, at_least, _ISOLATION))
-    if given.trustLevel:
-        at_least = _TRUST[_TRUST.index(given.trustLevel) :]
-        yield rank.host(f"securityConstraints.trustLevel {given.trustLevel}", _level(inventory.TRUST, at_least, _TRUST))
+    if constraints.isolationLevel:
+        at_least = _ISOLATION[_ISOLATION.index(constraints.isolationLevel) :]
+        yield rank.host(
+            f"securityConstraints.isolationLevel {constraints.isolationLevel}", _level(inventory.ISOLATION, at_least, _ISOLATION)
+        )
+    if constraints.trustLevel:
+        at_least = _TRUST[_TRUST.index(constraints.trustLevel) :]
+        yield rank.host(f"securityConstraints.trustLevel {constraints.trustLevel}", _level(inventory.TRUST, at_least, _TRUST))
 
 
 def _labelled(label: str, values: Sequence[str]) -> Callable[[CandidateHost], bool | None]:

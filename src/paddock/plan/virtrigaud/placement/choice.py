@@ -65,19 +65,19 @@ def is_needed(request: PlacementRequest) -> bool:
     return request.policy is not None or bool(request.pod)
 
 
-def policy_checks(request: PlacementRequest, world: PlacementInventory) -> tuple[PlacementCheck, ...]:
+def policy_checks(request: PlacementRequest, placement_inventory: PlacementInventory) -> tuple[PlacementCheck, ...]:
     """The checks of the machine's policy."""
     if request.policy is None:
         return ()
     found = checks.of_policy(request.policy, request.machine)
-    return (*found, *NeighborRules(request.policy, request.machine, world).checks())
+    return (*found, *NeighborRules(request.policy, request.machine, placement_inventory).checks())
 
 
-def choose(request: PlacementRequest, world: PlacementInventory) -> PlacementOutcome:
+def choose(request: PlacementRequest, placement_inventory: PlacementInventory) -> PlacementOutcome:
     """Choose a place."""
-    given = policy_checks(request, world)
-    host = _host(request, world, [each for each in given if each.axis is PlacementAxis.HOST])
-    store = _datastore(request, world, [each for each in given if each.axis is PlacementAxis.DATASTORE])
+    given = policy_checks(request, placement_inventory)
+    host = _host(request, placement_inventory, [each for each in given if each.axis is PlacementAxis.HOST])
+    store = _datastore(request, placement_inventory, [each for each in given if each.axis is PlacementAxis.DATASTORE])
     folder, pool = (_listed_value(request, *each) for each in (("folders", "folder"), ("resourcePools", "resourcePool")))
     networks = _networks(request)
     parts = (host, store, folder, pool, networks)
@@ -112,16 +112,20 @@ def _decision(
 # --- hosts ----------------------------------------------------------------------------------------------------------------
 
 
-def _host(request: PlacementRequest, world: PlacementInventory, given: Sequence[PlacementCheck]) -> _Choice:
+def _host(request: PlacementRequest, placement_inventory: PlacementInventory, placement_checks: Sequence[PlacementCheck]) -> _Choice:
     # Every policy has the check of taints; a host is chosen when anything else depends on it.
-    if request.policy is None or len(given) <= 1:
+    if request.policy is None or len(placement_checks) <= 1:
         return _Choice()
-    if world.hosts is None:
+    if placement_inventory.hosts is None:
         cluster = request.own.cluster or request.defaults.cluster or ""
         named = CandidateHost(id=request.own.host or "", cluster=cluster, listed=False)
-        return _pick([named], given, "hosts", lambda facts: (), "")
+        return _pick([named], placement_checks, "hosts", lambda facts: (), "")
     return _pick(
-        world.hosts, [*_of_hosts(request, world.hosts), *given], "hosts", lambda facts: (-facts.memory_mib, facts.id), request.before.host
+        placement_inventory.hosts,
+        [*_of_hosts(request, placement_inventory.hosts), *placement_checks],
+        "hosts",
+        lambda facts: (-facts.memory_mib, facts.id),
+        request.before.host,
     )
 
 
@@ -147,23 +151,23 @@ def _of_hosts(request: PlacementRequest, hosts: Sequence[CandidateHost]) -> Iter
 # --- datastores -----------------------------------------------------------------------------------------------------------
 
 
-def _datastore(request: PlacementRequest, world: PlacementInventory, given: Sequence[PlacementCheck]) -> _Choice:
-    if not given and not request.pod:
+def _datastore(request: PlacementRequest, placement_inventory: PlacementInventory, placement_checks: Sequence[PlacementCheck]) -> _Choice:
+    if not placement_checks and not request.pod:
         return _Choice()
-    if world.datastores is None:
+    if placement_inventory.datastores is None:
         named = CandidateDatastore(name=request.own.datastore or request.defaults.datastore or "", listed=False)
-        return _pick([named], given, "datastores", lambda facts: (), "")
+        return _pick([named], placement_checks, "datastores", lambda facts: (), "")
     if request.own.datastore:
         own = PlacementCheck(
             f"placement.datastore {request.own.datastore}", PlacementAxis.DATASTORE, checks.among_datastores([request.own.datastore])
         )
-        return _pick(world.datastores, [own, *given], "datastores", lambda facts: (facts.name,), "")
-    members = [each for each in world.datastores if request.pod in ("", each.pod)]
+        return _pick(placement_inventory.datastores, [own, *placement_checks], "datastores", lambda facts: (facts.name,), "")
+    members = [each for each in placement_inventory.datastores if request.pod in ("", each.pod)]
     usable = [each for each in members if not _unusable(each, request.machine.disk)]
     if not usable:
         return _Choice(violations=(_without_members(request, members),))
     default = request.defaults.datastore
-    wanted = list(given)
+    wanted = list(placement_checks)
     if default and not request.pod:
         name = f"the Provider's default datastore {default}"
         wanted.append(PlacementCheck(name, PlacementAxis.DATASTORE, checks.among_datastores([default]), hard=False, weight=1))
@@ -192,9 +196,11 @@ def _without_members(request: PlacementRequest, members: Sequence[CandidateDatas
 # --- one axis -------------------------------------------------------------------------------------------------------------
 
 
-def _pick(candidates: Sequence[Any], given: Sequence[PlacementCheck], kind: str, order: Callable[[Any], Any], before: str) -> _Choice:
+def _pick(
+    candidates: Sequence[Any], placement_checks: Sequence[PlacementCheck], kind: str, order: Callable[[Any], Any], before: str
+) -> _Choice:
     """The best of the candidates that everything hard allows."""
-    hard, soft = [each for each in given if each.hard], [each for each in given if not each.hard]
+    hard, soft = [each for each in placement_checks if each.hard], [each for each in placement_checks if not each.hard]
     verdicts = [(candidate, [each.verdict(candidate) for each in hard]) for candidate in candidates]
     allowed = [candidate for candidate, found in verdicts if all(found)]
     if not allowed:
@@ -244,8 +250,8 @@ def _listed_value(request: PlacementRequest, member: str, field: str) -> _Choice
     return _Choice(value if value != default else "", unmet=unmet)
 
 
-def _members(given: PlacementConstraints | None, member: str) -> list[str]:
-    return list(getattr(given, member) or ()) if given is not None else []
+def _members(constraints: PlacementConstraints | None, member: str) -> list[str]:
+    return list(getattr(constraints, member) or ()) if constraints is not None else []
 
 
 def _networks(request: PlacementRequest) -> _Choice:

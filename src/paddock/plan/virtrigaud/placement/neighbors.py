@@ -19,11 +19,11 @@ DATASTORE_KEYS = ("datastore",)
 class NeighborRules:
     """Makes the checks of one machine's policy between it and the machines that are there."""
 
-    def __init__(self, policy: VMPlacementPolicy, machine: PlacementSubject, world: PlacementInventory) -> None:
+    def __init__(self, policy: VMPlacementPolicy, machine: PlacementSubject, placement_inventory: PlacementInventory) -> None:
         self._policy = policy
         self._machine = machine
-        self._world = world
-        self._hosts = {name: each for each in world.hosts or () for name in (each.id, each.address) if name}
+        self._world = placement_inventory
+        self._hosts = {name: each for each in placement_inventory.hosts or () for name in (each.id, each.address) if name}
 
     def checks(self) -> Iterator[PlacementCheck]:
         """Yield them."""

@@ -44,9 +44,9 @@ def variables(provider: Provider, transport: TransportChoice, manager: str) -> d
     return found
 
 
-def child_problem(given: Sequence[EnvVar] | None, own: dict[str, str]) -> str:
+def child_problem(env_vars: Sequence[EnvVar] | None, own: dict[str, str]) -> str:
     """Return why a Provider's variables cannot be given to a process on this host; empty if they can."""
-    for each in given or ():
+    for each in env_vars or ():
         if each.valueFrom is not None:
             return f"spec.runtime.env {each.name}: valueFrom works in a cluster only; store the value in the credentials"
         if each.name in own:

@@ -104,11 +104,11 @@ def status(seen: SetPass, now: str) -> VMSetStatus:
     )
 
 
-def _is_complete(seen: SetPass, found: SetRules) -> bool:
+def _is_complete(seen: SetPass, set_rules: SetRules) -> bool:
     """Return whether every wanted machine is there, available and of the present revision, and no other one is."""
     members = {each.ordinal: each for each, _ in seen.members}
-    return set(members) == set(found.wanted) and all(
-        each.revision == seen.context.update and found.is_available(each, seen.context.now) for each in members.values()
+    return set(members) == set(set_rules.wanted) and all(
+        each.revision == seen.context.update and set_rules.is_available(each, seen.context.now) for each in members.values()
     )
 
 
@@ -120,8 +120,8 @@ def _outdated(seen: SetPass) -> list[str]:
 # --- conditions -----------------------------------------------------------------------------------------------------------
 
 
-def _conditions(seen: SetPass, found: SetRules, *, complete: bool) -> list[AspectValue]:
-    values = [_readiness(seen, found, complete=complete), _failure(seen), _updating(seen), _scaling(seen, found)]
+def _conditions(seen: SetPass, set_rules: SetRules, *, complete: bool) -> list[AspectValue]:
+    values = [_readiness(seen, set_rules, complete=complete), _failure(seen), _updating(seen), _scaling(seen, set_rules)]
     ready = values[0]
     if complete or (ready.status == "True"):
         values.append(false(PROGRESSING, ALL_READY, ready.message))
@@ -136,19 +136,21 @@ def _conditions(seen: SetPass, found: SetRules, *, complete: bool) -> list[Aspec
     return values
 
 
-def _readiness(seen: SetPass, found: SetRules, *, complete: bool) -> AspectValue:
+def _readiness(seen: SetPass, set_rules: SetRules, *, complete: bool) -> AspectValue:
     if complete:
-        return true(conditions.READY, ALL_READY, f"all {found.replicas} machines are ready")
+        return true(conditions.READY, ALL_READY, f"all {set_rules.replicas} machines are ready")
     members = {each.ordinal: each for each, _ in seen.members}
-    missing = [templates.name_of(seen.vmset, each) for each in found.wanted if each not in members]
-    extra = [each.name for each, _ in seen.members if each.ordinal not in found.wanted]
-    waiting = [each.name for each, _ in seen.members if each.ordinal in found.wanted and not found.is_available(each, seen.context.now)]
+    missing = [templates.name_of(seen.vmset, each) for each in set_rules.wanted if each not in members]
+    extra = [each.name for each, _ in seen.members if each.ordinal not in set_rules.wanted]
+    waiting = [
+        each.name for each, _ in seen.members if each.ordinal in set_rules.wanted and not set_rules.is_available(each, seen.context.now)
+    ]
     outdated = _outdated(seen)
     if seen.problem:
         return false(conditions.READY, reasons.PROVIDER_ERROR, seen.problem)
     if seen.plan.collisions:
         return false(conditions.READY, NAME_CONFLICT, _collision(seen))
-    if outdated and found.strategy != rollout.ON_DELETE and not _is_partitioned(seen, found):
+    if outdated and set_rules.strategy != rollout.ON_DELETE and not _is_partitioned(seen, set_rules):
         return false(conditions.READY, UPDATING, f"updating {_some(outdated)}")
     if missing:
         return false(conditions.READY, CREATING, f"waiting for {_some(missing)} to exist")
@@ -156,17 +158,17 @@ def _readiness(seen: SetPass, found: SetRules, *, complete: bool) -> AspectValue
         return false(conditions.READY, DELETING_REPLICAS, f"waiting for {_some(extra)} to be gone")
     if waiting:
         return false(conditions.READY, CREATING, f"waiting for {_some(waiting)} to be ready{_why(seen, waiting[0])}")
-    return true(conditions.READY, ALL_READY, f"all {found.replicas} machines are ready; {_some(outdated)} have an older revision")
+    return true(conditions.READY, ALL_READY, f"all {set_rules.replicas} machines are ready; {_some(outdated)} have an older revision")
 
 
-def _is_partitioned(seen: SetPass, found: SetRules) -> bool:
+def _is_partitioned(seen: SetPass, set_rules: SetRules) -> bool:
     """Return whether the update concerns no machine that is still to be updated."""
     return (
         not any(
-            each.revision != seen.context.update and each.ordinal >= found.partition and found.strategy == rollout.ROLLING
+            each.revision != seen.context.update and each.ordinal >= set_rules.partition and set_rules.strategy == rollout.ROLLING
             for each, _ in seen.members
         )
-        and found.strategy == rollout.ROLLING
+        and set_rules.strategy == rollout.ROLLING
     )
 
 
@@ -202,15 +204,15 @@ def _updating(seen: SetPass) -> AspectValue:
     return true(UPDATE_IN_PROGRESS, UPDATING, f"{_some(outdated)} still to be updated to the revision {seen.context.update}")
 
 
-def _scaling(seen: SetPass, found: SetRules) -> AspectValue:
+def _scaling(seen: SetPass, set_rules: SetRules) -> AspectValue:
     ordinals = {each.ordinal for each, _ in seen.members}
-    if seen.plan.delete and not set(ordinals) <= set(found.wanted) and not _outdated(seen):
-        return true(SCALING, SCALING_DOWN, f"from {len(ordinals)} to {found.replicas} machines")
-    if len(ordinals & set(found.wanted)) < found.replicas:
-        return true(SCALING, SCALING_UP, f"from {len(ordinals & set(found.wanted))} to {found.replicas} machines")
-    if len(ordinals) > found.replicas and not _outdated(seen):
-        return true(SCALING, SCALING_DOWN, f"from {len(ordinals)} to {found.replicas} machines")
-    return false(SCALING, reasons.SUCCESS, f"the set has {found.replicas} machines")
+    if seen.plan.delete and not set(ordinals) <= set(set_rules.wanted) and not _outdated(seen):
+        return true(SCALING, SCALING_DOWN, f"from {len(ordinals)} to {set_rules.replicas} machines")
+    if len(ordinals & set(set_rules.wanted)) < set_rules.replicas:
+        return true(SCALING, SCALING_UP, f"from {len(ordinals & set(set_rules.wanted))} to {set_rules.replicas} machines")
+    if len(ordinals) > set_rules.replicas and not _outdated(seen):
+        return true(SCALING, SCALING_DOWN, f"from {len(ordinals)} to {set_rules.replicas} machines")
+    return false(SCALING, reasons.SUCCESS, f"the set has {set_rules.replicas} machines")
 
 
 def _collision(seen: SetPass) -> str:
@@ -230,7 +232,7 @@ def _some(names: Sequence[str]) -> str:
 # --- the update, and the machines -------------------------------------------------------------------------------------------
 
 
-def _update(seen: SetPass, found: SetRules, now: str, *, complete: bool) -> UpdateStatus | None:
+def _update(seen: SetPass, set_rules: SetRules, now: str, *, complete: bool) -> UpdateStatus | None:
     """The progress of the last update; a set that was never updated has none."""
     status = seen.vmset.status or VMSetStatus()
     before, outdated = status.updateStatus, _outdated(seen)
@@ -243,7 +245,7 @@ def _update(seen: SetPass, found: SetRules, now: str, *, complete: bool) -> Upda
         phase, message = "Completed", f"all machines have the revision {seen.context.update}"
     elif seen.plan.failed and outdated:
         phase, message = "Paused", _paused(seen)
-    elif outdated and (found.strategy == rollout.ON_DELETE or _is_partitioned(seen, found)):
+    elif outdated and (set_rules.strategy == rollout.ON_DELETE or _is_partitioned(seen, set_rules)):
         phase, message = "Pending", _updating(seen).message
     ended = (before.completionTime if before is not None and not is_new else None) or now
     return UpdateStatus(

@@ -132,13 +132,13 @@ def plan(spec: VMSetSpec, members: Sequence[SetMember], context: SetContext) -> 
 class _Planner:
     """One plan in the making."""
 
-    def __init__(self, found: SetRules, members: Sequence[SetMember], context: SetContext) -> None:
-        self._rules = found
+    def __init__(self, set_rules: SetRules, members: Sequence[SetMember], context: SetContext) -> None:
+        self._rules = set_rules
         self._members = {each.ordinal: each for each in members}
         self._context = context
-        self._available = {each.ordinal for each in members if found.is_available(each, context.now)}
+        self._available = {each.ordinal for each in members if set_rules.is_available(each, context.now)}
         self._failed = tuple(each.name for each in members if each.failed and each.revision == context.update and not each.going)
-        self._surge = found.surplus(self._surge_count())
+        self._surge = set_rules.surplus(self._surge_count())
 
     def plan(self) -> SetPlan:
         make, collisions = self._missing()

@@ -153,10 +153,10 @@ def rewrite(vm: Data, old: SetTemplate, new: SetTemplate, revision: str) -> Data
     return {"metadata": metadata, "spec": spec}
 
 
-def _grown(has: list[Data], wanted: list[DiskSpec]) -> list[Data]:
+def _grown(has: list[Data], disks: list[DiskSpec]) -> list[Data]:
     sizes = {each.get("name"): each.get("sizeGiB", 0) for each in has}
-    made = [{**to_data(each), "sizeGiB": max(each.sizeGiB, sizes.get(each.name, 0))} for each in wanted]
-    names = {each.name for each in wanted}
+    made = [{**to_data(each), "sizeGiB": max(each.sizeGiB, sizes.get(each.name, 0))} for each in disks]
+    names = {each.name for each in disks}
     return [*made, *(copied(each) for each in has if each.get("name") not in names)]
 
 
