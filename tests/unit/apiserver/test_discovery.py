@@ -173,8 +173,8 @@ def test_every_group_and_version_tells_its_resources(play: Play) -> None:
             for version in group["versions"]:
                 said = (await api.get(f"/apis/{version['groupVersion']}")).data
                 assert (said["kind"], said["groupVersion"]) == ("APIResourceList", version["groupVersion"])
-                names = {resource["name"] for resource in said["resources"]}
-                assert all(name.partition("/")[0] in names for name in names)
+                listed = {resource["name"] for resource in said["resources"]}
+                assert all(name.partition("/")[0] in listed for name in listed)
                 scaled = [each for each in said["resources"] if each["name"].endswith("/scale")]
                 assert all((each["group"], each["version"], each["kind"]) == ("autoscaling", "v1", "Scale") for each in scaled)
         pools = {r["name"]: r for r in (await api.get("/apis/pool.kubevirt.io/v1beta1")).data["resources"]}
