@@ -24,6 +24,7 @@ OF_PODS = ("securityContext", "livenessProbe", "readinessProbe", "resources.clai
 # Fields beyond upstream's, with the reason.
 OWN = {
     "providers status.reportedCapabilities.features": "the extension service",
+    "vmimages status.providerStatus{}.reason": "why a Provider has no copy of the image",
     "vmmigrations status.disks": "a migration goes on at the disk where it stopped",
     "vmsets spec.template.metadata": "upstream's has no fields, so its server drops the labels that the selector needs (ruling 0.21)",
     "vmsets spec.volumeClaimTemplates[].metadata": "the same",

@@ -28,8 +28,14 @@ SCENES = (
             "paddock why web",
             "paddock rm --purge --yes web",
         ),
-        # The first start of a directory in a terminal asks a question.
-        before=("paddock image build tiny", "paddock up --detach", "paddock down"),
+        before=(
+            # Without a key, `paddock run` says how to get one.
+            "mkdir -m 700 .ssh && ssh-keygen -q -t ed25519 -N '' -f .ssh/id_ed25519",
+            "paddock image build tiny",
+            # The first start of a directory in a terminal asks a question.
+            "paddock up --detach",
+            "paddock down",
+        ),
         after=("paddock down --purge --delete-data --yes",),
     ),
     Scene(

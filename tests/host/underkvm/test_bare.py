@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, Nic, UserNetwork
 from paddock.engine.machine.machine import QemuMachine
@@ -17,7 +18,9 @@ from tests.host.underkvm.conftest import Home
 
 pytestmark = pytest.mark.needs("qemu", "cc", "kvm-device")
 
-NIC = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
+NETWORK = UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3")
+# A QEMU that starts without such a card has no network that one could be plugged into.
+FIRST, EXTRA = Nic("first", "02:00:00:00:00:01", NETWORK), Nic("extra", "02:00:00:00:00:02", NETWORK)
 # What a guest of Windows gets, and the part of it that this project has seen a software KVM take.
 HYPERV = tuple(
     (name, "on")
@@ -43,9 +46,9 @@ _SIMPLE = (
 _WHOLE = pytest.mark.needs("kvm")
 
 
-async def _begun(machines: Machines, home: Home, cpu: CpuConfig | None = None) -> QemuMachine:
+async def _begun(machines: Machines, home: Home, cpu: CpuConfig | None = None, nics: tuple[Nic, ...] = ()) -> QemuMachine:
     await machines.adopt()
-    machine = await machines.define("a", bareguest.guest(home.root, cpu))
+    machine = await machines.define("a", replace(bareguest.guest(home.root, cpu), nics=nics))
     await machine.start()
     await until_phase(machine, "running", "ended")
     assert machine.observed.end is None, machine.observed.end
@@ -93,17 +96,17 @@ def test_a_reset_and_a_reboot_begin_again_in_the_same_process(home: Home) -> Non
 
 def test_devices_come_and_go(home: Home) -> None:
     async def script() -> None:
-        machine = await _begun(home.open(), home)
+        machine = await _begun(home.open(), home, nics=(FIRST,))
         path = home.root / "data.img"
         path.write_bytes(bytes(1 << 20))
         await machine.plug_disk(DiskConfig("data", DiskLayer(path, "raw"), bus="virtio"))
-        await machine.plug_nic(NIC)
-        await bareguest.sees(machine, disks=2, nics=1)
+        await machine.plug_nic(EXTRA)
+        await bareguest.sees(machine, disks=2, nics=2)
         await machine.set_sockets(2)
         assert len((await machine.statistics()).vcpus) == 2
         await machine.unplug_disk("data")
         await machine.unplug_nic("extra")
-        await bareguest.sees(machine, disks=1, nics=0)
+        await bareguest.sees(machine, disks=1, nics=1)
 
     run(script)
 

@@ -12,7 +12,7 @@ from paddock.engine.machine.machine import QemuMachine
 from tests.host.machines.conftest import Place, run, until, until_phase
 from tests.host.machines.test_renewal import blank, says
 from tests.host.underkvm.conftest import Home
-from tests.host.underkvm.test_bare import HYPERV, NIC
+from tests.host.underkvm.test_bare import EXTRA, FIRST, HYPERV
 
 pytestmark = pytest.mark.needs("qemu", "cc", "kvm")
 
@@ -24,10 +24,14 @@ def _machine(place: Place, guest: tiny.TinyImage, way: str) -> MachineConfig:
     memory, cpu = MemoryConfig(192 * _MIB, 320 * _MIB), CpuConfig(model="host", max_sockets=2)
     if way == "kernel":
         kernel = KernelConfig(guest.bare, guest.initrd, "console=ttyS0 quiet memhp_default_state=online")
-        return MachineConfig("ns_real", cpu, memory, kernel=kernel, disks=(DiskConfig("root", blank(place.root / "root.img")),))
+        return MachineConfig(
+            "ns_real", cpu, memory, kernel=kernel, disks=(DiskConfig("root", blank(place.root / "root.img")),), nics=(FIRST,)
+        )
     layer = DiskLayer(place.over(guest.disk), "qcow2", DiskLayer(guest.disk, "qcow2"))
     disks = (DiskConfig("root", layer, boot_order=1),)
-    return MachineConfig("ns_real", cpu, memory, firmware=FirmwareConfig(kind="efi" if way == "uefi" else "bios"), disks=disks)
+    return MachineConfig(
+        "ns_real", cpu, memory, firmware=FirmwareConfig(kind="efi" if way == "uefi" else "bios"), disks=disks, nics=(FIRST,)
+    )
 
 
 async def _booted(home: Home, config: MachineConfig) -> QemuMachine:
@@ -56,7 +60,7 @@ def test_it_changes_pauses_is_suspended_and_moves(home: Home, place: Place, tiny
         machine = await _booted(home, _machine(place, tiny_guest, "kernel"))
         await says(machine, "echo kept > /tmp/kept")
         await machine.plug_disk(DiskConfig("data", blank(place.root / "data.img"), bus="virtio"))
-        await machine.plug_nic(NIC)
+        await machine.plug_nic(EXTRA)
         await machine.set_sockets(2)
         await machine.set_memory(256 * _MIB)
         await until(machine, lambda one: one.observed.memory == 256 * _MIB, "the guest took the memory", 60)

@@ -132,13 +132,13 @@ class ObjectTransferReconciler(KindReconciler):
             return
 
     async def _remove_source(self, transfer: ObjectTransfer, claim: PersistentVolumeClaim) -> None:
-        """Delete the claim that was copied, or the DataVolume that it belongs to."""
+        """Delete the claim that was copied, with the DataVolume that it belongs to, which would make it anew."""
         key, uid, target = Key(claim.metadata.namespace or "", claim.metadata.name), claim.metadata.uid or "", _CLAIMS
-        if transfer.spec.source.kind == "DataVolume":
-            owner = next((each for each in claim.metadata.ownerReferences or () if each.kind == "DataVolume"), None)
-            if owner is None:
-                raise _Held("Error", f"the claim {key} was let go of by its DataVolume: delete the copy, and make a new transfer")
-            uid, target = owner.uid, _DATA_VOLUMES
+        owner = next((each for each in claim.metadata.ownerReferences or () if each.kind == "DataVolume"), None)
+        if owner is not None:
+            key, uid, target = Key(key.namespace, owner.name), owner.uid, _DATA_VOLUMES
+        elif transfer.spec.source.kind == "DataVolume":
+            raise _Held("Error", f"the claim {key} was let go of by its DataVolume: delete the copy, and make a new transfer")
         try:
             await self._client.delete(target, key, DeletionOptions(uid=uid, propagation="Background"))
         except NotFound:

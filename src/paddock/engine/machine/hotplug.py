@@ -31,6 +31,8 @@ from paddock.engine.machine.users import hand_over_disk, lent
 # What QEMU measures disks in.
 SECTOR = 512
 _RETRIES = 40
+_OPENED_EVERY = 8
+_EXCHANGES = 5
 _RETRY_SECONDS = 0.05
 
 
@@ -107,25 +109,38 @@ class Hotplug:
         wanted = names.format_node(drive.name, drive.layer.path) if drive.layer is not None else ""
         present, _ = probe.medium(device, await owner.execute("query-block"))
         if present != wanted:
-            await self._open_tray(drive.name)
-            await owner.execute("blockdev-remove-medium", {"id": device})
-            # One that an attempt before this one left behind goes, too.
-            for node in filter(None, (present, wanted)):
-                with contextlib.suppress(QemuRefused):
-                    await owner.execute("blockdev-del", {"node-name": node})
-            if plan is not None:
-                await self._carry_out(await self._handed_over(changed, plan, view))
+            for attempts_left in reversed(range(_EXCHANGES)):
+                try:
+                    await self._exchange(changed, plan, view, (present, wanted))
+                    break
+                except QemuRefused as refusal:
+                    # A guest closes its drive when it likes, as firmware does that looks for something to boot.
+                    if "is not open" not in refusal.description or not attempts_left:
+                        raise
             await owner.execute("blockdev-close-tray", {"id": device})
         await owner.reconfigure(lambda config: _with_drive(config, changed))
         sizes = probe.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, drive.name: DiskState(size=sizes.get(device, 0))})
 
+    async def _exchange(self, drive: DiskConfig, plan: hotplug.HotplugPlan | None, view: HostView, nodes: tuple[str, str]) -> None:
+        """Open the tray, take out what is there, and put in what `plan` says."""
+        await self._open_tray(drive.name)
+        await self._owner.execute("blockdev-remove-medium", {"id": names.device(drive.name)})
+        # One that an attempt before this one left behind goes, too.
+        for node in filter(None, nodes):
+            with contextlib.suppress(QemuRefused):
+                await self._owner.execute("blockdev-del", {"node-name": node})
+        if plan is not None:
+            await self._carry_out(await self._handed_over(drive, plan, view))
+
     async def _open_tray(self, name: str) -> None:
         """Without force: a guest that has mounted the medium is asked to let go of it, and may do so until the next attempt."""
         owner, device = self._owner, names.device(name)
-        await owner.execute("blockdev-open-tray", {"id": device})
         # Not for long: nobody else can ask anything of the machine meanwhile.
-        for _ in range(_RETRIES):
+        for attempt in range(_RETRIES):
+            # Again now and then: the guest may have closed it before anybody looked.
+            if attempt % _OPENED_EVERY == 0:
+                await owner.execute("blockdev-open-tray", {"id": device})
             if probe.medium(device, await owner.execute("query-block"))[1]:
                 return
             await asyncio.sleep(_RETRY_SECONDS)

@@ -163,6 +163,8 @@ class _Course:
         self.ready_since = (ready.lastTransitionTime if ready is not None else None) or self.began
         self.ended = times.get(phase)
         scheduled = conditions.get("PodScheduled")
+        # None while its images and volumes are made ready: whether the host takes it is open.
+        self.is_scheduled = bool(status.nodeName) or (scheduled and scheduled.status == "True")
         # what else the conditions of the Pod say
         self.said: dict[str, Data] = {}
         if scheduled is not None and scheduled.status == "False":
@@ -177,7 +179,7 @@ def _status(instance: VirtualMachineInstance, status: VirtualMachineInstanceStat
         (UNPAUSED, course.is_unpaused, course.ready_since),
         ("Ready", course.is_ready and course.is_unpaused, course.ready_since),
         ("ContainersReady", course.is_ready, course.ready_since),
-        ("PodScheduled", bool(status.nodeName), course.made),
+        *((("PodScheduled", course.is_scheduled, course.made),) if course.is_scheduled is not None else ()),
     )
     found: Data = {
         "phase": phase,

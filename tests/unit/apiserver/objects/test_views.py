@@ -133,6 +133,9 @@ async def test_phases(phase: str, shown: str | None) -> None:
 async def test_a_pod_says_why_it_is_on_no_node() -> None:
     async with Viewed() as api:
         await api.machine("web")
+        # While an image is pulled, nobody has refused it.
+        await api.becomes("web", phase="Scheduling")
+        assert "PodScheduled" not in {each["type"] for each in (await api.pod())["status"]["conditions"]}
         why = {"reason": "Unschedulable", "message": "no node has the label zone=b"}
         await api.becomes("web", phase="Scheduling", conditions=[{"type": "PodScheduled", "status": "False", **why}])
         conditions = {each["type"]: each for each in (await api.pod())["status"]["conditions"]}
