@@ -8,7 +8,6 @@ from paddock.client.target import Key
 from paddock.controllers.services.published import PublishedServices, ServiceNetworks
 from paddock.controllers.services.targets import ENDPOINTS, INSTANCES, SERVICES, SLICES
 from paddock.dialects.core.service import Service, ServiceSpec
-from paddock.engine.networks.listeners import listed
 from paddock.plan.network import endpoints
 from paddock.plan.network.endpoints import MachineBackend
 from paddock.runtime.cache import CacheChange, CachedObject
@@ -88,7 +87,8 @@ class ServiceReconciler:
         published = endpoints.published(service, backends, outside)
         problems = await self._publishing.put(key, published, endpoints.names(service, backends, self._domain))
         # An address at which nothing listens is none.
-        lacking = any(listed(address) in problem for address in outside for problem in problems)
+        places = [f"[{address}]:" if ":" in address else f"{address}:" for address in outside]
+        lacking = any(place in problem for place in places for problem in problems)
         await self._report(seen, service, () if lacking else outside)
         return self._tell(own, problems)
 

@@ -30,7 +30,7 @@ _ALL_NODES = "ff02::1"
 
 
 class Dhcp6Lease(Struct, frozen=True):
-    """The values that a guest is told about IPv6."""
+    """The IPv6 configuration of a guest."""
 
     mac: str
     address: str

@@ -1,4 +1,4 @@
-"""The addresses of a card on a tap of its own: what everybody else uses, what the guest believes, and what it is told. Pure."""
+"""The addresses of a card on a tap of its own: what everybody else uses, what the guest believes, and its leases. Pure."""
 
 import ipaddress
 
@@ -79,7 +79,7 @@ def lease(card: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, ho
 
 
 def lease6(card: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> Dhcp6Lease:
-    """Return what the guest is told about IPv6."""
+    """Return the IPv6 configuration of the guest."""
     told = card.resolver.of(6).over(ResolverConfig((inside.gateway,), dns.search(card.group, zone)), host_search)
     own = inside.guest.partition("/")[0]
     return Dhcp6Lease(mac, own, ROUTER, GATEWAY_MAC, dns=told.servers, search=told.search, mtu=mtu)

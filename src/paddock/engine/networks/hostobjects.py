@@ -90,7 +90,7 @@ async def _remove(netlink: Netlink, names: HostNames, network: str) -> None:
 def open_forwarding6(devices: Collection[str]) -> tuple[str, ...]:
     """Have the host forward IPv6, which it does between all devices or none; returns those that it told to accept router advertisements on.
 
-    A router does not accept them unless it is told to, and forgets the routes that it has learned.
+    A router accepts none unless its setting says so, and forgets the routes that it has learned.
     """
     told = tuple(sorted(device for device in devices if taps.read_setting(f"ipv6/conf/{device}/accept_ra") == "1"))
     for device in told:

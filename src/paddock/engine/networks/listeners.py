@@ -26,12 +26,8 @@ class ListenEndpoint(Struct, frozen=True):
     port: int
 
     def __str__(self) -> str:
-        return f"{self.protocol} {listed(self.address)}{self.port}"
-
-
-def listed(address: str) -> str:
-    """Return an address as it stands before a port."""
-    return f"[{address}]:" if ":" in address else f"{address}:"
+        address = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{self.protocol} {address}:{self.port}"
 
 
 class ForwardTo(Struct, frozen=True):

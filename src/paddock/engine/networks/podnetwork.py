@@ -114,7 +114,7 @@ class RoutedPodNetwork:
             self._anchor(anchor, book.network6, book.host6, self._service_network(6))
         self._table = self._read()
         if not was_there:
-            # A host that was started anew forgot what it was told.
+            # A host that has booted again forgot these settings.
             self._table = replace(self._table, opened6=(), advertised=())
 
     def _anchor(self, anchor: int, network: str, host: str, services: str) -> None:
@@ -270,19 +270,7 @@ class RoutedPodNetwork:
         lease = guestaddresses.lease(card, entry.mac, inside, mtu, zone, search) if inside.address else None
         lease6 = guestaddresses.lease6(card, entry.mac, inside6, mtu, zone, search) if inside6.address else None
         self._dhcp.serve(device, lease, taps.GATEWAY_MAC, lease6)
-        rule = TapNic(
-            device,
-            card.owner,
-            entry.mac,
-            inside.address,
-            inside.inner,
-            inside.inner_gateway,
-            card.ports,
-            card.traffic,
-            address6=inside6.address,
-            inner6=inside6.inner,
-            inner_gateway6=inside6.inner_gateway,
-        )
+        rule = _rule(device, card, entry.mac, (inside, inside6))
         plug = AttachedNic(
             entry.mac,
             inside.address,
@@ -458,6 +446,13 @@ class RoutedPodNetwork:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(msgspec.json.encode(table))
             fresh.replace(self._path)
+
+
+def _rule(device: str, card: NicSpec, mac: str, ends: tuple[GuestAddress, GuestAddress]) -> TapNic:
+    """The card as the packet filter knows it; `ends`: its addresses in both families."""
+    own, own6 = ends
+    rule = TapNic(device, card.owner, mac, own.address, own.inner, own.inner_gateway, card.ports, card.traffic)
+    return replace(rule, address6=own6.address, inner6=own6.inner, inner_gateway6=own6.inner_gateway)
 
 
 def _never() -> AddressTable:

@@ -28,7 +28,7 @@ class GuestResolver(Struct, frozen=True):
     given: ResolverConfig = ResolverConfig()
 
     def of(self, version: int) -> "GuestResolver":
-        """Return the resolver with the name servers of one family, which are told by its own protocol."""
+        """Return the resolver with the name servers of one family, which its own protocol carries."""
         servers = tuple(each for each in self.given.servers if (":" in each) is (version == 6))
         return replace(self, given=replace(self.given, servers=servers))
 

@@ -39,6 +39,7 @@ NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells 
 LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) as this host does, such as a cloud's metadata service"
 NO_LIMITS = "traffic is not limited: that needs root"
 NO_SERVERS = "the machine does not get the name servers of its dnsConfig: QEMU's user-mode network has its own; passt hands them on"
+NO_SERVERS6 = "the machine does not get the IPv6 name servers of its dnsConfig: user-mode networks have IPv4 alone"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -151,6 +152,8 @@ class UserMode:
             limits.append(NO_LIMITS)
         if resolver.servers != (backend.dns,):
             limits.append(NO_SERVERS)
+        if card.resolver.of(6).given.servers:
+            limits.append(NO_SERVERS6)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: bridges need root")
         reached = ResolverConfig((backend.dns,), resolver.search)
@@ -172,6 +175,8 @@ class UserMode:
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
+        if card.resolver.of(6).given.servers:
+            limits.append(NO_SERVERS6)
         if card.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
         return _Plugged(card, entry, _attached(entry, StreamNetwork(wanted.socket), inner, resolver, limits), helper)
@@ -198,7 +203,7 @@ def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
 
 
 def _resolver(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
-    return card.resolver.over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
+    return card.resolver.of(4).over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
 
 
 def _check_inner(inner: ipaddress.IPv4Network) -> None:

@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.engine.networks.nics import DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
+from paddock.dialects.kubevirt.networks import Interface
+from paddock.engine.machine.config import Tap
+from paddock.engine.networks.nics import AttachedNic, DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
 from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 from paddock.meta.pods import DNSConfig
 from paddock.plan.instance import nics
@@ -33,6 +35,9 @@ POD: Mapping[str, object] = {"pod": {}}
     [
         ({"masquerade": {}}, POD, {"binding": "masquerade", "network": "10.0.2.0/24"}),
         ({"masquerade": {}}, {"pod": {"vmNetworkCIDR": "10.9.0.0/24"}}, {"network": "10.9.0.0/24"}),
+        ({"masquerade": {}}, POD, {"network6": "fd10:0:2::/120"}),
+        ({"masquerade": {}}, {"pod": {"vmIPv6NetworkCIDR": "fd20::/112"}}, {"network": "10.0.2.0/24", "network6": "fd20::/112"}),
+        ({"bridge": {}}, {"pod": {"vmIPv6NetworkCIDR": "fd20::/112"}}, {"network6": ""}),
         ({"masquerade": {}}, {"pod": {"vmNetworkCIDR": "010.10.010.0/24"}}, {"network": "10.10.10.0/24"}),
         ({"bridge": {}}, POD, {"binding": "bridge", "network": ""}),
         ({"passtBinding": {}}, POD, {"binding": "passt"}),
@@ -86,7 +91,7 @@ def test_the_names_of_a_guest_are_told_with_its_card() -> None:
         ({"dnsPolicy": "Default"}, GuestResolver("Default")),
         (
             {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["01.1.1.1", "fd00::53"]}},
-            GuestResolver("None", ResolverConfig(("1.1.1.1",))),
+            GuestResolver("None", ResolverConfig(("1.1.1.1", "fd00::53"))),
         ),
         (
             {"dnsConfig": {"nameservers": ["1.1.1.1"], "searches": ["a.example"]}},
@@ -99,6 +104,15 @@ def test_the_resolver_of_a_guest_is_told_with_its_card(spec: Mapping[str, object
     data = {**msgspec.to_builtins(found.spec), **spec}
     card = only(msgspec.structs.replace(found, spec=msgspec.convert(data, type(found.spec))))
     assert isinstance(card, NicSpec) and card.resolver == resolver
+
+
+@pytest.mark.spec("kubevirt", 202)
+@pytest.mark.parametrize("addresses", [["10.112.64.5", "fd00:1::5"], ["10.112.64.5"], ["fd00:1::5"], []])
+def test_a_card_in_the_status_has_the_addresses_of_both_families(addresses: list[str]) -> None:
+    own, own6 = (next((each for each in addresses if (":" in each) is is_six), "") for is_six in (False, True))
+    plug = AttachedNic("02:00:00:00:00:05", own, "10.0.2.2/24", Tap("pk1", 1), address6=own6)
+    said = nics.status_of(Interface(name="default"), plug, linked=True, queues=1)
+    assert said.ipAddresses == (addresses or None) and said.ipAddress == (addresses[0] if addresses else None)
 
 
 def test_an_absent_card_is_not_asked_for() -> None:

@@ -38,6 +38,7 @@ ELSEWHERE = {
     "volumes[].persistentVolumeClaim.hotpluggable": HOTPLUG,
     "networks[].name": "tests/unit/plan/instance/test_cards.py::test_a_card_that_cannot_be_had",
     "networks[].pod.vmNetworkCIDR": CARDS,
+    "networks[].pod.vmIPv6NetworkCIDR": CARDS,
     "networks[].multus.**": CARDS,
     "hostname": CARDS,
     "subdomain": "tests/unit/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
