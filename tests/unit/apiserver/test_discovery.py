@@ -160,8 +160,8 @@ def test_every_group_and_version_tells_its_resources(play: Play) -> None:
         scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
         schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
         version = {"name": "v1", "served": True, "storage": True, "schema": schema, "subresources": {"scale": scale, "status": {}}}
-        names = {"plural": "fleets", "kind": "Fleet"}
-        fleets = {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+        called = {"plural": "fleets", "kind": "Fleet"}
+        fleets = {"group": "example.com", "scope": "Namespaced", "names": called, "versions": [version]}
         made = await api.post(CRDS, {"metadata": {"name": "fleets.example.com"}, "spec": fleets})
         assert made.status == 201, made.data
         groups = (await api.get("/apis")).data["groups"]

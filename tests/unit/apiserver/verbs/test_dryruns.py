@@ -1,4 +1,4 @@
-"""Dry runs of each verb: judged in full, and nothing of them is left."""
+"""Dry runs of each verb: judged in full, and nothing of them is left. No other value of the option is taken."""
 
 from typing import Any
 
@@ -71,5 +71,27 @@ def test_a_dry_run_validates(play: Play, method: str, name: str, content: str) -
         wrong["metadata"]["labels"] = {"x": "no value"}
         refused = await api.call(method, f"{MAPS}{name}?dryRun=All&fieldManager=tester", wrong, content_type=content)
         assert (refused.status, set(refused.causes)) == (422, {"metadata.labels"})
+
+    play(script)
+
+
+@pytest.mark.spec("kube-api", 34)
+@pytest.mark.parametrize("wrong", ["dryRun=Some", "fieldValidation=Maybe"])
+def test_another_value_of_an_option_is_refused_by_each_verb(play: Play, wrong: str) -> None:
+    async def script(api: Harness) -> None:
+        await api.post(MAPS, config_map())
+        option = wrong.partition("=")[0]
+        found = [
+            await api.post(f"{MAPS}?{wrong}", config_map("b")),
+            await api.put(f"{MAPS}/a?{wrong}", config_map(data={"x": "1"})),
+            await api.merge(f"{MAPS}/a?{wrong}", {"data": {"x": "1"}}),
+            await api.call(
+                "PATCH", f"{MAPS}/a?{wrong}&fieldManager=tester", config_map(data={"x": "1"}), content_type="application/apply-patch+yaml"
+            ),
+        ]
+        if option == "dryRun":
+            found += [await api.delete(f"{MAPS}/a?{wrong}"), await api.delete(f"{MAPS}/a", {"dryRun": ["Some"]})]
+        assert [(each.status, set(each.causes)) for each in found] == [(422, {option})] * len(found)
+        assert [each["metadata"]["name"] for each in (await api.get(MAPS)).data["items"]] == ["a"]
 
     play(script)

@@ -271,29 +271,6 @@ def test_unknown_and_repeated_fields(play: Play) -> None:
     play(script)
 
 
-APPLY = "application/apply-patch+yaml"
-
-
-@pytest.mark.spec("kube-api", 34)
-@pytest.mark.parametrize("wrong", ["dryRun=Some", "fieldValidation=Maybe"])
-def test_another_value_of_an_option_is_refused_by_each_verb(play: Play, wrong: str) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        option = wrong.partition("=")[0]
-        found = [
-            await api.post(f"{MAPS}?{wrong}", config_map("b")),
-            await api.put(f"{MAPS}/a?{wrong}", config_map(data={"x": "1"})),
-            await api.merge(f"{MAPS}/a?{wrong}", {"data": {"x": "1"}}),
-            await api.call("PATCH", f"{MAPS}/a?{wrong}&fieldManager=tester", config_map(data={"x": "1"}), content_type=APPLY),
-        ]
-        if option == "dryRun":
-            found += [await api.delete(f"{MAPS}/a?{wrong}"), await api.delete(f"{MAPS}/a", {"dryRun": ["Some"]})]
-        assert [(each.status, set(each.causes)) for each in found] == [(422, {option})] * len(found)
-        assert [each["metadata"]["name"] for each in (await api.get(MAPS)).data["items"]] == ["a"]
-
-    play(script)
-
-
 @pytest.mark.spec("kube-api", 15)
 def test_yaml_bodies_and_answers(play: Play) -> None:
     async def script(api: Harness) -> None:
