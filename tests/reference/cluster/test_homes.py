@@ -181,7 +181,7 @@ def on_cluster(guest: Guest, fronts: Fronts, directory: Path) -> Home:
 
 def test_users_see_the_same_in_both_homes(guest: Guest, fronts: Fronts, work: Path, tmp_path: Path, pytestconfig: pytest.Config) -> None:
     if fronts.cluster.has_cdi:
-        pytest.skip("needs the stand-in for CDI: the table has its conditions")
+        pytest.skip("needs stand-in: the table has its conditions")
     for need in ("qemu", "netns", "tun", "nft", "ovmf"):
         if reason := lacks(need):
             pytest.skip(f"needs {need}: {reason}")

@@ -249,7 +249,7 @@ def test_several_machines_move_with_what_they_refer_to(between: Between) -> None
 
 def test_a_plan_names_what_a_cluster_lacks(between: Between) -> None:
     if between.cluster.has_cdi:
-        pytest.skip("needs the stand-in for CDI: cdi-operator makes a Service that was deleted again")
+        pytest.skip("needs stand-in: cdi-operator makes a Service that was deleted again")
     kubectl = between.cluster.kubectl
 
     async def make(talk: Talk) -> None:
@@ -335,7 +335,7 @@ def test_a_cluster_with_addresses_of_its_own(between: Between, tmp_path: Path) -
     """An Ingress leads to KubeVirt's virt-exportproxy, and CDI names its upload proxy. The first dies on the way."""
     cluster = between.cluster
     if cluster.has_cdi:
-        pytest.skip("needs the stand-in for CDI: its controller writes the status of CDIConfig itself")
+        pytest.skip("needs stand-in: the controller of CDI writes the status of CDIConfig")
     _make(between, machine("cargo", "cargo-data"))
     until(lambda: cluster.get(f"{DISKS}/cargo-data").get("status", {}).get("phase") == "Succeeded")
     wanted = fill(between.file("cargo-data"), _CARGO)
