@@ -13,7 +13,7 @@ Every command of `paddock` with its options and exit codes. `paddock COMMAND --h
 """
 
 # Options that more commands have are described once.
-_MOST = 20
+_MOST = 10
 
 
 def page() -> str:
@@ -31,9 +31,9 @@ def page() -> str:
 
 
 def common(known: Sequence[CommandText]) -> list[OptionText]:
-    """Return the options that most commands have, in the same words."""
+    """Return the options that many commands have, in the same words."""
     counts = Counter(option for each in known for group in each.groups for option in group.options)
-    return [option for option, count in counts.items() if count > _MOST]
+    return [option for option, count in counts.items() if count > _MOST and option.invocation.startswith("-")]
 
 
 def _anchor(command: CommandText) -> str:

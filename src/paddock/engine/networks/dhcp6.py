@@ -140,12 +140,12 @@ def _answered(message: _Message, lease: Dhcp6Lease) -> bytes | None:
     options.append((_SERVER, _identity(lease)))
     if is_rapid:
         options.append((_RAPID, b""))
-    options += _told(message, lease)
+    options += _wanted_options(message, lease)
     kind = ADVERTISE if message.kind == SOLICIT and not is_rapid else REPLY
     return bytes([kind]) + message.transaction + b"".join(_option(code, value) for code, value in options)
 
 
-def _told(message: _Message, lease: Dhcp6Lease) -> Iterator[tuple[int, bytes]]:
+def _wanted_options(message: _Message, lease: Dhcp6Lease) -> Iterator[tuple[int, bytes]]:
     if message.kind == CONFIRM:
         wanted = {address for code, value in message.options if code == _NON_TEMPORARY for address in _asked(value)}
         own = ipaddress.IPv6Address(lease.address).packed

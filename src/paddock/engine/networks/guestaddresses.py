@@ -32,26 +32,26 @@ class GuestAddress(Struct, frozen=True):
 NONE = GuestAddress("", "", "")
 
 
-def ipv4(card: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
+def ipv4(nic: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
     """The IPv4 addresses of a card. Raises `NetworkUnusable`."""
     address = book.address(entry)
-    if card.binding != "masquerade":
+    if nic.binding != "masquerade":
         return GuestAddress(address, f"{address}/{ipaddress.IPv4Network(book.network).prefixlen}", book.host)
-    inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+    inner = ipaddress.IPv4Network(nic.network or INNER_NETWORK)
     if inner.num_addresses < 4:
-        raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
+        raise NetworkUnusable(f"cannot use {inner} inside {nic.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
     return _masqueraded(address, inner)
 
 
-def ipv6(card: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
+def ipv6(nic: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
     """The IPv6 addresses of a card. Raises `NetworkUnusable`."""
     address = book.address6(entry)
-    if card.binding != "masquerade":
+    if nic.binding != "masquerade":
         # The guest is alone on its link: everybody else is behind the router.
         return GuestAddress(address, f"{address}/128", book.host6)
-    inner = ipaddress.IPv6Network(card.network6 or INNER_NETWORK6, strict=False)
+    inner = ipaddress.IPv6Network(nic.network6 or INNER_NETWORK6, strict=False)
     if inner.num_addresses < 4:
-        raise NetworkUnusable(f"cannot use {inner} inside {card.name}", why="it has no room", fix="set a larger vmIPv6NetworkCIDR")
+        raise NetworkUnusable(f"cannot use {inner} inside {nic.name}", why="it has no room", fix="set a larger vmIPv6NetworkCIDR")
     return _masqueraded(address, inner)
 
 
@@ -60,26 +60,26 @@ def _masqueraded(address: str, inner: ipaddress.IPv4Network | ipaddress.IPv6Netw
     return GuestAddress(address, f"{own}/{inner.prefixlen}", gateway, own, gateway, str(inner))
 
 
-def lease(card: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> DhcpLease:
+def lease(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> DhcpLease:
     """Return the guest's DHCP lease."""
-    told = card.resolver.of(4).over(ResolverConfig((inside.gateway,), dns.search(card.group, zone)), host_search)
-    own = dns.own_names(card, zone)
+    resolver = nic.resolver.of(4).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
+    own = dns.own_names(nic, zone)
     return DhcpLease(
         mac=mac,
         address=inside.guest,
         server=inside.gateway,
         gateway=inside.gateway,
-        dns=told.servers,
+        dns=resolver.servers,
         mtu=mtu,
-        hostname=card.hostname,
+        hostname=nic.hostname,
         domain=own[0].partition(".")[2] if own else "",
-        search=told.search,
-        options=card.dhcp,
+        search=resolver.search,
+        options=nic.dhcp,
     )
 
 
-def lease6(card: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> Dhcp6Lease:
+def lease6(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> Dhcp6Lease:
     """Return the IPv6 configuration of the guest."""
-    told = card.resolver.of(6).over(ResolverConfig((inside.gateway,), dns.search(card.group, zone)), host_search)
+    resolver = nic.resolver.of(6).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
     own = inside.guest.partition("/")[0]
-    return Dhcp6Lease(mac, own, ROUTER, GATEWAY_MAC, dns=told.servers, search=told.search, mtu=mtu)
+    return Dhcp6Lease(mac, own, ROUTER, GATEWAY_MAC, dns=resolver.servers, search=resolver.search, mtu=mtu)

@@ -92,11 +92,11 @@ def open_forwarding6(devices: Collection[str]) -> tuple[str, ...]:
 
     A router accepts none unless its setting says so, and forgets the routes that it has learned.
     """
-    told = tuple(sorted(device for device in devices if taps.read_setting(f"ipv6/conf/{device}/accept_ra") == "1"))
-    for device in told:
+    changed = tuple(sorted(device for device in devices if taps.read_setting(f"ipv6/conf/{device}/accept_ra") == "1"))
+    for device in changed:
         taps.write_setting(f"ipv6/conf/{device}/accept_ra", "2")
     taps.write_setting("ipv6/conf/all/forwarding", "1")
-    return told
+    return changed
 
 
 def close_uplinks(netlink: Netlink, devices: tuple[str, ...], *, forwards6: bool = False, advertised: tuple[str, ...] = ()) -> None:
