@@ -4,12 +4,14 @@ The manifests are those of `paddock run --dry-run`, and the losses those of `pad
 """
 
 import io
+import os
 import tempfile
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import msgspec
 import yaml
@@ -102,7 +104,9 @@ def machine(dialect: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         key = Path(folder) / "id_ed25519.pub"
         key.write_text(_KEY + "\n")
-        code = main.run([*_RUN, "-k", str(key), "--dialect", dialect, "--dry-run"], Console(out, err), server.COMMANDS)
+        # Images that were built on this host would be preferred.
+        with mock.patch.dict(os.environ, XDG_CACHE_HOME=folder):
+            code = main.run([*_RUN, "-k", str(key), "--dialect", dialect, "--dry-run"], Console(out, err), server.COMMANDS)
     assert code == 0, err.getvalue()
     return out.getvalue().decode()
 
