@@ -23,7 +23,7 @@ LIBVIRT, QEMU, VSPHERE, PROXMOX, UPSTREAM = "libvirt", "qemu", "vsphere", "proxm
 # The ordinary Provider of each type.
 LAB: Mapping[str, str] = {LIBVIRT: "lab", QEMU: "here", VSPHERE: "vcenter", PROXMOX: "cluster", UPSTREAM: "theirs"}
 # Answers that say that something is still under way or slow, and a remark on what nothing has been tried with: they are no answer yet.
-_UNDER_WAY = frozenset(("provider-working", "machine-dependency", "front-working", "provider-plaintext", "provider-slow"))
+_UNDER_WAY = frozenset(("provider-working", "machine-dependency", "front-working", "provider-plaintext", "provider-slow", "starting"))
 # As in `ObjectPlace`, for kinds that KubeVirt has, too.
 _GROUPS: Mapping[str, str] = {API.partition("/")[0]: "VirtRigaud "}
 

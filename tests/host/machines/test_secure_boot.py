@@ -20,7 +20,8 @@ def _config(disk: Path, place: Place, *, secure: bool) -> MachineConfig:
     layer = DiskLayer(place.root / "over.qcow2", "qcow2", backing=DiskLayer(disk, "qcow2"))
     cpu = CpuConfig(model="max", max_sockets=4)
     firmware = FirmwareConfig("efi", secure_boot=secure)
-    memory, disks = MemoryConfig(512 * MIB, 1024 * MIB), (DiskConfig("root", layer, boot_order=1),)
+    # So large that what its start translates leaves room for another processor's code.
+    memory, disks = MemoryConfig(1536 * MIB, 2048 * MIB), (DiskConfig("root", layer, boot_order=1),)
     return MachineConfig("ns_secure", cpu, memory, firmware=firmware, disks=disks, devices=DeviceConfig(graphics=False), smm=secure)
 
 
@@ -48,8 +49,8 @@ def test_processors_and_memory_are_plugged_under_secure_boot(place: Place, tiny_
             "for each in 1 2 3; do echo 1 > /sys/devices/system/cpu/cpu$each/online; done 2>/dev/null; grep -c ^processor /proc/cpuinfo"
         )
         assert await says(machine, online) == "4"
-        await machine.set_memory(640 * MIB)
-        await until(machine, lambda one: one.observed.memory == 640 * MIB, "the guest took it", 60)
+        await machine.set_memory(1664 * MIB)
+        await until(machine, lambda one: one.observed.memory == 1664 * MIB, "the guest took it", 60)
         assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "4"
         await machine.stop(0)
 
