@@ -92,18 +92,18 @@ class DesiredSet:
         # what was made a moment ago, and when, the oldest first
         self._made: dict[tuple[str, Key, bytes], float] = {}
 
-    async def reach(self, owner: InvolvedObject, desireds: Sequence[DesiredObject]) -> DesiredOutcome:
+    async def reach(self, owner: InvolvedObject, desired_objects: Sequence[DesiredObject]) -> DesiredOutcome:
         """Apply in the order given, then delete what the owner has and should not. Raises `ForeignObject` and the client's errors."""
         applied, unchanged = [], 0
-        decided = [self._informers[_place(each.target)].cache.get(each.key) for each in desireds]
-        for each, before in zip(desireds, decided, strict=True):
+        decided = [self._informers[_place(each.target)].cache.get(each.key) for each in desired_objects]
+        for each, before in zip(desired_objects, decided, strict=True):
             data = owned(each.data, owner)
             self._check_still(each, before)
             if await self._apply(owner, each, data):
                 applied.append(_name(each.target, each.key))
             else:
                 unchanged += 1
-        kept = {(_place(each.target), each.key) for each in desireds}
+        kept = {(_place(each.target), each.key) for each in desired_objects}
         return DesiredOutcome(tuple(applied), await self._prune(owner, kept), unchanged)
 
     def _check_still(self, desired: DesiredObject, before: CachedObject | None) -> None:
@@ -112,9 +112,9 @@ class DesiredSet:
         if before is not None and (seen is None or seen.meta.uid != before.meta.uid):
             raise _moved(desired, "went while it was about to be applied")
 
-    def check(self, owner: InvolvedObject, desireds: Sequence[DesiredObject]) -> None:
+    def check(self, owner: InvolvedObject, desired_objects: Sequence[DesiredObject]) -> None:
         """Raise `ForeignObject` for the first that belongs to somebody else; nothing is written."""
-        for each in desireds:
+        for each in desired_objects:
             seen = self._informers[_place(each.target)].cache.get(each.key)
             if seen is not None:
                 self._check_owner(owner, each, seen)
