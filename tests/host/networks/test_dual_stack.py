@@ -4,6 +4,7 @@ The guest's kernel is the judge of router advertisements and of neighbour discov
 kernel nor Debian's BusyBox has one.
 """
 
+import asyncio
 import ipaddress
 import json
 
@@ -344,6 +345,9 @@ def test_what_is_removed_leaves_nothing_of_ipv6(play: Play) -> None:
             settings = [run("sysctl", "-n", f"net.ipv6.conf.{each}") for each in ("all.forwarding", "eth0.accept_ra", "eth0.forwarding")]
             return [run("ip", "-6", "route"), run("ip", "-6", "rule"), run("ip", "-6", "address"), run("nft", "list", "ruleset"), *settings]
 
+        # The kernel says of a new address, for a while, that it may be somebody else's.
+        while "tentative" in run("ip", "-6", "address"):
+            await asyncio.sleep(0.1)
         before = seen()
         await world.networks.plug(WEB)
         assert run("sysctl", "-n", "net.ipv6.conf.eth0.accept_ra") == "2\n", "the host still learns its routes"
