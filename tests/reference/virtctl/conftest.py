@@ -58,7 +58,9 @@ class Virtctl:
     def run(self, *words: object, seconds: float = 60, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Return its output, whether it succeeds or not."""
         told = {**self.environment, **environment}
-        return subprocess.run(self.command(*words), env=told, input="", capture_output=True, text=True, timeout=seconds)
+        # Without the terminal of whoever runs the tests, where ssh would ask for a password.
+        command = self.command(*words)
+        return subprocess.run(command, env=told, input="", capture_output=True, text=True, timeout=seconds, start_new_session=True)
 
     def ok(self, *words: object, seconds: float = 60) -> str:
         """Return its output; it must succeed."""
