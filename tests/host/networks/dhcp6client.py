@@ -12,7 +12,7 @@ _SERVERS = "ff02::1:2"
 
 
 class Told(NamedTuple):
-    """What the server said."""
+    """The configuration that the server gave."""
 
     addresses: list[str]
     lifetime: int

@@ -14,7 +14,7 @@ def router_advertisement() -> bytes:
 
 
 def redirect(target: str) -> bytes:
-    """Whoever wants to go there should come here."""
+    """A redirect: packets for the target should come to the sender."""
     there = ipaddress.IPv6Address(target).packed
     return _icmp(_OWN, _ROUTER, struct.pack("!BBHI", 137, 0, 0, 0) + ipaddress.IPv6Address(_OWN).packed + there)
 

@@ -169,7 +169,7 @@ class Guest:
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     async def dhcp6(self) -> dhcp6client.Told:
-        """Wait for the router, ask for an IPv6 address, and use it; returns what the guest was told."""
+        """Wait for the router, ask for an IPv6 address, and use it. Returns the configuration that the guest got."""
         # Forwarding is off and router advertisements are accepted: the kernel is the judge of those.
         for _ in range(200):
             if "default" in self.call("ip", "-6", "route"):

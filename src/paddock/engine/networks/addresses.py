@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.families import IP4, IP6
 
 REST_SECONDS = 600.0
 # Left to the network itself, the host and the broadcast address.
@@ -148,8 +149,8 @@ def loopback(index: int, *, high: bool = False) -> str:
 def choose_network(wanted: str, routes: Iterable[str], services: str) -> str:
     """The network for machines: the one wanted, or the first that the host does not use for anything else."""
     used = [Network(each, strict=False) for each in routes if ":" not in each]
-    if services:
-        used.append(Network(services))
+    if own := IP4.network_of(services):
+        used.append(Network(own))
     for candidate in (wanted,) if wanted else CANDIDATES:
         network = Network(candidate)
         clash = next((each for each in used if each.prefixlen and each.overlaps(network)), None)
@@ -169,7 +170,7 @@ def choose_network6(wanted: str, site: str, routes: Iterable[str], services: str
     """The IPv6 network for machines: the one wanted, or the one of this site, whose 40 bits are random."""
     candidate = wanted or str(Network6(f"fd{site[:2]}:{site[2:6]}:{site[6:10]}::/64"))
     network = Network6(candidate)
-    used = [Network6(each, strict=False) for each in (*routes, *services.split(",")) if ":" in each]
+    used = [Network6(each, strict=False) for each in (*routes, IP6.network_of(services)) if IP6.has(each)]
     clash = next((each for each in used if each.prefixlen and each.overlaps(network)), None)
     if clash is not None:
         why = f"it overlaps {clash}, which the host, its Services or another server on it use"

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from paddock.engine.networks.addresses import AddressTable
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.families import IP4
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.resolver import ResolverConfig
 
@@ -76,7 +77,7 @@ def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: 
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
     server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
     own = ResolverConfig(tuple(each for each in bridge.dns if ":" not in each), bridge.search)
-    told = card.resolver.of(4).over(own, host_search)
+    told = card.resolver.of(IP4).over(own, host_search)
     return DhcpLease(
         mac=mac,
         address=given.address,

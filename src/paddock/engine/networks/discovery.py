@@ -54,7 +54,7 @@ def bridged() -> tuple[str, ...]:
 
 
 def to_host(host: str) -> tuple[str, ...]:
-    """What of the host a guest reaches: its neighbour discovery, its name server, and its answers to echo requests."""
+    """Return the rules that let a guest reach the host: neighbour discovery, the name server, and echo requests."""
     return (
         "icmpv6 type { nd-neighbor-solicit, nd-neighbor-advert, nd-router-solicit } accept",
         f"icmpv6 type {{ {_LISTENING} }} drop",

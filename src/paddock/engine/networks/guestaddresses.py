@@ -10,6 +10,7 @@ from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.families import IP4, IP6
 from paddock.engine.networks.nics import INNER_NETWORK, INNER_NETWORK6, NicSpec
 from paddock.engine.networks.resolver import ResolverConfig
 from paddock.engine.networks.taps import GATEWAY_MAC
@@ -38,9 +39,7 @@ def ipv4(nic: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
     if nic.binding != "masquerade":
         return GuestAddress(address, f"{address}/{ipaddress.IPv4Network(book.network).prefixlen}", book.host)
     inner = ipaddress.IPv4Network(nic.network or INNER_NETWORK)
-    if inner.num_addresses < 4:
-        raise NetworkUnusable(f"cannot use {inner} inside {nic.name}", why="it has no room", fix="set a larger vmNetworkCIDR")
-    return _masqueraded(address, inner)
+    return _masqueraded(nic, address, inner, "vmNetworkCIDR")
 
 
 def ipv6(nic: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
@@ -50,19 +49,19 @@ def ipv6(nic: NicSpec, book: AddressTable, entry: AddressEntry) -> GuestAddress:
         # The guest is alone on its link: everybody else is behind the router.
         return GuestAddress(address, f"{address}/128", book.host6)
     inner = ipaddress.IPv6Network(nic.network6 or INNER_NETWORK6, strict=False)
+    return _masqueraded(nic, address, inner, "vmIPv6NetworkCIDR")
+
+
+def _masqueraded(nic: NicSpec, address: str, inner: ipaddress.IPv4Network | ipaddress.IPv6Network, field: str) -> GuestAddress:
     if inner.num_addresses < 4:
-        raise NetworkUnusable(f"cannot use {inner} inside {nic.name}", why="it has no room", fix="set a larger vmIPv6NetworkCIDR")
-    return _masqueraded(address, inner)
-
-
-def _masqueraded(address: str, inner: ipaddress.IPv4Network | ipaddress.IPv6Network) -> GuestAddress:
+        raise NetworkUnusable(f"cannot use {inner} inside {nic.name}", why="it has no room", fix=f"set a larger {field}")
     own, gateway = str(inner[2]), str(inner[1])
     return GuestAddress(address, f"{own}/{inner.prefixlen}", gateway, own, gateway, str(inner))
 
 
 def lease(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> DhcpLease:
     """Return the guest's DHCP lease."""
-    resolver = nic.resolver.of(4).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
+    resolver = nic.resolver.of(IP4).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
     own = dns.own_names(nic, zone)
     return DhcpLease(
         mac=mac,
@@ -80,6 +79,6 @@ def lease(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, hos
 
 def lease6(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> Dhcp6Lease:
     """Return the IPv6 configuration of the guest."""
-    resolver = nic.resolver.of(6).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
+    resolver = nic.resolver.of(IP6).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
     own = inside.guest.partition("/")[0]
     return Dhcp6Lease(mac, own, ROUTER, GATEWAY_MAC, dns=resolver.servers, search=resolver.search, mtu=mtu)

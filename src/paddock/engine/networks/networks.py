@@ -25,6 +25,7 @@ from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.families import IP4, IP6, Family
 from paddock.engine.networks.hostnames import HostNames
 from paddock.engine.networks.listeners import Listeners
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
@@ -146,30 +147,30 @@ class Networks:
         """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
         self._ledger.check()
         book = self._ledger.book
-        if routed.is_open() and (book.network or not self._wants(4)) and (book.network6 or not self._wants(6)):
+        if routed.is_open() and (book.network or not self._wants(IP4)) and (book.network6 or not self._wants(IP6)):
             return
         if self._claims is not None:
             await self._ledger.move(*self._claims.networks(self._directory.parent, self._choose))
         else:
             await self._ledger.move(*self._choose(()))
 
-    def _wants(self, version: int) -> bool:
+    def _wants(self, family: Family) -> bool:
         """Return whether machines get addresses of a family. A host without IPv6 has none for them."""
-        named = self._wanted if version == 4 else self._wanted6
-        return bool(named or not self._settings.pod_network) and (version == 4 or hostnetwork.has_ipv6())
+        named = self._wanted if family is IP4 else self._wanted6
+        return bool(named or not self._settings.pod_network) and (family is IP4 or hostnetwork.has_ipv6())
 
     @property
     def _book(self) -> AddressTable:
         """The addresses, without the family that machines do not get for now."""
         book = self._ledger.book
-        return book if self._wants(6) else replace(book, network6="")
+        return book if self._wants(IP6) else replace(book, network6="")
 
     def _choose(self, others: Collection[str]) -> tuple[str, str]:
-        return self._choose4([each for each in others if ":" not in each]), self._choose6([each for each in others if ":" in each])
+        return self._choose4([*filter(IP4.has, others)]), self._choose6([*filter(IP6.has, others)])
 
     def _choose6(self, others: Collection[str]) -> str:
         book, own = self._ledger.book, hostnames.every(self._directory)
-        if not self._wants(6):
+        if not self._wants(IP6):
             return book.network6
         routes = {network: device for device, network in hostnetwork.routes6() if not any(names.has(device) for names in own)}
         clash = intruder(book.network6, [*routes, *others]) if book.network6 else ""
@@ -181,7 +182,7 @@ class Networks:
 
     def _choose4(self, others: Collection[str]) -> str:
         book, own = self._ledger.book, hostnames.every(self._directory)
-        if not book.network and not self._wants(4):
+        if not book.network and not self._wants(IP4):
             return ""
         foreign = [(device, network) for device, network in hostnetwork.routes() if not any(names.has(device) for names in own)]
         # The route of the whole network leads nowhere and has no device.
@@ -192,8 +193,7 @@ class Networks:
         if book.network and book.entries:
             raise _taken(book.network, clash, routes.get(clash, ""))
         every = [network for _, network in hostnetwork.routes()]
-        services = next((each for each in self._settings.service_network.split(",") if ":" not in each), "")
-        return choose_network(self._wanted, [*every, *others], services)
+        return choose_network(self._wanted, [*every, *others], self._settings.service_network)
 
     async def _guard(self) -> None:
         """Keep the processes of user mode from link-local addresses, where they have users of their own that a packet filter can tell."""

@@ -211,7 +211,7 @@ class AttachedNic(Struct, frozen=True):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """What everybody else reaches it by, IPv4 first."""
+        """The addresses that everybody else uses, IPv4 first."""
         return tuple(each for each in (self.address, self.address6) if each)
 
 

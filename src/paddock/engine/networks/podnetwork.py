@@ -24,6 +24,7 @@ from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.dhcpserver import DhcpServer
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.families import IP4, IP6
 from paddock.engine.networks.guestaddresses import GuestAddress
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
@@ -107,28 +108,25 @@ class RoutedPodNetwork:
         self._netlink.set_alias(anchor, hostobjects.alias(book.network, self._surroundings.directory))
         self._netlink.set_link(anchor)
         taps.set_ipv6(self.names.bridge, on=bool(book.network6))
+        services = self._surroundings.service_network
         if book.network:
-            self._anchor(anchor, book.network, book.host, self._service_network(4))
+            self._anchor(anchor, book.network, book.host, IP4.network_of(services))
             self._netlink.set_route(INNER_NETWORK, _LOOPBACK, table=self.names.routes)
         if book.network6:
-            self._anchor(anchor, book.network6, book.host6, self._service_network(6))
+            self._anchor(anchor, book.network6, book.host6, IP6.network_of(services))
         self._table = self._read()
         if not was_there:
             # A host that has booted again forgot these settings.
             self._table = replace(self._table, opened6=(), advertised=())
 
     def _anchor(self, anchor: int, network: str, host: str, services: str) -> None:
-        is_ipv6 = ":" in network
+        is_ipv6 = IP6.has(network)
         self._netlink.add_address(anchor, host, int(network.partition("/")[2]) if is_ipv6 else 32, with_route=False)
         self._netlink.set_route(network, 0, kind=UNREACHABLE)
         # A host without a default route has to know these networks, or it answers nobody who asks for them. It comes last.
         if services:
             self._netlink.set_route(services, anchor, source=host, table=self.names.routes)
         self._netlink.add_rule(self.names.routes, hostobjects.RULE_PRIORITY, socket.AF_INET6 if is_ipv6 else socket.AF_INET)
-
-    def _service_network(self, version: int) -> str:
-        listed = (each.strip() for each in self._surroundings.service_network.split(","))
-        return next((each for each in listed if (":" in each) is (version == 6)), "")
 
     def _read(self) -> RuleTable:
         """Return the last table, without the cards whose device is gone: a rebooted host has none."""
@@ -287,7 +285,7 @@ class RoutedPodNetwork:
 
     def _lead(self, number: int, inside: GuestAddress, host: str, mac: str) -> None:
         """Lead the address that others use to the card."""
-        self._netlink.set_route(f"{inside.address}/{128 if ':' in inside.address else 32}", number, source=host)
+        self._netlink.set_route(f"{inside.address}/{128 if IP6.has(inside.address) else 32}", number, source=host)
         self._netlink.set_neighbour(number, inside.address, mac)
 
     def _is_without_ipv6(self, device: str) -> bool:
@@ -319,8 +317,8 @@ class RoutedPodNetwork:
         """The same for IPv6. A host that forwards already is left as it is."""
         if taps.read_setting("ipv6/conf/all/forwarding") == "0":
             devices = tuple(sorted(name for name in self._netlink.links() if not self.names.has(name)))
-            told = hostobjects.open_forwarding6(devices)
-            self._change(replace(self._table, opened6=devices, advertised=tuple(sorted({*self._table.advertised, *told}))))
+            advertised = hostobjects.open_forwarding6(devices)
+            self._change(replace(self._table, opened6=devices, advertised=tuple(sorted({*self._table.advertised, *advertised}))))
 
     # -- a card in a bridge
 

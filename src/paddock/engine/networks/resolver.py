@@ -9,6 +9,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddock.engine.networks.families import Family
+
 DnsPolicy = Literal["ClusterFirst", "Default", "None"]
 _MOST_SERVERS = 3
 
@@ -27,9 +29,9 @@ class GuestResolver(Struct, frozen=True):
     # of dnsConfig
     given: ResolverConfig = ResolverConfig()
 
-    def of(self, version: int) -> "GuestResolver":
+    def of(self, family: Family) -> "GuestResolver":
         """Return the resolver with the name servers of one family, which its own protocol carries."""
-        servers = tuple(each for each in self.given.servers if (":" in each) is (version == 6))
+        servers = tuple(each for each in self.given.servers if family.has(each))
         return replace(self, given=replace(self.given, servers=servers))
 
     def over(self, network: ResolverConfig, host_search: tuple[str, ...] = ()) -> ResolverConfig:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.engine.networks import discovery
-from paddock.engine.networks.families import IP4, IP6, Family
+from paddock.engine.networks.families import IP4, IP6, Family, family_of
 from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
 
@@ -351,11 +351,11 @@ def _forward(table: RuleTable) -> Iterator[str]:
 
 
 def _has6(table: RuleTable) -> bool:
-    return any(":" in network for _, network in table.masqueraded) or any(card.address6 for card in table.bridged)
+    return any(IP6.has(network) for _, network in table.masqueraded) or any(card.address6 for card in table.bridged)
 
 
 def _without_target(family: Family) -> tuple[str, str]:
-    """What is left for a service's own address has no target."""
+    """Refuse what arrives for a service's own address and has no target."""
     own = f"{family.word} daddr @service_addresses{family.mark}"
     return f"{own} meta l4proto tcp reject with tcp reset", f"{own} reject"
 
@@ -426,7 +426,7 @@ def _nat(table: RuleTable) -> Iterator[str]:
         rules.append(f"{word} saddr . {word} daddr @selves{family.mark} snat {word} to {table.own(family)}")
         rules.append(f"{word} saddr {network} {word} daddr != {network} oifname != @taps masquerade")
     for network in sorted({network for _, network in table.masqueraded}):
-        word = (IP6 if ":" in network else IP4).word
+        word = family_of(network).word
         rules.append(f"{word} saddr {network} {word} daddr != {network} masquerade")
     yield from _chain("leaving", rules, "nat hook postrouting priority 100")
 

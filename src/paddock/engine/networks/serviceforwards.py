@@ -6,7 +6,7 @@ listener of this process.
 
 from collections.abc import Callable, Collection, Iterator
 
-from paddock.engine.networks.families import IP4, IP6, Family
+from paddock.engine.networks.families import IP4, IP6, Family, family_of
 from paddock.engine.networks.listeners import ListenEndpoint
 from paddock.engine.networks.nics import ForwardTarget, PublishedPort, PublishedService
 from paddock.engine.networks.rules import ServiceForward
@@ -37,20 +37,16 @@ def _of_port(
         for family in (IP4, IP6)
     }
     for own in service.addresses:
-        yield ServiceForward(own, port.protocol, port.port, targets[_family(own)], sticky)
+        yield ServiceForward(own, port.protocol, port.port, targets[family_of(own)], sticky)
     if service.sources:
         # The listener asks who it is.
         return
     for own in service.outside:
-        if targets[_family(own)] and ListenEndpoint(port.protocol, own, port.port) in listened:
-            yield ServiceForward(own, port.protocol, port.port, targets[_family(own)], sticky)
+        if targets[family_of(own)] and ListenEndpoint(port.protocol, own, port.port) in listened:
+            yield ServiceForward(own, port.protocol, port.port, targets[family_of(own)], sticky)
     for family, everywhere in ((IP4, ""), (IP6, "::")):
         if port.node_port and targets[family] and _is_listened(port, listened, family):
             yield ServiceForward(everywhere, port.protocol, port.node_port, targets[family], sticky)
-
-
-def _family(address: str) -> Family:
-    return IP6 if IP6.has(address) else IP4
 
 
 def _is_listened(port: PublishedPort, listened: Collection[ListenEndpoint], family: Family) -> bool:

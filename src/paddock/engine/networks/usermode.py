@@ -18,6 +18,7 @@ from paddock.engine.machine.config import StreamNetwork, UserNetwork
 from paddock.engine.networks import hostnetwork, passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
+from paddock.engine.networks.families import IP4, IP6
 from paddock.engine.networks.nics import INNER_NETWORK, NO_LIMIT, AttachedNic, NicSpec, Protocol
 from paddock.engine.networks.resolver import ResolverConfig
 
@@ -152,7 +153,7 @@ class UserMode:
             limits.append(NO_LIMITS)
         if resolver.servers != (backend.dns,):
             limits.append(NO_SERVERS)
-        if card.resolver.of(6).given.servers:
+        if card.resolver.of(IP6).given.servers:
             limits.append(NO_SERVERS6)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: bridges need root")
@@ -175,7 +176,7 @@ class UserMode:
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
-        if card.resolver.of(6).given.servers:
+        if card.resolver.of(IP6).given.servers:
             limits.append(NO_SERVERS6)
         if card.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
@@ -203,7 +204,7 @@ def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
 
 
 def _resolver(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
-    return card.resolver.of(4).over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
+    return card.resolver.of(IP4).over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
 
 
 def _check_inner(inner: ipaddress.IPv4Network) -> None:
