@@ -117,7 +117,8 @@ class ProxmoxMachineLifecycle:
                 # Somebody has removed the note of a machine that is ours by its UUID: nothing says that it is incomplete.
                 return m.CreateResponse(id=str(found.id))
             words = _words(request)
-            order, machine = await self._ordered(given, key, resources, found, words)
+            make = self._from_template if given.image.template_name else self._from_image
+            order, machine = await make(given, key, resources, found, words)
             return self._answer(key, order, machine)
 
     def _under_way(self, key: str) -> m.CreateResponse | None:
@@ -144,34 +145,22 @@ class ProxmoxMachineLifecycle:
             order = msgspec.structs.replace(order, image=await self._images.fetched(order.given.image, machine.node))
         await self._builder.complete(order)
 
-    async def _ordered(
-        self,
-        description: MachineDescription,
-        key: str,
-        resources: tuple[ProxmoxResource, ...],
-        proxmox_located_machine: ProxmoxLocatedMachine | None,
-        words: str,
-    ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
-        """Begin a machine, unless an earlier call did, and return what is left to do."""
-        if description.image.template_name:
-            return await self._from_template(description, key, resources, proxmox_located_machine, words)
-        return await self._from_image(description, key, resources, proxmox_located_machine, words)
-
     async def _from_template(
         self,
         description: MachineDescription,
         key: str,
         resources: tuple[ProxmoxResource, ...],
-        proxmox_located_machine: ProxmoxLocatedMachine | None,
+        located_machine: ProxmoxLocatedMachine | None,
         words: str,
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
+        """Begin a machine, unless an earlier call did, and return what is left to do."""
         template = _template(resources, description.image.template_name, description.image.node or "")
         config = await self._cluster.config(template.node, template.vmid)
         settings = self._cluster.settings
         own = config.root.storage if config.root is not None else ""
         full = settings.full_clones if description.image.full_clone is UNSET else description.image.full_clone
         named = description.datastore or (settings.storage if full else "")
-        if proxmox_located_machine is None:
+        if located_machine is None:
             node = _node_for(description, resources, template, config, settings.nodes)
             if named:
                 placing.storage(resources, placing.IMAGES, node, named)
@@ -189,7 +178,7 @@ class ProxmoxMachineLifecycle:
             )
             begun = await self._making.clone(order)
         else:
-            begun = ProxmoxBegunMachine(proxmox_located_machine.id, proxmox_located_machine.node, None)
+            begun = ProxmoxBegunMachine(located_machine.id, located_machine.node, None)
         limitations = list(_limitations(description))
         if not full and description.datastore and description.datastore != own:
             limitations.append(f"placement.datastore: a linked clone stays on {own}, where its template is")
@@ -201,24 +190,24 @@ class ProxmoxMachineLifecycle:
         description: MachineDescription,
         key: str,
         resources: tuple[ProxmoxResource, ...],
-        proxmox_located_machine: ProxmoxLocatedMachine | None,
+        located_machine: ProxmoxLocatedMachine | None,
         words: str,
     ) -> tuple[ProxmoxBuildOrder, ProxmoxBegunMachine]:
         settings = self._cluster.settings
         image = diskplans.volume(description.image.path) if description.image.path else ""
-        node = proxmox_located_machine.node if proxmox_located_machine is not None else self._node(description, image, resources)
+        node = located_machine.node if located_machine is not None else self._node(description, image, resources)
         storage = placing.storage(resources, placing.IMAGES, node, description.datastore, settings.storage)
-        if image and not (proxmox_located_machine is not None and proxmox_located_machine.config.root is not None):
+        if image and not (located_machine is not None and located_machine.config.root is not None):
             await self._images.check_there(node, image)
         for each in description.disks:
             if isinstance(each.storage_class, str) and each.storage_class:
                 placing.storage(resources, placing.IMAGES, node, each.storage_class)
         blank = not (image or description.image.url)
-        if proxmox_located_machine is None:
+        if located_machine is None:
             form = await self._fresh(description, node, storage)
             begun = await self._making.empty(key, node, words, form)
         else:
-            begun = ProxmoxBegunMachine(proxmox_located_machine.id, proxmox_located_machine.node, None)
+            begun = ProxmoxBegunMachine(located_machine.id, located_machine.node, None)
         order = ProxmoxBuildOrder(
             id=begun.id, key=key, given=description, storage=storage, image=image, blank=blank, limitations=_limitations(description)
         )
