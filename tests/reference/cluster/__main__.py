@@ -38,7 +38,7 @@ def missing() -> str:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a cluster is to have."""
+    """The parts that a cluster is to have."""
 
     kubevirt: bool = False
     # itself, and not its stand-in; only with KubeVirt

@@ -59,7 +59,7 @@ def install(machine: Machine, *, stand_in: bool) -> None:
 
 
 def profiles() -> Sequence[Data]:
-    """What an administrator says of classes that CDI does not know."""
+    """The profiles that an administrator writes for classes that CDI does not know."""
     return [_profile(name) for name in CLASSES]
 
 

@@ -5,7 +5,6 @@ The operators' tests and those of moves run on the same cluster, so their disks 
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.reference.client import Json
 from tests.reference.clones import NoClone
 from tests.reference.cluster import cdi
 from tests.reference.cluster.conftest import BOOT_SECONDS, Cluster
+from tests.reference.cluster.moving import until
 from tests.reference.cluster.test_fronts import Fronts, fronts, image, signed
 from tests.reference.virtctl.conftest import INSTANCES, MACHINES
 
@@ -86,14 +86,6 @@ def test_paddock_run_makes_a_guest_of_an_address(dialect: str, fronts: Fronts, i
 
 def _condition(thing: Json, kind: str) -> Json:
     return next((each for each in thing.get("status", {}).get("conditions", ()) if each["type"] == kind), {})
-
-
-def until(true: Any, seconds: float = BOOT_SECONDS) -> None:
-    """Wait for something."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.2)
 
 
 def _disk(name: str, **spec: Any) -> Json:

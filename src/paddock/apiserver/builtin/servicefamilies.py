@@ -19,6 +19,11 @@ def of(network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> Family:
     return "IPv6" if network.version == 6 else "IPv4"
 
 
+def family_of(address: str) -> Family:
+    """Return the family of an address."""
+    return "IPv6" if ":" in address else "IPv4"
+
+
 def given(spec: Data) -> list[str]:
     """Return the addresses that a Service says it has."""
     return list(spec.get("clusterIPs") or ([spec["clusterIP"]] if spec.get("clusterIP") else []))
@@ -41,7 +46,7 @@ def complete(spec: Data, before: Data, known: Sequence[Family]) -> None:
                 spec[key] = spec[key][:1]
         addresses = given(spec)
     families: list[str] = list(spec.get("ipFamilies") or ())
-    families += ["IPv6" if ":" in address else "IPv4" for address in addresses[len(families) :] if address != "None"]
+    families += [family_of(address) for address in addresses[len(families) :] if address != "None"]
     families = families or [known[0]]
     # A family that the server got later comes when the policy asks for it anew.
     is_settled = spec["ipFamilyPolicy"] == before.get("ipFamilyPolicy") == "PreferDualStack" and families == before.get("ipFamilies")
@@ -51,7 +56,7 @@ def complete(spec: Data, before: Data, known: Sequence[Family]) -> None:
 
 
 def wrong(spec: Data, before: Data, known: Sequence[Family]) -> Iterator[Finding]:
-    """What does not go together."""
+    """Yield what the families, the addresses and the policy contradict each other in."""
     if spec.get("type") == "ExternalName":
         return
     addresses, families, policy = given(spec), spec.get("ipFamilies") or [], spec.get("ipFamilyPolicy")
@@ -62,10 +67,10 @@ def wrong(spec: Data, before: Data, known: Sequence[Family]) -> Iterator[Finding
         yield finding.invalid(_POLICY, policy, f"{dual} IP families are specified", _RULE)
     if len(families) > len(set(families)):
         yield finding.duplicate((*_FAMILIES, 1), families[1], _RULE)
-    for place, (address, family) in enumerate(zip(addresses, families, strict=False)):
-        if address != "None" and (":" in str(address)) is not (family == "IPv6"):
-            text = f"expected an {family} value as indicated by `ipFamilies[{place}]`"
-            yield finding.invalid(("spec", "clusterIPs", place), addresses, text, _RULE)
+    for index, (address, family) in enumerate(zip(addresses, families, strict=False)):
+        if address != "None" and (family_of(str(address)) == "IPv6") is not (family == "IPv6"):
+            text = f"expected an {family} value as indicated by `ipFamilies[{index}]`"
+            yield finding.invalid(("spec", "clusterIPs", index), addresses, text, _RULE)
     was, is_headless = given(before), addresses[:1] == ["None"]
     if len(was) > 1 and len(addresses) > 1 and was[1] != addresses[1]:
         yield finding.invalid(("spec", "clusterIPs", 1), addresses, "may not change once set", _RULE)
@@ -75,6 +80,6 @@ def wrong(spec: Data, before: Data, known: Sequence[Family]) -> Iterator[Finding
         return
     if policy == _REQUIRED and len(known) < 2:
         yield finding.invalid(_POLICY, policy, "this cluster is not configured for dual-stack services", _RULE)
-    for place, family in enumerate(families):
+    for index, family in enumerate(families):
         if family not in known:
-            yield finding.invalid((*_FAMILIES, place), family, "not configured on this cluster", _RULE)
+            yield finding.invalid((*_FAMILIES, index), family, "not configured on this cluster", _RULE)

@@ -211,7 +211,7 @@ def _check_address(new: Data, place: int, address: str, context: WriteContext, n
         yield finding.invalid((*path, place), address, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)", _RULE)
         return
     why = ""
-    network = networks.get("IPv6" if known.version == 6 else "IPv4")
+    network = networks.get(servicefamilies.family_of(address))
     if network is None:
         # One without that family says so of the family alone, unless the address is all that was given.
         network = next(iter(networks.values()))

@@ -179,7 +179,7 @@ def _status(instance: VirtualMachineInstance, status: VirtualMachineInstanceStat
         (UNPAUSED, course.is_unpaused, course.ready_since),
         ("Ready", course.is_ready and course.is_unpaused, course.ready_since),
         ("ContainersReady", course.is_ready, course.ready_since),
-        *((("PodScheduled", course.is_scheduled, course.made),) if course.is_scheduled is not None else ()),
+        ("PodScheduled", course.is_scheduled, course.made),
     )
     found: Data = {
         "phase": phase,
@@ -187,6 +187,7 @@ def _status(instance: VirtualMachineInstance, status: VirtualMachineInstanceStat
             {"type": aspect, "status": "True" if holds else "False", "lastProbeTime": None, "lastTransitionTime": since}
             | course.said.get(aspect, {})
             for aspect, holds, since in held
+            if holds is not None
         ],
         "startTime": course.made,
         "qosClass": status.qosClass or "Burstable",
