@@ -244,6 +244,9 @@ def test_a_vmm_that_dies_while_a_snapshot_is_taken(lab: Lab, play: Play) -> None
             taken = driver.snapshot_create(m.SnapshotCreateRequest(vm_id=web, name_hint="a", include_memory=True))
             await refusal(taken, ErrorKind.UNAVAILABLE)
             lab.faults.unlink()
+            # Its connection ends a moment before the process does.
+            while lab.pids():
+                await asyncio.sleep(0.01)
             assert await state(driver, web) == "Off"
             await power(driver, web, m.PowerOp.ON)
 
