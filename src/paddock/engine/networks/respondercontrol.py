@@ -30,7 +30,7 @@ _STATE = "responder.json"
 _NOBODY = 65534
 # A server that is just ending may have the addresses for a moment.
 _ATTEMPTS, _PAUSE_SECONDS = 20, 0.1
-# One that ends sooner than this is started again after a pause.
+# One that ends sooner than this more than once is started again after a pause.
 _STEADY_SECONDS, _LONGEST_PAUSE = 10.0, 30.0
 
 
@@ -244,18 +244,19 @@ class ResponderControl:
         self._let_go()
         if not self._is_open:
             return
-        is_steady = time.monotonic() > self._begun + _STEADY_SECONDS
-        self._pause = 0.0 if is_steady else min(max(1.0, 2 * self._pause), _LONGEST_PAUSE)
+        if time.monotonic() > self._begun + _STEADY_SECONDS:
+            self._pause = 0.0
         _LOG.warning("guest responder ended", extra={"status": status, "again_seconds": self._pause})
         self._reviving = asyncio.create_task(self._revive())
 
     async def _revive(self) -> None:
         while self._is_open and self._server is None:
             await asyncio.sleep(self._pause)
+            # For the next time, if that comes soon.
+            self._pause = min(max(1.0, 2 * self._pause), _LONGEST_PAUSE)
             try:
                 await self.tell()
             except PaddockError as error:
-                self._pause = min(max(1.0, 2 * self._pause), _LONGEST_PAUSE)
                 _LOG.warning("guest responder not started", extra={"error": str(error), "again_seconds": self._pause})
 
     def _let_go(self) -> None:
