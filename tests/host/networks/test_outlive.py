@@ -21,8 +21,8 @@ from paddock.engine.networks import dns, responderprocess
 from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService
 from tests.host.guests import Registry, _RegistryHandler, serving
 from tests.host.networks.conftest import Play, World
-from tests.host.networks.namespaces import Guest, Lab, run, there
-from tests.host.networks.talking import tcp_serve
+from tests.host.networks.namespaces import Child, Guest, Lab, run, there
+from tests.host.networks.talking import tcp_ask, tcp_serve
 from tests.host.networks.test_sharing import left
 from tests.host.runs.conftest import VMIS, VMS, Talk, condition
 from tests.host.upgrade.earlier import VersionedHost
@@ -202,6 +202,26 @@ def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) ->
             await asyncio.sleep(0.05)
         assert not start_ticks(pid)
         world.networks = world.fresh()
+
+    play(script)
+
+
+@pytest.mark.needs("netns", "tun", "nft", "busybox")
+@pytest.mark.spec("kubevirt", 205)
+@pytest.mark.parametrize(("sources", "said"), [((), "web"), (("198.51.100.0/24",), "web"), (("192.0.2.0/24",), "refused")])
+def test_the_hosts_ports_lead_to_guests_without_the_server(play: Play, sources: tuple[str, ...], said: str) -> None:
+    async def script(world: World) -> None:
+        web, asker = [await world.guest(card) for card in (WEB, ASKER)]
+        server = web.child(tcp_serve(8080, b"web"))
+        port = PublishedPort("tcp", 80, (ForwardTarget("web", "default", 8080),), 30080)
+        service = PublishedService("default/web", (port,), (ADDRESS,), outside=("198.51.100.2",), sources=sources)
+        assert await world.networks.publish([service]) == {}
+        assert await Child(asker.namespace, tcp_ask(ADDRESS, 80)).done() == "web"
+        await world.networks.close()
+        for number in (80, 30080):
+            assert await Child(world.lab.outside, tcp_ask("198.51.100.2", number, patience=0.3)).done() == said
+        world.networks = world.fresh()
+        server.end()
 
     play(script)
 
