@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.process import holders, start_ticks
-from paddock.engine.networks import dns, responderprocess
+from paddock.engine.networks import dns, respondercontrol, responderprocess
 from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService
 from tests.host.guests import Registry, _RegistryHandler, serving
 from tests.host.networks.conftest import Play, World
@@ -222,6 +222,22 @@ def test_the_hosts_ports_lead_to_guests_without_the_server(play: Play, sources: 
             assert await Child(world.lab.outside, tcp_ask("198.51.100.2", number, patience=0.3)).done() == said
         world.networks = world.fresh()
         server.end()
+
+    play(script)
+
+
+@pytest.mark.needs("netns", "tun", "nft", "busybox")
+@pytest.mark.spec("kubevirt", 206)
+def test_a_responder_that_stands_still_is_replaced(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(respondercontrol, "_LOOK_SECONDS", 0.2)
+    monkeypatch.setattr(responderprocess, "_ANSWER_SECONDS", 1.0)
+
+    async def script(world: World) -> None:
+        web = await world.guest(WEB)
+        pid = responder(world.lab.folder / "networks")
+        os.kill(pid, signal.SIGSTOP)
+        await changed(world.lab.folder / "networks", pid)
+        assert not start_ticks(pid) and (await web.dhcp())["ip"] == "10.0.2.2"
 
     play(script)
 

@@ -41,6 +41,8 @@ class Responder:
         self._servers: set[socket.socket] = set()
         self._sockets: dict[str, socket.socket] = {}
         self._taps: dict[str, DhcpServer] = {}
+        # what was handed over: answers that are under way still leave through it
+        self._given: list[tuple[str, socket.socket]] = []
         self._zone = Zone("")
         self._dns = DnsServer(lambda: self._zone, resolvconf.nameservers, seconds=time.monotonic)
         self.ended = asyncio.Event()
@@ -53,6 +55,18 @@ class Responder:
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while self._dns.is_busy:
                     await asyncio.sleep(0.05)
+
+    async def close(self) -> None:
+        """Answer no more."""
+        self._timer.cancel()
+        for each in (*self._servers, *([self._listener] if self._listener.fileno() >= 0 else ())):
+            self._loop.remove_reader(each)
+            each.close()
+        for _, made in self._given:
+            made.close()
+        for key in [*self._sockets]:
+            self._close(key)
+        await self._dns.close()
 
     def talk(self, server: socket.socket) -> None:
         """Listen to a server."""
@@ -143,7 +157,7 @@ class Responder:
     def _advertise(self) -> None:
         for tap in self._taps.values():
             tap.advertise()
-        self._loop.call_later(_ADVERTISING_SECONDS, self._advertise)
+        self._timer = self._loop.call_later(_ADVERTISING_SECONDS, self._advertise)
 
     def _leave(self, key: str) -> socket.socket:
         """Take nothing from a socket any more."""
@@ -159,16 +173,19 @@ class Responder:
 
     def _hand_over(self, server: socket.socket) -> None:
         """Give all sockets away. What waits in them is the next one's to answer."""
-        self._loop.remove_reader(self._listener)
-        self._loop.remove_reader(server)
+        for each in (self._listener, server):
+            self._loop.remove_reader(each)
         self._listener.close()
-        given = [(key, self._leave(key)) for key in [*self._sockets]]
-        server.settimeout(_SEND_SECONDS)
-        for first in range(0, max(1, len(given)), MOST_SOCKETS):
-            batch = given[first : first + MOST_SOCKETS]
-            said = Said(self._build, os.getpid(), tuple(key for key, _ in batch), more=first + MOST_SOCKETS < len(given))
-            socket.send_fds(server, [msgspec.json.encode(said)], [made.fileno() for _, made in batch])
+        self._servers.discard(server)
+        given = self._given = [(key, self._leave(key)) for key in [*self._sockets]]
+        # Also when the server ends meanwhile: the next one starts another responder.
         self.ended.set()
+        with server, contextlib.suppress(OSError):
+            server.settimeout(_SEND_SECONDS)
+            for first in range(0, max(1, len(given)), MOST_SOCKETS):
+                batch = given[first : first + MOST_SOCKETS]
+                said = Said(self._build, os.getpid(), tuple(key for key, _ in batch), more=first + MOST_SOCKETS < len(given))
+                socket.send_fds(server, [msgspec.json.encode(said)], [made.fileno() for _, made in batch])
 
 
 def _number(device: str) -> int:
@@ -196,6 +213,7 @@ async def _run(build: str, listener: socket.socket, server: socket.socket) -> No
     responder.talk(server)
     await responder.ended.wait()
     await responder.drain()
+    await responder.close()
 
 
 def main(build: str, user: str, listener: str, server: str) -> None:

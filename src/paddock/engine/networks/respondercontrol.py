@@ -6,6 +6,7 @@ question is lost.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -32,6 +33,7 @@ _NOBODY = 65534
 _ATTEMPTS, _PAUSE_SECONDS = 20, 0.1
 # One that ends sooner than this more than once is started again after a pause.
 _STEADY_SECONDS, _LONGEST_PAUSE = 10.0, 30.0
+_LOOK_SECONDS = 30.0
 
 
 class ResponderControl:
@@ -54,6 +56,7 @@ class ResponderControl:
         self._wanted = self._told = 0
         self._telling = asyncio.Lock()
         self._reviving: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
 
     # -- what it answers
 
@@ -108,6 +111,8 @@ class ResponderControl:
         except BaseException:
             self._is_open = False
             raise
+        if self._looking is None:
+            self._looking = asyncio.create_task(self._look())
 
     async def tell(self) -> None:
         """Bring the process to the state. Whoever waits here while another tells is served by the next telling for all."""
@@ -125,8 +130,9 @@ class ResponderControl:
     async def close(self) -> None:
         """Let go of it; it goes on."""
         self._is_open = False
-        if self._reviving is not None:
-            self._reviving.cancel()
+        for task in filter(None, (self._reviving, self._looking)):
+            task.cancel()
+        self._reviving = self._looking = None
         async with self._telling:
             self._let_go()
 
@@ -213,11 +219,17 @@ class ResponderControl:
             self._given = {}
 
     async def _hand(self, sockets: Mapping[str, socket.socket]) -> None:
-        if self._server is None:
+        server = self._server
+        if server is None:
             raise ConnectionResetError(errno.ECONNRESET, "it has ended")
-        with open(self._folder / _STATE, "rb") as file:
-            handles = [file.fileno(), *(each.fileno() for each in sockets.values())]
-            said = await asyncio.to_thread(responderprocess.exchange, self._server, Ask("serve", tuple(sockets)), handles)
+        try:
+            with open(self._folder / _STATE, "rb") as file:
+                handles = [file.fileno(), *(each.fileno() for each in sockets.values())]
+                said = await asyncio.to_thread(responderprocess.exchange, server, Ask("serve", tuple(sockets)), handles)
+        except BaseException:
+            # An answer that nobody has read would be taken for that of the next question.
+            self._let_go()
+            raise
         self._has = frozenset(said.sockets)
 
     async def _socket(self, key: str) -> socket.socket | None:
@@ -258,6 +270,23 @@ class ResponderControl:
                 await self.tell()
             except PaddockError as error:
                 _LOG.warning("guest responder not started", extra={"error": str(error), "again_seconds": self._pause})
+
+    async def _look(self) -> None:
+        """Start one anew that lives and does not answer."""
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            async with self._telling:
+                server = self._server
+                try:
+                    if server is not None:
+                        await asyncio.to_thread(responderprocess.exchange, server, Ask("hello"))
+                        continue
+                except (OSError, ValueError) as error:
+                    _LOG.warning("guest responder does not answer", extra={"error": str(error)})
+                    self._let_go()
+                    await asyncio.to_thread(responderprocess.end_all, self._folder)
+            with contextlib.suppress(PaddockError):
+                await self.tell()
 
     def _let_go(self) -> None:
         if self._process is not None:

@@ -144,6 +144,8 @@ def remove(folder: Path) -> None:
     """Remove the files of a responder that has ended."""
     for name in (_SOCKET, _FRESH_SOCKET, _LOCK, _RECORD):
         (folder / name).unlink(missing_ok=True)
+    # It stays while the responder of another directory is in it.
+    limits.remove(limits.on_this_host(), _GROUP)
 
 
 @contextlib.contextmanager
