@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_DEVICES, _FILTERS, _CARD_DIGITS = "pk", "paddock_", 8
+_DEVICES, FILTERS, _CARD_DIGITS = "pk", "paddock_", 8
 
 
 class _Form(Struct, frozen=True):
@@ -56,7 +56,7 @@ class HostNames(Struct, frozen=True):
     @property
     def filters(self) -> str:
         """The tables of the packet filter."""
-        return f"{_FILTERS}{self.instance}"
+        return f"{FILTERS}{self.instance}"
 
     def tap(self, key: tuple[str, str]) -> str:
         """The tap of a card."""

@@ -114,10 +114,11 @@ class Networks:
 
     async def open(self) -> None:
         """Once, before the first card. What a former run left goes on as it was; a host that had no machines is not touched before one."""
+        if self._routed is not None or hostnetwork.may_filter():
+            for gone in await hostobjects.collect():
+                _LOG.info("network of a deleted directory removed", extra={"directory": gone})
         if self._routed is None:
             return
-        for gone in await hostobjects.collect():
-            _LOG.info("network of a deleted directory removed", extra={"directory": gone})
         # With addresses that cannot be read, the host's side stays as it is.
         if self._routed.was_used() and not self._ledger.is_damaged:
             await self._open()
@@ -203,7 +204,7 @@ class Networks:
             if can and not self._is_open and not self._is_guarded:
                 names = self._names_on_host
                 earlier = hostobjects.removal_of_filters(self._directory, kept=names)
-                await nft.run(earlier + rules.guard_processes(names.filters, self.users))
+                await nft.run(earlier + rules.guard_processes(names.filters, self.users, hostobjects.mark_of_filters(self._directory)))
                 self._is_guarded = True
 
     async def _rest(self) -> None:

@@ -145,16 +145,17 @@ def text(table: RuleTable) -> str:
     return "\n".join(lines)
 
 
-def guard_processes(name: str, users: tuple[int, int]) -> str:
-    """The table of a Paddock whose machines are behind processes of their own, and on no tap."""
-    lines = [f"table inet {name}", f"delete table inet {name}", f"table inet {name} {{", *_processes(users), "}", ""]
+def guard_processes(name: str, users: tuple[int, int], mark: str = "") -> str:
+    """The table of a Paddock whose machines are behind processes of their own, and on no tap. `mark`: a comment that says whose it is."""
+    lines = [f"table inet {name}", f"delete table inet {name}", f"table inet {name} {{", *_processes(users, mark), "}", ""]
     return "\n".join(lines)
 
 
-def _processes(users: tuple[int, int]) -> Iterator[str]:
+def _processes(users: tuple[int, int], mark: str = "") -> Iterator[str]:
     """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
-        rules = [f"meta skuid {users[0]}-{users[1]} {family.word} daddr {_denied(family)} counter reject" for family in (IP4, IP6)]
+        own, said = f"meta skuid {users[0]}-{users[1]}", f' comment "{mark}"' if mark else ""
+        rules = [f"{own} {family.word} daddr {_denied(family)} counter reject{said}" for family in (IP4, IP6)]
         yield from _chain("processes", rules, "filter hook output priority 0")
 
 
