@@ -5,10 +5,9 @@ import json
 
 import pytest
 
-from paddock.engine.networks.dhcp import DhcpOptions
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.netlink import MAIN, Netlink
-from paddock.engine.networks.nics import AttachedNic, NicSpec, Ports
+from paddock.engine.networks.nics import AttachedNic, DhcpOptions, NicSpec, Ports
 from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, run

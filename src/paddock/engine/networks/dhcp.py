@@ -11,6 +11,8 @@ from collections.abc import Iterable
 
 from msgspec import Struct, field
 
+from paddock.engine.networks.nics import LEASE_SECONDS, DhcpOptions
+
 CLIENT_PORT, SERVER_PORT = 68, 67
 DISCOVER, OFFER, REQUEST, DECLINE, ACK, NAK, RELEASE, INFORM = range(1, 9)
 _COOKIE = b"\x63\x82\x53\x63"
@@ -19,18 +21,6 @@ _NO_ADDRESS = bytes(4)
 _ETHERNET, _IP, _UDP = struct.Struct("!6s6sH"), struct.Struct("!BBHHHBBH4s4s"), struct.Struct("!HHHH")
 _SMALLEST = 300
 _MOST_IN_OPTION = 255
-# The lease of an address that Paddock gives to a guest: 999 days.
-LEASE_SECONDS = 999 * 86400
-
-
-class DhcpOptions(Struct, frozen=True):
-    """The DHCP options of a guest besides its address."""
-
-    tftp_server: str = ""
-    boot_file: str = ""
-    ntp: tuple[str, ...] = ()
-    # (224 to 254, value)
-    private: tuple[tuple[int, str], ...] = ()
 
 
 class DhcpLease(Struct, frozen=True):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 
 from paddock.engine.networks import dhcp
-from paddock.engine.networks.dhcp import LEASE_SECONDS
+from paddock.engine.networks.nics import LEASE_SECONDS
 
 CLIENT_PORT, SERVER_PORT = 546, 547
 SOLICITATION, _ADVERTISEMENT = 133, 134

@@ -12,7 +12,6 @@ from typing import Literal
 from msgspec import Struct, field
 
 from paddock.engine.machine.config import StreamNetwork, Tap, UserNetwork
-from paddock.engine.networks.dhcp import DhcpOptions
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.resolver import GuestResolver
 
@@ -20,6 +19,8 @@ Protocol = Literal["tcp", "udp"]
 Binding = Literal["masquerade", "bridge", "passt", "host-bridge"]
 INNER_NETWORK = "10.0.2.0/24"
 INNER_NETWORK6 = "fd10:0:2::/120"
+# The lease of an address that Paddock gives to a guest: 999 days.
+LEASE_SECONDS = 999 * 86400
 
 
 class Ports(Struct, frozen=True):
@@ -33,6 +34,16 @@ class Ports(Struct, frozen=True):
     def end(self) -> int:
         """The last port of the range."""
         return self.last or self.first
+
+
+class DhcpOptions(Struct, frozen=True):
+    """The DHCP options of a guest besides its address."""
+
+    tftp_server: str = ""
+    boot_file: str = ""
+    ntp: tuple[str, ...] = ()
+    # (224 to 254, value)
+    private: tuple[tuple[int, str], ...] = ()
 
 
 class Range(Struct, frozen=True):

@@ -10,13 +10,13 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance, VirtualMa
 from paddock.dialects.kubevirt.networks import Interface, Network
 from paddock.dialects.kubevirt.status import InterfaceStatus
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks.dhcp import DhcpOptions
 from paddock.engine.networks.nics import (
     INNER_NETWORK,
     INNER_NETWORK6,
     NO_LIMIT,
     AttachedNic,
     Binding,
+    DhcpOptions,
     HostBridge,
     NicSpec,
     Ports,

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.engine.networks import dhcp
-from paddock.engine.networks.dhcp import ACK, DISCOVER, INFORM, NAK, OFFER, REQUEST, DhcpLease, DhcpOptions
+from paddock.engine.networks.dhcp import ACK, DISCOVER, INFORM, NAK, OFFER, REQUEST, DhcpLease
+from paddock.engine.networks.nics import DhcpOptions
 
 MAC = "02:11:22:33:44:55"
 LEASE = DhcpLease(

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 
 from paddock.engine.networks import dns, dnsserver, respondercontrol, responderprocess
-from paddock.engine.networks.dhcp import DhcpLease, DhcpOptions
+from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.errors import NetworkBusy
+from paddock.engine.networks.nics import DhcpOptions
 from paddock.engine.networks.responder import Responder
 from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.responderprocess import FoundResponder

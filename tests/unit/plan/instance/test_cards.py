@@ -8,8 +8,7 @@ import pytest
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.networks import Interface
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks.dhcp import DhcpOptions
-from paddock.engine.networks.nics import AttachedNic, HostBridge, NicSpec, Ports, TrafficLimit
+from paddock.engine.networks.nics import AttachedNic, DhcpOptions, HostBridge, NicSpec, Ports, TrafficLimit
 from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 from paddock.meta.pods import DNSConfig
 from paddock.plan.instance import nics
