@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.engine.claims import BLOCK, FIRST
 from paddock.engine.networks import hostobjects
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
@@ -26,6 +27,8 @@ METADATA = "169.254.169.254"
 # The same of Alibaba and Oracle, which are not link-local.
 OTHERS = ("100.100.100.200", "192.0.0.192")
 CLOSED = ("refused", "silent")
+# Other tests of this host have lower numbers.
+RESTING = FIRST + 560 * BLOCK + 7
 
 
 def serve_metadata(lab: Lab) -> Child:
@@ -96,18 +99,18 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
 @pytest.mark.spec("kubevirt", 118)
 def test_the_table_of_a_directory_that_is_gone_goes_with_the_last_process_of_its_users(lab: Lab) -> None:
     def rest() -> None:
-        os.setresuid(2_000_262_150, 2_000_262_150, 2_000_262_150)
+        os.setresuid(RESTING, RESTING, RESTING)
         time.sleep(60)
 
     async def script() -> None:
         others = [Networks(lab.folder / name, NetworkSettings(mode="user")) for name in ("gone", "there")]
-        for networks, first in zip(others, (2_000_262_144, 2_000_524_288), strict=True):
+        for networks, first in zip(others, (FIRST + 560 * BLOCK, FIRST + 561 * BLOCK), strict=True):
             networks.users = (first, first + 50_000)
             await networks.plug(NicSpec("web", "default"))
         guest = Child(lab.host, rest)
         shutil.rmtree(lab.folder / "gone", ignore_errors=True)
         assert (lab.folder / "there").is_dir()
-        while os.stat(f"/proc/{guest.pid}").st_uid != 2_000_262_150:
+        while os.stat(f"/proc/{guest.pid}").st_uid != RESTING:
             await asyncio.sleep(0.01)
         assert await hostobjects.collect() == [], "a guest lives"
         guest.end()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-_DEVICES, FILTERS, _CARD_DIGITS = "pk", "paddock_", 8
+_DEVICES, _FILTERS, _CARD_DIGITS = "pk", "paddock_", 8
 
 
 class _Form(Struct, frozen=True):
@@ -56,7 +56,7 @@ class HostNames(Struct, frozen=True):
     @property
     def filters(self) -> str:
         """The tables of the packet filter."""
-        return f"{FILTERS}{self.instance}"
+        return f"{_FILTERS}{self.instance}"
 
     def tap(self, key: tuple[str, str]) -> str:
         """The tap of a card."""
@@ -81,3 +81,9 @@ def of_bridge(device: str) -> HostNames | None:
     instance = device.removeprefix(_DEVICES)
     found = (form for form in _FORMS if re.fullmatch(f"{_DEVICES}{form.alphabet}{{{form.digits}}}", device))
     return next((HostNames(form, instance) for form in found), None)
+
+
+def bridge_beside(filters: str) -> str:
+    """Return the bridge of the directory that has tables of this name; "" for a name that is not ours."""
+    instance = filters.removeprefix(_FILTERS)
+    return f"{_DEVICES}{instance}" if instance != filters else ""

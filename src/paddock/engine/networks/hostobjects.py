@@ -14,7 +14,7 @@ from typing import NamedTuple
 from paddock.engine.claims import FIRST, uids
 from paddock.engine.networks import hostnames, hostnetwork, nft, rules, taps
 from paddock.engine.networks.hostnames import HostNames
-from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice
+from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice, index
 
 RULE_PRIORITY = 33000
 _MARK = "paddock"
@@ -139,7 +139,8 @@ async def _collect_filters() -> list[str]:
     gone: list[str] = []
     alive: set[int] | None = None
     for name in await nft.tables("inet"):
-        if not name.startswith(hostnames.FILTERS):
+        bridge = hostnames.bridge_beside(name)
+        if not bridge or index(bridge):
             continue
         found = _GUARD.search(await nft.table("inet", name))
         # Of numbers below, `uids` tells nothing.
