@@ -43,11 +43,19 @@ class Responder:
         self._taps: dict[str, DhcpServer] = {}
         # what was handed over: answers that are under way still leave through it
         self._given: list[tuple[str, socket.socket]] = []
-        self._zone = Zone("")
-        self._dns = DnsServer(lambda: self._zone, resolvconf.nameservers, seconds=time.monotonic)
+        self._state = ResponderState()
+        # None: not asked for since the state changed
+        self._zone: Zone | None = None
+        self._dns = DnsServer(self.zone, resolvconf.nameservers, seconds=time.monotonic)
         self.ended = asyncio.Event()
         self._loop.add_reader(listener, self._arrived)
         self._advertise()
+
+    def zone(self) -> Zone:
+        """Everything that has a name."""
+        if self._zone is None:
+            self._zone = self._state.zone()
+        return self._zone
 
     async def drain(self) -> None:
         """Wait for the answers that are under way."""
@@ -122,7 +130,7 @@ class Responder:
         wanted = {*state.sockets()}
         for key in [key for key in self._sockets if key not in wanted or key in fresh]:
             self._close(key)
-        self._zone = state.zone()
+        self._state, self._zone = state, None
         for key in fresh.keys() - wanted:
             fresh.pop(key).close()
         for key, made in fresh.items():

@@ -257,7 +257,7 @@ def test_one_that_is_gone_is_replaced_with_the_next_change(play: Play) -> None:
         stage.started[0].responder._part(*stage.started[0].responder._servers)
         control.put_nic(WEB)
         await control.tell()
-        assert len(stage.started) == 2 and stage.started[1].responder._zone.names
+        assert len(stage.started) == 2 and stage.started[1].responder.zone().names
         await control.tell()
         assert len(stage.started) == 2, "nothing has changed"
 
@@ -288,7 +288,7 @@ def test_a_change_that_is_cancelled_leaves_no_answer_behind(play: Play) -> None:
         stage.found = FoundResponder(*adopted(stage.started[0]))
         control.put_names({"api.example": ["10.96.0.5"]})
         await control.tell()
-        zone = stage.started[0].responder._zone
+        zone = stage.started[0].responder.zone()
         assert len(stage.started) == 1 and "api.example" in zone.names and "web.shop.vm.cluster.local" in zone.names
 
     play(script)
