@@ -97,7 +97,7 @@ def responder(folder: Path) -> int:
     found = responderprocess.find(folder)
     assert found is not None, "no responder answers"
     found.server.close()
-    return found.said.pid
+    return found.answer.pid
 
 
 async def serve(world: World) -> None:
@@ -120,10 +120,10 @@ async def again(world: World) -> None:
 async def changed(folder: Path, pid: int) -> int:
     """Return the process of the responder when it is another one."""
     async with asyncio.timeout(20):
-        while (found := await asyncio.to_thread(responderprocess.find, folder)) is None or found.said.pid == pid:
+        while (found := await asyncio.to_thread(responderprocess.find, folder)) is None or found.answer.pid == pid:
             await asyncio.sleep(0.05)
     found.server.close()
-    return found.said.pid
+    return found.answer.pid
 
 
 async def live(world: World, web: Guest) -> int:

@@ -1,8 +1,8 @@
 """A program of its own: answers the DHCP, DHCPv6, router solicitations and DNS of guests, whether the server runs or not.
 
 It has no rights: the server makes its sockets, and hands them over with a file that says what to answer (`responderstate`). It keeps both
-in memory until another message comes. It ends when it is told to, when it has handed its sockets over, and when the devices of its guests
-are gone while no server is connected.
+in memory until another message comes. It ends by SIGTERM, after it has handed its sockets over, and when the devices of its guests are gone
+while no server is connected.
 
 `respondercontrol` starts it. It imports little, and nothing after it has given up its rights: its user may be unable to read the sources.
 """
@@ -22,7 +22,14 @@ from paddock.engine.networks import resolvconf
 from paddock.engine.networks.dhcpserver import DhcpServer
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
-from paddock.engine.networks.responderstate import LONGEST_MESSAGE, MOST_SOCKETS, Ask, GuestPort, ResponderState, Said
+from paddock.engine.networks.responderstate import (
+    LONGEST_MESSAGE,
+    MOST_SOCKETS,
+    GuestPort,
+    ResponderAnswer,
+    ResponderRequest,
+    ResponderState,
+)
 
 # Far within the 18 hours that a router's advertisement lasts.
 _ADVERTISING_SECONDS = 600.0
@@ -98,7 +105,7 @@ class Responder:
             self._part(server)
             return
         try:
-            self._obey(server, msgspec.json.decode(data, type=Ask), handles)
+            self._obey(server, msgspec.json.decode(data, type=ResponderRequest), handles)
         except (OSError, ValueError) as error:
             # A server that hears nothing of it starts another responder.
             print(f"cannot obey the server: {error}", file=sys.stderr, flush=True)
@@ -114,15 +121,15 @@ class Responder:
         if not self._servers and not self._taps:
             self.ended.set()
 
-    def _obey(self, server: socket.socket, ask: Ask, handles: list[int]) -> None:
-        if ask.verb == "hand over":
+    def _obey(self, server: socket.socket, request: ResponderRequest, handles: list[int]) -> None:
+        if request.verb == "hand over":
             self._hand_over(server)
             return
-        if ask.verb == "serve":
+        if request.verb == "serve":
             with os.fdopen(handles[0], "rb") as file:
                 state = msgspec.json.decode(file.read(), type=ResponderState)
-            self._serve(state, {key: socket.socket(fileno=handle) for key, handle in zip(ask.sockets, handles[1:], strict=True)})
-        said = Said(self._build, os.getpid(), tuple(self._sockets))
+            self._serve(state, {key: socket.socket(fileno=handle) for key, handle in zip(request.sockets, handles[1:], strict=True)})
+        said = ResponderAnswer(self._build, os.getpid(), tuple(self._sockets))
         server.send(msgspec.json.encode(said))
 
     def _serve(self, state: ResponderState, fresh: dict[str, socket.socket]) -> None:
@@ -192,7 +199,7 @@ class Responder:
             server.settimeout(_SEND_SECONDS)
             for first in range(0, max(1, len(given)), MOST_SOCKETS):
                 batch = given[first : first + MOST_SOCKETS]
-                said = Said(self._build, os.getpid(), tuple(key for key, _ in batch), more=first + MOST_SOCKETS < len(given))
+                said = ResponderAnswer(self._build, os.getpid(), tuple(key for key, _ in batch), more=first + MOST_SOCKETS < len(given))
                 socket.send_fds(server, [msgspec.json.encode(said)], [made.fileno() for _, made in batch])
 
 

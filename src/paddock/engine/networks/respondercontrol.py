@@ -24,7 +24,7 @@ from paddock.engine.machine.process import Process, end_process, start_ticks
 from paddock.engine.networks import dnsserver, packetsocket, responderprocess
 from paddock.engine.networks.errors import NetworkBusy
 from paddock.engine.networks.netlink import index
-from paddock.engine.networks.responderstate import MOST_SOCKETS, Ask, GuestPort, NamedNic, ResponderState
+from paddock.engine.networks.responderstate import MOST_SOCKETS, GuestPort, NamedNic, ResponderRequest, ResponderState
 
 _LOG = logging.getLogger(__name__)
 _STATE = "responder.json"
@@ -171,10 +171,10 @@ class ResponderControl:
     async def _take(self) -> None:
         """Find the process, or start one. One of another build goes on answering until the new one can."""
         earlier = await asyncio.to_thread(responderprocess.find, self._folder)
-        if earlier is not None and earlier.said.build == responderprocess.build():
-            self._server, self._has = earlier.server, frozenset(earlier.said.sockets)
-            self._watch(earlier.said.pid, earlier.server)
-            _LOG.info("guest responder adopted", extra={"pid": earlier.said.pid})
+        if earlier is not None and earlier.answer.build == responderprocess.build():
+            self._server, self._has = earlier.server, frozenset(earlier.answer.sockets)
+            self._watch(earlier.answer.pid, earlier.server)
+            _LOG.info("guest responder adopted", extra={"pid": earlier.answer.pid})
             return
         if earlier is None:
             await asyncio.to_thread(responderprocess.end_all, self._folder)
@@ -186,8 +186,8 @@ class ResponderControl:
                 self._given = await asyncio.to_thread(responderprocess.receive_sockets, earlier.server)
             except (OSError, ValueError) as error:
                 _LOG.warning("sockets of the former guest responder lost", extra={"error": str(error)})
-                end_process(earlier.said.pid, start_ticks(earlier.said.pid))
-        _LOG.info("guest responder replaced", extra={"former": earlier.said.pid, "sockets": len(self._given)})
+                end_process(earlier.answer.pid, start_ticks(earlier.answer.pid))
+        _LOG.info("guest responder replaced", extra={"former": earlier.answer.pid, "sockets": len(self._given)})
 
     async def _start(self) -> None:
         # A resolver of the host may be link-local, where the packet filter lets none of the machines' users go.
@@ -196,7 +196,7 @@ class ResponderControl:
         self._server, self._has, self._begun = server, frozenset(), time.monotonic()
         self._watch(pid, server)
         try:
-            await asyncio.to_thread(responderprocess.exchange, server, Ask("hello"))
+            await asyncio.to_thread(responderprocess.exchange, server, ResponderRequest("hello"))
         except BaseException:
             self._let_go()
             end_process(pid, start_ticks(pid))
@@ -225,7 +225,7 @@ class ResponderControl:
         try:
             with open(self._folder / _STATE, "rb") as file:
                 handles = [file.fileno(), *(each.fileno() for each in sockets.values())]
-                said = await asyncio.to_thread(responderprocess.exchange, server, Ask("serve", tuple(sockets)), handles)
+                said = await asyncio.to_thread(responderprocess.exchange, server, ResponderRequest("serve", tuple(sockets)), handles)
         except BaseException:
             # An answer that nobody has read would be taken for that of the next question.
             self._let_go()
@@ -279,7 +279,7 @@ class ResponderControl:
                 server = self._server
                 try:
                     if server is not None:
-                        await asyncio.to_thread(responderprocess.exchange, server, Ask("hello"))
+                        await asyncio.to_thread(responderprocess.exchange, server, ResponderRequest("hello"))
                         continue
                 except (OSError, ValueError) as error:
                     _LOG.warning("guest responder does not answer", extra={"error": str(error)})

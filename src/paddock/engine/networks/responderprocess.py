@@ -20,7 +20,7 @@ from msgspec import Struct
 import paddock
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import ProcessLaunch, end_process, holders, spawn, start_ticks
-from paddock.engine.networks.responderstate import LONGEST_MESSAGE, MOST_SOCKETS, Ask, Said
+from paddock.engine.networks.responderstate import LONGEST_MESSAGE, MOST_SOCKETS, ResponderAnswer, ResponderRequest
 
 # A new one listens at the second path, and moves to the first when it has everything: at one of them is always the one that answers.
 _SOCKET, _FRESH_SOCKET = "responder.sock", "responder.new.sock"
@@ -34,16 +34,17 @@ _BEGIN = """\
 import sys
 sys.modules["ssl"] = None
 sys.path[:0] = sys.argv[1:3]
-from paddock.engine.networks import responder
-responder.main(*sys.argv[3:])
+module, _, function = sys.argv[3].partition(":")
+getattr(__import__(module, fromlist=[function]), function)(*sys.argv[4:])
 """
+_MAIN = "paddock.engine.networks.responder:main"
 
 
 class FoundResponder(Struct, frozen=True):
-    """A responder that answers: the connection to it, and what it said of itself."""
+    """A responder that answers: the connection to it, and what it tells of itself."""
 
     server: socket.socket
-    said: Said
+    answer: ResponderAnswer
 
 
 @functools.cache
@@ -63,7 +64,7 @@ def find(folder: Path) -> FoundResponder | None:
             found.settimeout(_ANSWER_SECONDS)
             with _short(folder) as place:
                 found.connect(f"{place}/{name}")
-            return FoundResponder(found, exchange(found, Ask("hello")))
+            return FoundResponder(found, exchange(found, ResponderRequest("hello")))
         except (OSError, ValueError):
             found.close()
     return None
@@ -83,7 +84,7 @@ def start(folder: Path, user: int) -> tuple[socket.socket, int]:
             if os.fstat(record).st_size > _LARGEST_RECORD:
                 os.truncate(record, 0)
             handles = (listener.fileno(), theirs.fileno())
-            argv = [sys.executable, "-I", "-S", "-c", _BEGIN, *_sources(), build(), str(user), *map(str, handles)]
+            argv = [sys.executable, "-I", "-S", "-c", _BEGIN, *_sources(), _MAIN, build(), str(user), *map(str, handles)]
             pid = spawn(ProcessLaunch(argv, folder, record, (*handles, lock)))
     except BaseException:
         ours.close()
@@ -104,21 +105,21 @@ def settle(folder: Path) -> None:
         (folder / _FRESH_SOCKET).replace(folder / _SOCKET)
 
 
-def exchange(server: socket.socket, ask: Ask, handles: Sequence[int] = ()) -> Said:
-    """Ask a responder; raises OSError or ValueError when it does not answer."""
-    socket.send_fds(server, [msgspec.json.encode(ask)], handles)
-    return msgspec.json.decode(server.recv(LONGEST_MESSAGE), type=Said)
+def exchange(server: socket.socket, request: ResponderRequest, handles: Sequence[int] = ()) -> ResponderAnswer:
+    """ResponderRequest a responder; raises OSError or ValueError when it does not answer."""
+    socket.send_fds(server, [msgspec.json.encode(request)], handles)
+    return msgspec.json.decode(server.recv(LONGEST_MESSAGE), type=ResponderAnswer)
 
 
 def receive_sockets(server: socket.socket) -> dict[str, socket.socket]:
     """Take over all sockets of a responder, which ends then. Raises OSError or ValueError."""
     found: dict[str, socket.socket] = {}
-    server.send(msgspec.json.encode(Ask("hand over")))
+    server.send(msgspec.json.encode(ResponderRequest("hand over")))
     more = True
     while more:
         data, handles, _, _ = socket.recv_fds(server, LONGEST_MESSAGE, MOST_SOCKETS)
         made = [socket.socket(fileno=handle) for handle in handles]
-        said = msgspec.json.decode(data, type=Said)
+        said = msgspec.json.decode(data, type=ResponderAnswer)
         found |= dict(zip(said.sockets, made, strict=True))
         more = said.more
     return found

@@ -1,7 +1,8 @@
 """What the responder knows, and what the server and it tell each other. Pure.
 
-The server writes the state to a file, and hands the responder that file and the sockets that it lacks. A socket has a key, which says what
-it is for; the keys, `Ask` and `Said` stay as they are, because a server also talks with the responder of another version.
+The server writes the state to a file, and hands the responder that file and the sockets that it lacks. A socket has a key, which says
+what it is for. The keys, `ResponderRequest` and `ResponderAnswer` keep their form, because a server also talks with the responder of another
+version.
 """
 
 from collections.abc import Iterator
@@ -68,14 +69,14 @@ class ResponderState(Struct, frozen=True):
         return Zone.of(self.suffix, ((nic.names, nic.addresses) for nic in self.nics), self.names, *self.networks)
 
 
-class Ask(Struct, frozen=True):
+class ResponderRequest(Struct, frozen=True):
     """A message to the responder. With `serve` come the state's file and the sockets of these keys."""
 
     verb: Literal["hello", "serve", "hand over"]
     sockets: tuple[str, ...] = ()
 
 
-class Said(Struct, frozen=True):
+class ResponderAnswer(Struct, frozen=True):
     """Its answer. With `hand over` come the sockets of these keys, and `more` says that another message follows."""
 
     build: str = ""

@@ -18,7 +18,7 @@ from paddock.engine.networks.nics import DhcpOptions
 from paddock.engine.networks.responder import Responder
 from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.responderprocess import FoundResponder
-from paddock.engine.networks.responderstate import Ask, GuestPort, NamedNic, ResponderState, Said
+from paddock.engine.networks.responderstate import GuestPort, NamedNic, ResponderAnswer, ResponderRequest, ResponderState
 
 MAC, HOST = "02:00:00:00:00:07", "127.0.0.1"
 LEASE = DhcpLease(MAC, "10.0.2.2/24", "10.0.2.1", search=("a.example",), options=DhcpOptions(private=((224, "x"),)))
@@ -87,16 +87,18 @@ class Process:
         await self.responder.close()
         self.server.close()
 
-    async def ask(self, ask: Ask, *handles: int) -> Said:
+    async def ask(self, request: ResponderRequest, *handles: int) -> ResponderAnswer:
         """Return its answer."""
-        return await asyncio.to_thread(responderprocess.exchange, self.server, ask, handles)
+        return await asyncio.to_thread(responderprocess.exchange, self.server, request, handles)
 
 
-async def serve(process: Process, folder: Path, state: ResponderState, *sockets: socket.socket) -> Said:
+async def serve(process: Process, folder: Path, state: ResponderState, *sockets: socket.socket) -> ResponderAnswer:
     """Hand over a state, and a socket for UDP."""
     (folder / "state").write_bytes(msgspec.json.encode(state))
     with (folder / "state").open("rb") as file:
-        return await process.ask(Ask("serve", tuple(f"udp {HOST}" for _ in sockets)), file.fileno(), *(each.fileno() for each in sockets))
+        return await process.ask(
+            ResponderRequest("serve", tuple(f"udp {HOST}" for _ in sockets)), file.fileno(), *(each.fileno() for each in sockets)
+        )
 
 
 async def answered(client: socket.socket) -> bool:
@@ -228,12 +230,12 @@ def test_the_next_server_knows_what_is_answered_and_takes_the_process_over(play:
     play(script)
 
 
-def adopted(process: Process) -> tuple[socket.socket, Said]:
+def adopted(process: Process) -> tuple[socket.socket, ResponderAnswer]:
     """Return another connection to a process, and what it said."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.settimeout(5)
     process.responder.talk(theirs)
-    return ours, Said(process.responder._build, os.getpid(), tuple(process.responder._sockets))
+    return ours, ResponderAnswer(process.responder._build, os.getpid(), tuple(process.responder._sockets))
 
 
 def test_one_of_another_build_gives_its_sockets_to_a_new_one(play: Play) -> None:
