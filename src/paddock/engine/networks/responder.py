@@ -210,11 +210,22 @@ def _number(device: str) -> int:
         return 0
 
 
+def is_mapped(user: int, uid_map: str) -> bool:
+    """Return whether a user namespace has a number."""
+    spans = (tuple(map(int, line.split())) for line in uid_map.splitlines())
+    return any(first <= user < first + count for first, _, count in spans)
+
+
 def give_up_rights(user: int) -> None:
-    """Become a user who may do nothing: neither start programs nor open what was not handed over."""
+    """Become a user who may do nothing: neither start programs nor open what was not handed over.
+
+    Where a user namespace has no such number, it keeps its own: root in there is an ordinary user outside.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))
-    if os.geteuid() == 0:
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        mapped = is_mapped(user, file.read())
+    if os.geteuid() == 0 and mapped:
         os.setgroups([])
         os.setresgid(user, user, user)
         os.setresuid(user, user, user)

@@ -15,7 +15,7 @@ from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.errors import NetworkBusy
 from paddock.engine.networks.nics import DhcpOptions
-from paddock.engine.networks.responder import Responder
+from paddock.engine.networks.responder import Responder, is_mapped
 from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.responderprocess import FoundResponder
 from paddock.engine.networks.responderstate import GuestPort, NamedNic, ResponderAnswer, ResponderRequest, ResponderState
@@ -69,6 +69,19 @@ def perform(script: Callable[[], Awaitable[None]]) -> None:
                 await OPEN.pop().close()
 
     asyncio.run(inside())
+
+
+@pytest.mark.parametrize(
+    ("uid_map", "mapped"),
+    [
+        ("         0          0 4294967295\n", True),
+        ("         0       1000          1\n", False),
+        ("0 1000 1\n1 100000 65536\n", True),
+        ("0 1000 1\n1 100000 65533\n", False),
+    ],
+)
+def test_a_user_namespace_has_a_number_or_not(uid_map: str, mapped: bool) -> None:
+    assert is_mapped(65534, uid_map) == mapped
 
 
 class Process:
