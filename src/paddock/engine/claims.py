@@ -58,7 +58,7 @@ class HostReservations:
             own = _own(claims, directory)
             if not own.block:
                 _forget_gone(claims)
-                used = {each.block for each in claims.values()} | {(uid - FIRST) // BLOCK for uid in _uids()}
+                used = {each.block for each in claims.values()} | {(uid - FIRST) // BLOCK for uid in uids()}
                 block = next((number for number in range(1, _BLOCKS) if number not in used), 0)
                 if not block:
                     fix = "remove directories that nobody needs with `paddock down --purge`"
@@ -156,13 +156,13 @@ def _forget_gone(claims: dict[str, HostReservation]) -> None:
     """Drop the claims of directories that are gone. A block stays as long as a process has a number of it."""
     gone = [each for each in claims.values() if not Path(each.directory).is_dir()]
     if gone:
-        alive = {(uid - FIRST) // BLOCK for uid in _uids()}
+        alive = {(uid - FIRST) // BLOCK for uid in uids()}
         for each in gone:
             if each.block not in alive:
                 del claims[each.directory]
 
 
-def _uids() -> set[int]:
+def uids() -> set[int]:
     """The users of all processes that have numbers of ours."""
     found = set()
     with os.scandir("/proc") as entries:

@@ -26,6 +26,7 @@ from paddock.client import kubeconfig
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, Invalid, NotFound
 from paddock.client.http.https import Https
+from paddock.engine.networks import responderprocess
 from paddock.engine.storage.paths import RECORD
 from paddock.engine.storage.pools import MARKER
 from tests.host import guests
@@ -99,6 +100,7 @@ class Host:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+        responderprocess.end_all(self.root / "engine" / "networks")
 
     def qemus(self) -> dict[str, list[int]]:
         """The QEMUs by the machine in whose directory they run."""

@@ -39,7 +39,7 @@ def test_a_masqueraded_guest_gets_kubevirts_address_and_a_router(play: Play) -> 
         route = web.call("ip", "-6", "route", "show", "default")
         assert "via fe80::1 dev eth0" in route and web.call("sysctl", "-n", "net.ipv6.conf.eth0.mtu") == "1500\n"
         assert (web.plug.guest_address, web.plug.guest_address6) == ("10.0.2.2/24", "fd10:0:2::2/120")
-        network = ipaddress.IPv6Network(world.networks.zone().networks[1])
+        network = ipaddress.IPv6Network(world.networks._ledger.book.network6)
         assert network.prefixlen == 64 and network.subnet_of(ipaddress.IPv6Network("fd00::/8"))
         assert ipaddress.IPv6Address(web.plug.address6) in network
         assert web.plug.addresses == (web.plug.address, web.plug.address6)
@@ -79,7 +79,7 @@ def test_guests_go_out_behind_the_hosts_address(play: Play) -> None:
         assert await web.child(tcp_ask(OUTSIDE6, 80)).done() == HOST6
         outside.end()
         # Nobody outside reaches machines past their Services, and this host is nobody's router.
-        network = world.networks.zone().networks[1]
+        network = world.networks._ledger.book.network6
         run("ip", "-n", world.lab.outside, "route", "add", network, "via", HOST6)
         server = web.child(tcp_serve(80, b"web"))
         assert await Child(world.lab.outside, tcp_ask(web.plug.address6, 80)).done() == "silent"

@@ -106,7 +106,7 @@ def test_policies_hold_for_both_families(play: Play) -> None:
         block = NicPeer(f"{client.plug.address6}/128")
         await world.networks.police([NicPolicy("p", ("db",), (PolicyAllowance((block,)),))])
         assert await reached(client) == [["silent", "silent"], ["db", "db"]]
-        network = world.networks.zone().networks[1]
+        network = world.networks._ledger.book.network6
         rest = NicPeer(network, (f"{client.plug.address6}/128",))
         await world.networks.police([NicPolicy("p", ("db",), (PolicyAllowance((rest,)),))])
         assert await reached(client) == [["silent", "silent"]] * 2 and (await reached(web))[1] == ["db", "db"]

@@ -2,10 +2,14 @@
 
 import asyncio
 import os
+import shutil
+import time
 from pathlib import Path
 
 import pytest
 
+from paddock.engine.claims import BLOCK, FIRST
+from paddock.engine.networks import hostobjects
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.usermode import LINK_LOCAL
@@ -23,6 +27,8 @@ METADATA = "169.254.169.254"
 # The same of Alibaba and Oracle, which are not link-local.
 OTHERS = ("100.100.100.200", "192.0.0.192")
 CLOSED = ("refused", "silent")
+# Other tests of this host have lower numbers.
+RESTING = FIRST + 560 * BLOCK + 7
 
 
 def serve_metadata(lab: Lab) -> Child:
@@ -88,6 +94,30 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
     metadata = serve_metadata(lab)
     there(lab.host, script)
     metadata.end()
+
+
+@pytest.mark.spec("kubevirt", 118)
+def test_the_table_of_a_directory_that_is_gone_goes_with_the_last_process_of_its_users(lab: Lab) -> None:
+    def rest() -> None:
+        os.setresuid(RESTING, RESTING, RESTING)
+        time.sleep(60)
+
+    async def script() -> None:
+        others = [Networks(lab.folder / name, NetworkSettings(mode="user")) for name in ("gone", "there")]
+        for networks, first in zip(others, (FIRST + 560 * BLOCK, FIRST + 561 * BLOCK), strict=True):
+            networks.users = (first, first + 50_000)
+            await networks.plug(NicSpec("web", "default"))
+        guest = Child(lab.host, rest)
+        shutil.rmtree(lab.folder / "gone", ignore_errors=True)
+        assert (lab.folder / "there").is_dir()
+        while os.stat(f"/proc/{guest.pid}").st_uid != RESTING:
+            await asyncio.sleep(0.01)
+        assert await hostobjects.collect() == [], "a guest lives"
+        guest.end()
+        await Networks(lab.folder / "other", NetworkSettings(mode="user")).open()
+        assert run("nft", "list", "tables") == f"table inet paddock_{others[1].instance}\n"
+
+    there(lab.host, script)
 
 
 @pytest.mark.spec("kubevirt", 119)

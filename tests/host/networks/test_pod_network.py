@@ -194,7 +194,7 @@ def test_a_guest_cannot_reach_the_host_or_pretend_to_be_somebody_else(play: Play
         # The API server, at every address that the host has.
         api = Child(world.lab.host, tcp_serve(7443, b"api"))
         assert await Child(world.lab.outside, tcp_ask("198.51.100.2", 7443)).done() == "api", "it does listen"
-        for address in ("10.0.2.1", "198.51.100.2", world.networks.zone().networks[0].replace("64.0/18", "64.1"), "127.0.0.1"):
+        for address in ("10.0.2.1", "198.51.100.2", world.networks._ledger.book.network.replace("64.0/18", "64.1"), "127.0.0.1"):
             assert await web.child(tcp_ask(address, 7443, patience=0)).done() in ("silent", "refused")
         api.end()
         server = db.child(tcp_peer(80))

@@ -36,6 +36,7 @@ from paddock.engine.networks.addresses import AddressTable
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetwork
+from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.storage.errors import StoreFailed, VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.store.sqlite import open_store
@@ -243,6 +244,16 @@ def _table(root: Path) -> tuple[Path, Callable[[], None]]:
         asyncio.run(network.close())
 
     return root / "table.json", read
+
+
+@row("`networks/responder.json`")
+def _responder(root: Path) -> tuple[Path, Callable[[], None]]:
+    (root / "responder.json").write_bytes(b'{"names": {"web.default.svc.cluster.local": ["10.96.0.5"]}}')
+
+    def read() -> None:
+        assert not ResponderControl(root).state.names
+
+    return root / "responder.json", read
 
 
 @row("`claims.json`")

@@ -14,7 +14,7 @@ from paddock.engine.networks.addresses import choose_network
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # Guests of other tests may run.
-    monkeypatch.setattr(claims, "_uids", set)
+    monkeypatch.setattr(claims, "uids", set)
     return tmp_path / "host"
 
 
@@ -51,7 +51,7 @@ def test_a_directory_that_is_gone_lets_go_and_one_whose_processes_run_does_not(
     first, second = HostReservations(place).users(one), HostReservations(place).users(two)
     one.rmdir()
     two.rmdir()
-    monkeypatch.setattr(claims, "_uids", lambda: {second + 5})
+    monkeypatch.setattr(claims, "uids", lambda: {second + 5})
     assert HostReservations(place).users(three) == first
     assert HostReservations(place).users(four) not in (first, second)
 
@@ -60,7 +60,7 @@ def test_a_lost_record_gives_nobody_the_numbers_of_what_runs(tmp_path: Path, pla
     one, two = directories(tmp_path, 2)
     running = HostReservations(place).users(one)
     (place / "claims.json").unlink()
-    monkeypatch.setattr(claims, "_uids", lambda: {running})
+    monkeypatch.setattr(claims, "uids", lambda: {running})
     assert HostReservations(place).users(two) != running
 
 

@@ -169,6 +169,6 @@ def _collect(console: Console) -> None:
 
     from paddock.engine.networks import hostnetwork, hostobjects  # noqa: PLC0415
 
-    if not hostnetwork.why_not_routed():
+    if hostnetwork.may_filter():
         for gone in asyncio.run(hostobjects.collect()):
             console.say(f"paddock: removed the network of {gone}, which is gone")

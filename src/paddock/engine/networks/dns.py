@@ -1,16 +1,14 @@
 """DNS messages and what is known by name. Pure.
 
-Names of machines: HOST.GROUP.vm.ZONE, and HOST.DOMAIN where a card says its domain. Names of Services are given as they are to be asked
-for. What lies in the zone and is not known does not exist; everything else is somebody else's.
+Names of machines come from `guestnames`; names of Services are given as they are to be asked for. What lies in the zone and is not known
+does not exist; everything else is somebody else's.
 """
 
 import ipaddress
 import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct, field
-
-from paddock.engine.networks.nics import NicSpec
 
 A, PTR, SOA, AAAA, ANY, OPT = 1, 12, 6, 28, 255, 41
 _IN = 1
@@ -127,13 +125,12 @@ class Zone(Struct, frozen=True):
 
     @classmethod
     def of(
-        cls, suffix: str, cards: Iterable[tuple[NicSpec, Collection[str]]], names: Mapping[str, Collection[str]], *networks: str
+        cls, suffix: str, cards: Iterable[tuple[Sequence[str], Collection[str]]], names: Mapping[str, Collection[str]], *networks: str
     ) -> "Zone":
-        """From cards with their addresses, and names as they are."""
+        """From cards' names with their addresses, and names as they are. The first name of a card is the one that its addresses lead to."""
         found: dict[str, dict[str, None]] = {}
         reverse: dict[str, str] = {}
-        for card, addresses in cards:
-            own = own_names(card, suffix)
+        for own, addresses in cards:
             for name in own:
                 found.setdefault(name, {}).update(dict.fromkeys(addresses))
             for address in addresses if own else ():
@@ -162,24 +159,6 @@ class Zone(Struct, frozen=True):
     def _is_ours(self, name: str) -> bool:
         address = _pointed(name)
         return address is not None and any(address in ipaddress.ip_network(network) for network in self.networks)
-
-
-def own_names(card: NicSpec, suffix: str) -> tuple[str, ...]:
-    """The names of a card's machine."""
-    host = card.hostname.lower()
-    if not host:
-        return ()
-    found = [f"{host}.{card.domain.lower()}"] if card.domain else []
-    if card.group:
-        found.append(f"{host}.{card.group}.vm.{suffix}")
-    return tuple(found)
-
-
-def search(group: str, suffix: str) -> tuple[str, ...]:
-    """Return the search domains of a machine of a group: Services first, as in a cluster, then machines."""
-    own = (f"{group}.svc.{suffix}",) if group else ()
-    machines = (f"{group}.vm.{suffix}",) if group else ()
-    return (*own, f"svc.{suffix}", suffix, *machines, f"vm.{suffix}")
 
 
 def pointer(address: str) -> str:

@@ -5,20 +5,19 @@ Guests are hostile: the number of questions that wait for others is bounded, per
 
 import asyncio
 import contextlib
-import errno
 import os
 import socket
 import struct
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import cast
+from functools import partial
 
 from paddock.engine.networks import dns
 from paddock.engine.networks.dns import Zone
-from paddock.engine.networks.errors import NetworkBusy
 
 _PORT = 53
-_ATTEMPTS, _PAUSE_SECONDS = 20, 0.1
+# A client that asks more often is heard the next time.
+_AT_ONCE = 64
 _UPSTREAM_SECONDS = 2.0
 _TCP_SECONDS = 10.0
 _MOST_WAITING, _MOST_OF_ONE = 512, 64
@@ -26,23 +25,6 @@ _MOST_KEPT, _LONGEST_KEPT = 2000, 30
 _MOST_CONNECTIONS = 64
 
 Nameservers = Callable[[], tuple[str, ...]]
-
-
-class _Datagrams(asyncio.DatagramProtocol):
-    def __init__(self, server: "DnsServer") -> None:
-        self._server = server
-        self._transport: asyncio.DatagramTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # Neither asyncio's own nor uvloop's transport says that it is one.
-        self._transport = cast("asyncio.DatagramTransport", transport)
-
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        self._server.ask(data, addr[0], lambda answer: self._send(answer, addr))
-
-    def _send(self, answer: bytes, addr: tuple[str, int]) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.sendto(answer, addr)
 
 
 class DnsServer:
@@ -56,50 +38,69 @@ class DnsServer:
         self._kept: OrderedDict[bytes, tuple[float, bytes]] = OrderedDict()
         self._waiting: dict[asyncio.Task[None], str] = {}
         self._of_one: Counter[str] = Counter()
-        self._transports: list[asyncio.BaseTransport] = []
-        self._servers: list[asyncio.Server] = []
         self._connections: set[asyncio.Task[None]] = set()
-        self._own: tuple[str, ...] = ()
+        self._sockets: list[socket.socket] = []
 
     async def listen(self, *addresses: str, port: int = _PORT) -> None:
-        """Answer at addresses, UDP and TCP. A Paddock that is just ending may have them for a moment."""
-        self._own = addresses
-        for left in reversed(range(_ATTEMPTS)):
-            try:
-                for address in addresses:
-                    await self._listen(address, port)
-                return
-            except OSError as error:
-                await self.close()
-                if not left or error.errno != errno.EADDRINUSE:
-                    raise NetworkBusy(f"cannot answer DNS at {address}", why=error.strerror or str(error)) from error
-            await asyncio.sleep(_PAUSE_SECONDS)
+        """Answer at addresses, UDP and TCP; raises OSError."""
+        for address in addresses:
+            datagrams = bound(address, socket.SOCK_DGRAM, port)
+            self.serve(datagrams)
+            self.serve(bound(address, socket.SOCK_STREAM, datagrams.getsockname()[1]))
 
-    async def _listen(self, address: str, port: int) -> None:
-        loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(address, port))
-        self._transports.append(transport)
-        port = transport.get_extra_info("sockname")[1]
-        self._servers.append(await asyncio.start_server(self._connection, address, port))
+    def serve(self, listening: socket.socket) -> None:
+        """Answer at a socket."""
+        self._sockets.append(listening)
+        arrived = self._datagrams if listening.type == socket.SOCK_DGRAM else self._accept
+        asyncio.get_running_loop().add_reader(listening, arrived, listening)
+
+    def leave(self, listening: socket.socket) -> None:
+        """Take nothing from a socket any more. Answers that are on their way still leave through it."""
+        asyncio.get_running_loop().remove_reader(listening)
+        self._sockets.remove(listening)
 
     @property
     def port(self) -> int:
         """The port that it listens on."""
-        return int(self._transports[0].get_extra_info("sockname")[1])
+        return int(self._sockets[0].getsockname()[1])
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether clients wait for answers."""
+        return bool(self._waiting or self._connections)
 
     async def close(self) -> None:
         """Answer no more."""
-        for transport in self._transports:
-            transport.close()
-        for server in self._servers:
-            server.close()
-        self._transports, self._servers = [], []
+        for listening in [*self._sockets]:
+            self.leave(listening)
+            listening.close()
         tasks = [*self._waiting, *self._connections]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         # Sockets are closed in the loop's next turn.
         await asyncio.sleep(0)
+
+    def _datagrams(self, listening: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                data, client = listening.recvfrom(4096)
+            except OSError:
+                return
+            self.ask(data, client[0], partial(_send, listening, client))
+
+    def _accept(self, listening: socket.socket) -> None:
+        try:
+            client, _ = listening.accept()
+        except OSError:
+            return
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            client.close()
+            return
+        client.setblocking(False)
+        task = asyncio.create_task(self._connection(client))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
 
     def ask(self, data: bytes, client: str, send: Callable[[bytes], None]) -> None:
         """A query that came by UDP. What is known is answered at once."""
@@ -143,7 +144,7 @@ class DnsServer:
     async def _upstream(self, data: bytes, ask: Callable[[str, bytes], Awaitable[bytes]]) -> bytes | None:
         """The answer of the first resolver that has one."""
         for server in self._nameservers():
-            if server in self._own:
+            if any(server == listening.getsockname()[0] for listening in self._sockets):
                 continue
             number = os.urandom(2)
             with contextlib.suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
@@ -162,23 +163,14 @@ class DnsServer:
             if len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._connections) >= _MOST_CONNECTIONS:
-            writer.close()
-            return
-        self._connections.add(task)
+    async def _connection(self, client: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=client)
         try:
             async with asyncio.timeout(_TCP_SECONDS):
                 await self._converse(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
             pass
-        except asyncio.CancelledError:
-            # asyncio would tell about a task of its own that was cancelled.
-            pass
         finally:
-            self._connections.discard(task)
             writer.close()
 
     async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -193,6 +185,28 @@ class DnsServer:
                 return
             writer.write(struct.pack("!H", len(answer)) + answer)
             await writer.drain()
+
+
+def bound(address: str, kind: socket.SocketKind, port: int = _PORT) -> socket.socket:
+    """Return a socket at an address, which listens if it is TCP's; raises OSError."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    made = socket.socket(family, kind | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    try:
+        if kind == socket.SOCK_STREAM:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((address, port))
+        if kind == socket.SOCK_STREAM:
+            made.listen(_MOST_CONNECTIONS)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def _send(listening: socket.socket, client: tuple[str, int], answer: bytes) -> None:
+    # A full queue is as good as a lost packet.
+    with contextlib.suppress(OSError):
+        listening.sendto(answer, client)
 
 
 def _is_answer(answer: bytes, number: bytes, asked: bytes) -> bool:

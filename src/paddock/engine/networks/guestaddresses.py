@@ -4,7 +4,7 @@ import ipaddress
 
 from msgspec import Struct
 
-from paddock.engine.networks import dns
+from paddock.engine.networks import guestnames
 from paddock.engine.networks.addresses import AddressEntry, AddressTable
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease
@@ -61,8 +61,8 @@ def _masqueraded(nic: NicSpec, address: str, inner: ipaddress.IPv4Network | ipad
 
 def lease(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> DhcpLease:
     """Return the guest's DHCP lease."""
-    resolver = nic.resolver.of(IP4).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
-    own = dns.own_names(nic, zone)
+    resolver = nic.resolver.of(IP4).over(ResolverConfig((inside.gateway,), guestnames.search(nic.group, zone)), host_search)
+    own = guestnames.own_names(nic, zone)
     return DhcpLease(
         mac=mac,
         address=inside.guest,
@@ -79,6 +79,6 @@ def lease(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, hos
 
 def lease6(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> Dhcp6Lease:
     """Return the IPv6 configuration of the guest."""
-    resolver = nic.resolver.of(IP6).over(ResolverConfig((inside.gateway,), dns.search(nic.group, zone)), host_search)
+    resolver = nic.resolver.of(IP6).over(ResolverConfig((inside.gateway,), guestnames.search(nic.group, zone)), host_search)
     own = inside.guest.partition("/")[0]
     return Dhcp6Lease(mac, own, ROUTER, GATEWAY_MAC, dns=resolver.servers, search=resolver.search, mtu=mtu)

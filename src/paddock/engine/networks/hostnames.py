@@ -81,3 +81,9 @@ def of_bridge(device: str) -> HostNames | None:
     instance = device.removeprefix(_DEVICES)
     found = (form for form in _FORMS if re.fullmatch(f"{_DEVICES}{form.alphabet}{{{form.digits}}}", device))
     return next((HostNames(form, instance) for form in found), None)
+
+
+def bridge_beside(filters: str) -> str:
+    """Return the bridge of the directory that has tables of this name; "" for a name that is not ours."""
+    instance = filters.removeprefix(_FILTERS)
+    return f"{_DEVICES}{instance}" if instance != filters else ""

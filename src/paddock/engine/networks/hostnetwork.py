@@ -9,10 +9,11 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from paddock.engine.networks import resolvconf
+
 _ROUTES, _ROUTES6 = Path("/proc/net/route"), Path("/proc/net/ipv6_route")
 _ADDRESSES6 = Path("/proc/net/if_inet6")
 _NO_IPV6 = Path("/proc/sys/net/ipv6/conf/all/disable_ipv6")
-_RESOLVERS = Path("/etc/resolv.conf")
 _TUN = Path("/dev/net/tun")
 _CAP_NET_ADMIN = 12
 
@@ -62,35 +63,14 @@ def default_device(text: str | None = None, text6: str | None = None) -> str:
     return min(led, default=(0, 0, ""))[2]
 
 
-def nameservers(text: str | None = None) -> tuple[str, ...]:
-    """The host's resolvers, three at most as everywhere."""
-    found: list[str] = []
-    for line in (_resolvers() if text is None else text).splitlines():
-        words = line.split()
-        if len(words) < 2 or words[0] != "nameserver":
-            continue
-        try:
-            found.append(str(ipaddress.ip_address(words[1])))
-        except ValueError:
-            continue
-    return tuple(found[:3])
-
-
 def search(text: str | None = None) -> tuple[str, ...]:
     """The domains that the host looks for short names in: those of the last line that names any."""
     found: tuple[str, ...] = ()
-    for line in (_resolvers() if text is None else text).splitlines():
+    for line in (resolvconf.read() if text is None else text).splitlines():
         words = line.split()
         if len(words) > 1 and words[0] in ("search", "domain"):
             found = tuple(words[1:])
     return found
-
-
-def _resolvers() -> str:
-    try:
-        return _RESOLVERS.read_text(errors="replace")
-    except OSError:
-        return ""
 
 
 def address_of(device: str) -> str:

@@ -4,17 +4,23 @@ The bridge of the pod network says in its alias whose it is, so that objects of 
 """
 
 import ipaddress
+import os
+import re
 import socket
 from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
+from paddock.engine.claims import FIRST, uids
 from paddock.engine.networks import hostnames, hostnetwork, nft, rules, taps
 from paddock.engine.networks.hostnames import HostNames
-from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice
+from paddock.engine.networks.netlink import UNREACHABLE, Netlink, NetworkDevice, index
 
 RULE_PRIORITY = 33000
 _MARK = "paddock"
+# of nft
+_LONGEST_COMMENT = 127
+_GUARD = re.compile(rf'meta skuid (?P<first>\d+)-(?P<last>\d+) .* comment "{_MARK} (?P<directory>/[^"]*)"')
 
 
 class BridgeMark(NamedTuple):
@@ -114,11 +120,40 @@ def close_uplinks(netlink: Netlink, devices: tuple[str, ...], *, forwards6: bool
                 taps.write_setting(f"ipv6/conf/{device}/accept_ra", "1")
 
 
+def mark_of_filters(directory: Path) -> str:
+    """Return the comment that says whose the rules for processes are; "" where nft takes none: the path is too long, or has quotes."""
+    mark = f"{_MARK} {directory.resolve()}"
+    return mark if len(os.fsencode(mark)) <= _LONGEST_COMMENT and mark.isprintable() and not {*mark} & {*'"\\'} else ""
+
+
 async def collect() -> list[str]:
     """Remove what directories that are gone have left on the host; returns these directories.
 
     A tap that a process has open keeps all of its instance: its guest lives, and its directory may be one that only others can see.
     """
+    return [*await _collect_bridges(), *await _collect_filters()]
+
+
+async def _collect_filters() -> list[str]:
+    """Remove tables without a bridge. A process of a user that the table holds keeps it."""
+    gone: list[str] = []
+    alive: set[int] | None = None
+    for name in await nft.tables("inet"):
+        bridge = hostnames.bridge_beside(name)
+        if not bridge or index(bridge):
+            continue
+        found = _GUARD.search(await nft.table("inet", name))
+        # Of numbers below, `uids` tells nothing.
+        if found is None or int(found["first"]) < FIRST or Path(found["directory"]).exists():
+            continue
+        alive = uids() if alive is None else alive
+        if not any(int(found["first"]) <= uid <= int(found["last"]) for uid in alive):
+            await nft.run(rules.removal(name))
+            gone.append(found["directory"])
+    return gone
+
+
+async def _collect_bridges() -> list[str]:
     netlink = Netlink()
     try:
         links = netlink.links()

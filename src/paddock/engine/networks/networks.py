@@ -22,14 +22,13 @@ from paddock.engine.networks import hostnames, hostnetwork, hostobjects, listene
 from paddock.engine.networks.addresses import AddressTable, check_networks, choose_network, choose_network6, intruder
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
-from paddock.engine.networks.dns import Zone
-from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6, Family
 from paddock.engine.networks.hostnames import HostNames
 from paddock.engine.networks.listeners import Listeners
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
 from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetwork
+from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
 _LOG = logging.getLogger(__name__)
@@ -72,14 +71,10 @@ class Networks:
             raise NetworkUnusable("cannot route to machines", why=why_user, fix="run as root, or choose user mode")
         self._ledger = AddressStore.open(directory / "addresses.json", lambda: AddressTable("", os.urandom(5).hex()))
         self._cards: dict[tuple[str, str], NicSpec] = {}
-        self._plugs: dict[tuple[str, str], AttachedNic] = {}
-        self._names: Mapping[str, Collection[str]] = {}
-        self._zone: Zone | None = None
         reasons = (f"no pod network: {why_user}",) if why_user else ()
         self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons)
         surroundings = PodNetworkSettings(directory, settings.service_network, settings.zone)
         self._routed = None if why_user else RoutedPodNetwork(surroundings)
-        self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
         self._listeners = Listeners(self._reach_target)
         self._published: tuple[PublishedService, ...] | None = None
         self._policies: tuple[NicPolicy, ...] | None = None
@@ -119,10 +114,11 @@ class Networks:
 
     async def open(self) -> None:
         """Once, before the first card. What a former run left goes on as it was; a host that had no machines is not touched before one."""
+        if self._routed is not None or hostnetwork.may_filter():
+            for gone in await hostobjects.collect():
+                _LOG.info("network of a deleted directory removed", extra={"directory": gone})
         if self._routed is None:
             return
-        for gone in await hostobjects.collect():
-            _LOG.info("network of a deleted directory removed", extra={"directory": gone})
         # With addresses that cannot be read, the host's side stays as it is.
         if self._routed.was_used() and not self._ledger.is_damaged:
             await self._open()
@@ -134,14 +130,19 @@ class Networks:
             await self._place(self._routed)
             book = self._book
             self._routed.open(book, self.users)
-            self._zone = None
-            await self._dns.listen(*(each for each in (book.host, book.host6) if each))
+            await self._answer(self._routed.responder, book)
             self._is_open = True
             # The last setting holds until another comes.
             await self._routed.refresh()
             if self._policies is not None:
                 await self._routed.police(self._policies)
             await self._lead()
+
+    async def _answer(self, responder: ResponderControl, book: AddressTable) -> None:
+        """Have the questions of guests answered at the host's addresses."""
+        responder.users = self.users
+        networks = (book.network, book.network6, *self._settings.service_network.split(","))
+        await responder.open([each for each in (book.host, book.host6) if each], self._settings.zone, [*filter(None, networks)])
 
     async def _place(self, routed: RoutedPodNetwork) -> None:
         """Give machines a network that neither the host nor another server on it uses. What is on the host already stays."""
@@ -203,7 +204,7 @@ class Networks:
             if can and not self._is_open and not self._is_guarded:
                 names = self._names_on_host
                 earlier = hostobjects.removal_of_filters(self._directory, kept=names)
-                await nft.run(earlier + rules.guard_processes(names.filters, self.users))
+                await nft.run(earlier + rules.guard_processes(names.filters, self.users, hostobjects.mark_of_filters(self._directory)))
                 self._is_guarded = True
 
     async def _rest(self) -> None:
@@ -212,7 +213,6 @@ class Networks:
             is_guarding = not self._user.is_idle or self._plugging > 0
             if self._routed is not None and self._is_open and self._routed.is_idle and not self._plugging:
                 self._is_open = self._is_guarded = False
-                await self._dns.close()
                 await self._routed.clear()
             elif self._is_guarded is not False and self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
                 self._is_guarded = None
@@ -224,7 +224,6 @@ class Networks:
     async def close(self) -> None:
         """End what is in this process; what the host has for machines stays."""
         await self._listeners.close()
-        await self._dns.close()
         if self._routed is not None:
             await self._routed.close()
 
@@ -238,7 +237,6 @@ class Networks:
     async def destroy(self) -> None:
         """Take everything of ours off the host's network. Addresses stay written down."""
         await self._listeners.close()
-        await self._dns.close()
         self._is_open = self._is_guarded = False
         if self._routed is not None:
             await self._routed.clear()
@@ -260,8 +258,6 @@ class Networks:
             raise
         if self._cards.get(card.key) != card:
             self._cards[card.key] = card
-            self._plugs[card.key] = plug
-            self._zone = None
             # A target that was not there when its service was published.
             await self._lead(card.owner)
         return plug
@@ -282,8 +278,6 @@ class Networks:
         """Remove the card from the host; its addresses stay."""
         key = (owner, name)
         card = self._cards.pop(key, None)
-        self._plugs.pop(key, None)
-        self._zone = None
         if self._routed is not None and (card is None or card.binding != "passt"):
             if self._is_open or (self._routed.was_used() and not self._ledger.is_damaged):
                 await self._open()
@@ -338,17 +332,9 @@ class Networks:
 
     async def name(self, names: Mapping[str, Collection[str]]) -> None:
         """Answer for exactly these names, besides those of the cards."""
-        self._names = {name: tuple(addresses) for name, addresses in names.items()}
-        self._zone = None
-
-    def zone(self) -> Zone:
-        """Everything that has a name."""
-        if self._zone is None:
-            cards = [(card, self._plugs[key].addresses) for key, card in self._cards.items()]
-            book = self._book
-            networks = [network for network in (book.network, book.network6, *self._settings.service_network.split(",")) if network]
-            self._zone = Zone.of(self._settings.zone, cards, self._names, *networks)
-        return self._zone
+        if self._routed is not None:
+            self._routed.responder.put_names(names)
+            await self._routed.responder.tell()
 
     async def _lead(self, owner: str = "") -> None:
         """Tell the packet filter about services (or only if one of them leads to this owner)."""
@@ -359,10 +345,8 @@ class Networks:
             await self._routed.serve(serviceforwards.services(self._published, self._listeners.places, self._addresses))
 
     def _addresses(self, target: ForwardTarget) -> tuple[str, ...]:
-        plug = self._plugs.get((target.owner, target.name))
-        card = self._cards.get((target.owner, target.name))
-        # Behind passt a machine has a loopback address, to which the kernel leads nobody.
-        return plug.addresses if plug is not None and card is not None and card.binding != "passt" else ()
+        # Behind passt a machine has a loopback address, to which the kernel leads nobody. The others are known after a restart, too.
+        return self._routed.responder.addresses(target.owner, target.name) if self._routed is not None else ()
 
     async def _reach_target(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         return await self._reach(target.owner, target.name, protocol, target.port)

@@ -18,16 +18,17 @@ from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.engine.machine.config import Tap
-from paddock.engine.networks import bridges, guestaddresses, hostnetwork, hostobjects, nft, rules, taps
+from paddock.engine.networks import bridges, guestaddresses, guestnames, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
 from paddock.engine.networks.addressstore import AddressStore
-from paddock.engine.networks.dhcpserver import DhcpServer
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6
 from paddock.engine.networks.guestaddresses import GuestAddress
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
+from paddock.engine.networks.respondercontrol import ResponderControl
+from paddock.engine.networks.responderstate import GuestPort, NamedNic
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
 _LOOPBACK = 1
@@ -60,7 +61,7 @@ class RoutedPodNetwork:
         self._netlink = Netlink()
         # Those of an earlier version, as long as its bridge is there.
         self.names = hostobjects.names_of(self._netlink, surroundings.directory)
-        self._dhcp = DhcpServer()
+        self.responder = ResponderControl(surroundings.directory)
         self._cards: dict[Key, _Plugged] = {}
         # the books of bridges, by their file
         self._ledgers: dict[Path, AddressStore] = {}
@@ -150,12 +151,12 @@ class RoutedPodNetwork:
 
     async def close(self) -> None:
         """Let go of everything; the host's side stays."""
-        self._dhcp.close()
+        await self.responder.close()
         self._netlink.close()
 
     async def clear(self) -> None:
         """Take everything of ours off the host, which may get it again."""
-        self._dhcp.close()
+        await self.responder.end()
         self._cards.clear()
         # A write that had begun would come after the removal, and leave a table behind.
         async with self._writing:
@@ -182,11 +183,16 @@ class RoutedPodNetwork:
             made = self._route(card, entry, device)
         self._cards[card.key] = made
         self._say(made.rule)
+        names = guestnames.own_names(card, self._surroundings.zone)
+        self.responder.put_nic(NamedNic(*card.key, names, made.plug.addresses))
         try:
             await self._write()
+            await self.responder.tell()
+            self.responder.check(device)
         except BaseException:
             # Without its rules a card is not there.
             self._cards.pop(card.key, None)
+            self.responder.drop_nics(lambda nic: (nic.owner, nic.name) == card.key)
             raise
         return made.plug
 
@@ -200,10 +206,12 @@ class RoutedPodNetwork:
         self._remove(self.device(key))
         if found is not None and isinstance(found.rule, BridgedNic):
             self._leave(found.rule.bridge)
+        self.responder.drop_nics(lambda nic: (nic.owner, nic.name) == key)
         await self._write()
+        await self.responder.tell()
 
     def _remove(self, device: str) -> None:
-        self._dhcp.stop(device)
+        self.responder.drop_port(device)
         self._netlink.delete_link(device)
         cards = tuple(card for card in self._table.cards if card.device != device)
         bridged = tuple(card for card in self._table.bridged if card.device != device)
@@ -221,7 +229,10 @@ class RoutedPodNetwork:
             self._remove(name)
         for bridge in self._table.made:
             self._leave(bridge)
+        # A card that is plugged has names, whoever has it.
+        self.responder.drop_nics(lambda nic: nic.owner not in owners and (nic.owner, nic.name) not in self._cards)
         await self._write()
+        await self.responder.tell()
         return gone
 
     async def serve(self, services: Collection[ServiceForward]) -> None:
@@ -267,7 +278,7 @@ class RoutedPodNetwork:
         zone, search = self._surroundings.zone, hostnetwork.search()
         lease = guestaddresses.lease(card, entry.mac, inside, mtu, zone, search) if inside.address else None
         lease6 = guestaddresses.lease6(card, entry.mac, inside6, mtu, zone, search) if inside6.address else None
-        self._dhcp.serve(device, lease, taps.GATEWAY_MAC, lease6)
+        self.responder.put_port(GuestPort(device, number, taps.GATEWAY_MAC, lease, lease6))
         rule = _rule(device, card, entry.mac, (inside, inside6))
         plug = AttachedNic(
             entry.mac,
@@ -342,9 +353,8 @@ class RoutedPodNetwork:
         if bridge.vlan:
             self._netlink.set_vlan(tap, bridge.vlan)
         if given is not None:
-            self._dhcp.serve(
-                device, bridges.lease(card, given, entry.mac, mtu, hostnetwork.search()), self._netlink.links()[bridge.name].mac
-            )
+            lease = bridges.lease(card, given, entry.mac, mtu, hostnetwork.search())
+            self.responder.put_port(GuestPort(device, tap, self._netlink.links()[bridge.name].mac, lease))
         address = given.address.partition("/")[0] if given is not None else ""
         plug = AttachedNic(
             entry.mac,

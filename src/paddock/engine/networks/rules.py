@@ -65,6 +65,8 @@ class ServiceForward(Struct, frozen=True):
     port: int
     targets: tuple[tuple[str, int], ...]
     sticky: bool = False
+    # networks of the clients that it leads; empty: all
+    sources: tuple[str, ...] = ()
 
 
 class RuleTable(Struct, frozen=True):
@@ -143,16 +145,17 @@ def text(table: RuleTable) -> str:
     return "\n".join(lines)
 
 
-def guard_processes(name: str, users: tuple[int, int]) -> str:
-    """The table of a Paddock whose machines are behind processes of their own, and on no tap."""
-    lines = [f"table inet {name}", f"delete table inet {name}", f"table inet {name} {{", *_processes(users), "}", ""]
+def guard_processes(name: str, users: tuple[int, int], mark: str = "") -> str:
+    """The table of a Paddock whose machines are behind processes of their own, and on no tap. `mark`: a comment that says whose it is."""
+    lines = [f"table inet {name}", f"delete table inet {name}", f"table inet {name} {{", *_processes(users, mark), "}", ""]
     return "\n".join(lines)
 
 
-def _processes(users: tuple[int, int]) -> Iterator[str]:
+def _processes(users: tuple[int, int], mark: str = "") -> Iterator[str]:
     """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
-        rules = [f"meta skuid {users[0]}-{users[1]} {family.word} daddr {_denied(family)} counter reject" for family in (IP4, IP6)]
+        own, said = f"meta skuid {users[0]}-{users[1]}", f' comment "{mark}"' if mark else ""
+        rules = [f"{own} {family.word} daddr {_denied(family)} counter reject{said}" for family in (IP4, IP6)]
         yield from _chain("processes", rules, "filter hook output priority 0")
 
 
@@ -394,7 +397,8 @@ def _services(table: RuleTable) -> Iterator[str]:
         mark = family.mark
         lead = f"{family.word} daddr . meta l4proto . th dport vmap @services{mark}"
         local = f"fib daddr type local {family.word} daddr != {family.loopback}"
-        inside += [f"iifname @taps {lead}", f"{local} meta l4proto . th dport vmap @node_ports{mark}"]
+        # Others than machines have no route to a service's own addresses, only to those of the host.
+        inside += [f"iifname @taps {lead}", f"{local} {lead}", f"{local} meta l4proto . th dport vmap @node_ports{mark}"]
         outside.append(lead)
         yield from _service_maps(family, [service for service in table.services if family.has(service.address) and service.targets])
     yield from _chain("services_in", inside, "nat hook prerouting priority -100")
@@ -414,7 +418,8 @@ def _service_maps(family: Family, services: Collection[ServiceForward]) -> Itera
         chosen = f"jhash {family.word} saddr" if service.sticky else "numgen inc"
         listed = ", ".join(f"{number} : {address} . {port}" for number, (address, port) in enumerate(service.targets))
         leading = f"dnat {family.word} addr . port to {chosen} mod {len(service.targets)} map {{ {listed} }}"
-        yield from _chain(name, (f"meta l4proto {service.protocol} {leading}",))
+        clients = f"{family.word} saddr {{ {_collapsed(family, service.sources)} }} " if service.sources else ""
+        yield from _chain(name, (f"{clients}meta l4proto {service.protocol} {leading}",))
     yield from _set("map", f"services{family.mark}", f"{family.kind} . inet_proto . inet_service : verdict", inside)
     yield from _set("map", f"node_ports{family.mark}", "inet_proto . inet_service : verdict", everywhere)
 
@@ -474,14 +479,17 @@ def _peer(peer: NicPeer, direction: str, owners: _Owners) -> Iterator[str]:
         side = f"{family.word} {'saddr' if direction == 'ingress' else 'daddr'}"
         if peer.block:
             if family.has(peer.block):
-                # A set refuses networks that overlap.
-                gaps = ipaddress.collapse_addresses(family.network(each) for each in peer.without if family.has(each))  # type: ignore[type-var]  # of one
-                without = ", ".join(map(str, gaps))
+                without = _collapsed(family, filter(family.has, peer.without))
                 yield f"{side} {peer.block} " + (f"{side} != {{ {without} }} " if without else "")
             continue
         addresses = sorted({address for owner in peer.owners for address in known.get(owner, ())})
         if addresses:
             yield f"{side} {{ {', '.join(addresses)} }} "
+
+
+def _collapsed(family: Family, networks: Iterable[str]) -> str:
+    """Return the elements of a set, which refuses networks that overlap."""
+    return ", ".join(map(str, ipaddress.collapse_addresses(map(family.network, networks))))  # type: ignore[type-var]  # of one family
 
 
 def _short(*parts: str) -> str:

@@ -1,7 +1,7 @@
 """Services as the packet filter leads to them. Pure.
 
-Machines and this host's programs are led by the kernel; whoever comes from outside is led by it too at node ports, and otherwise through a
-listener of this process.
+The kernel leads everybody, also while no server runs, but for clients at the host's loopback address: these go through a listener of this
+process. Its listeners also keep the ports, and refuse clients that `sources` leaves out.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -38,15 +38,15 @@ def _of_port(
     }
     for own in service.addresses:
         yield ServiceForward(own, port.protocol, port.port, targets[family_of(own)], sticky)
-    if service.sources:
-        # The listener asks who it is.
-        return
-    for own in service.outside:
-        if targets[family_of(own)] and ListenEndpoint(port.protocol, own, port.port) in listened:
-            yield ServiceForward(own, port.protocol, port.port, targets[family_of(own)], sticky)
+    # (address, port, family) that whoever is outside may use
+    places = [(own, port.port, family_of(own)) for own in service.outside if ListenEndpoint(port.protocol, own, port.port) in listened]
     for family, everywhere in ((IP4, ""), (IP6, "::")):
-        if port.node_port and targets[family] and _is_listened(port, listened, family):
-            yield ServiceForward(everywhere, port.protocol, port.node_port, targets[family], sticky)
+        if port.node_port and _is_listened(port, listened, family):
+            places.append((everywhere, port.node_port, family))
+    for own, number, family in places:
+        sources = tuple(filter(family.has, service.sources))
+        if targets[family] and (sources or not service.sources):
+            yield ServiceForward(own, port.protocol, number, targets[family], sticky, sources)
 
 
 def _is_listened(port: PublishedPort, listened: Collection[ListenEndpoint], family: Family) -> bool:

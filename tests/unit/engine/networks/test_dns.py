@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.engine.networks import dns, dnsserver
+from paddock.engine.networks import dns, dnsserver, guestnames
 from paddock.engine.networks.dns import AAAA, NO_NAME, OK, PTR, A, Zone
 from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.nics import NicSpec
@@ -17,7 +17,8 @@ CARDS = (
     (NicSpec("db", "default", hostname="db", group="shop"), ("10.112.64.6",)),
     (NicSpec("mute", "default"), ("10.112.64.7",)),
 )
-ZONE = Zone.of("cluster.local", CARDS, {"api.shop.svc.cluster.local": ("10.97.0.5",)}, "10.112.64.0/18", "10.96.0.0/12")
+NAMED = [(guestnames.own_names(card, "cluster.local"), addresses) for card, addresses in CARDS]
+ZONE = Zone.of("cluster.local", NAMED, {"api.shop.svc.cluster.local": ("10.97.0.5",)}, "10.112.64.0/18", "10.96.0.0/12")
 
 
 def query(name: str, kind: int = A, *, number: int = 7, flags: int = 0x0100, size: int = 0) -> bytes:
@@ -55,7 +56,7 @@ def test_who_knows_what(name: str, kind: int, found: tuple[int, list[bytes]] | N
 
 
 def test_services_are_found_before_machines() -> None:
-    assert dns.search("shop", "cluster.local") == (
+    assert guestnames.search("shop", "cluster.local") == (
         "shop.svc.cluster.local",
         "svc.cluster.local",
         "cluster.local",

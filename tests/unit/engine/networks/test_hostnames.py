@@ -32,6 +32,7 @@ def test_names_fit_into_the_kernel_and_are_apart() -> None:
 @pytest.mark.parametrize("names", hostnames.every(DIRECTORY), ids=lambda names: names.bridge)
 def test_a_bridge_gives_its_names_back(names: HostNames) -> None:
     assert hostnames.of_bridge(names.bridge) == names
+    assert hostnames.bridge_beside(names.filters) == names.bridge and not hostnames.bridge_beside("filter")
     assert hostnames.of_bridge(names.tap(CARD)) is None
     assert names.has(names.bridge) and names.has(names.tap(CARD)) and not names.is_tap(names.bridge)
 

@@ -123,6 +123,7 @@ def test_the_kernel_leads_where_somebody_listens_and_to_whom_has_an_address() ->
     services = (
         PublishedService("ns/a", (PublishedPort("tcp", 80, targets, 30080),), ("10.97.0.5", "fd00::1"), ("192.0.2.1",)),
         PublishedService("ns/b", (PublishedPort("tcp", 81, targets, 30081),), ("10.97.0.6",), sources=("192.0.2.0/24",)),
+        PublishedService("ns/d", (PublishedPort("tcp", 83, targets, 30080),), sources=("2001:db8::/32",)),
         PublishedService("ns/c", (PublishedPort("tcp", 82, targets, 30082),), ("10.97.0.5",)),
     )
     listened = (
@@ -138,6 +139,14 @@ def test_the_kernel_leads_where_somebody_listens_and_to_whom_has_an_address() ->
         ("192.0.2.1", 80),
         ("", 30080),
         ("10.97.0.6", 81),
+        ("", 30081),
         ("10.97.0.5", 82),
     ]
+    assert [each.sources for each in found if each.sources] == [("192.0.2.0/24",)]
     assert all(each.targets == (() if ":" in each.address else (("10.112.64.5", 80),)) for each in found)
+
+
+def test_a_service_leads_only_clients_of_its_networks() -> None:
+    service = ServiceForward("", "tcp", 30080, (("10.112.64.5", 80),), sources=("192.0.2.0/24", "192.0.2.0/25", "198.51.100.7/32"))
+    text = rules.text(replace(FULL, services=(service,)))
+    assert "    ip saddr { 192.0.2.0/24, 198.51.100.7/32 } meta l4proto tcp dnat ip" in text
