@@ -20,6 +20,7 @@ from paddock.engine.machine.process import end_process, holders, start_ticks
 from paddock.engine.networks import hostobjects
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.networks import Networks
+from paddock.simulated import records as simulated
 
 _LOOK_SECONDS = 0.05
 
@@ -52,6 +53,7 @@ async def clear(places: DataPaths, patience: float) -> None:
     if os.geteuid() == 0:
         await hostobjects.collect()
         HostReservations().release(places.engine)
+    simulated.remove(places.engine)
     residents.forget(places.engine)
     diskformat.note_purge(places.root)
 
