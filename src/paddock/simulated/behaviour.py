@@ -26,6 +26,9 @@ class Behaviour(Struct, frozen=True):
     crash_after: float | None = None
     shutdown_after: float | None = None
     reboot_after: float | None = None
+    # how long the guest's memory takes to another node, and why it does not get there
+    migration: float = 0.02
+    migration_failure: str = ""
 
 
 def read(annotations: Mapping[str, str]) -> Behaviour:
@@ -67,7 +70,7 @@ def _word(*, true: str, false: str) -> Callable[[str], bool]:
 
 def _text(text: str) -> str:
     if not text.strip():
-        raise ValueError("write the reason why the start fails")
+        raise ValueError("write the reason")
     return text.strip()
 
 
@@ -82,4 +85,6 @@ _READERS: Mapping[str, tuple[str, Callable[[str], Any]]] = {
     "crash-after": ("crash_after", _seconds),
     "shutdown-after": ("shutdown_after", _seconds),
     "reboot-after": ("reboot_after", _seconds),
+    "migration-seconds": ("migration", _seconds),
+    "migration-failure": ("migration_failure", _text),
 }

@@ -197,7 +197,7 @@ class ServerHandle:
             self._house.every(heartbeat.SECONDS, beat)
         if self._settings.controllers:
             self._house.every(hostchecks.SECONDS, self.host.look)
-        self._node = host.name
+        self._node, self._nodes = host.name, tuple(each.name for each in hosts)
         return beat
 
     def _hosts(self, host: node.NodeFacts) -> list[node.NodeFacts]:
@@ -231,6 +231,7 @@ class ServerHandle:
             self._node,
             self._authority,
             lambda: self.address,
+            nodes=self._nodes,
             providers=given.providers,
         )
         return HostedEngine(self.api, self._edge, self.parts, around, self.host)
