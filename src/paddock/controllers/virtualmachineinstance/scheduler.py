@@ -56,6 +56,11 @@ class Scheduler:
         self._needs: dict[str, tuple[MachineConfig, int]] = {}
 
     @property
+    def count(self) -> int:
+        """The number of nodes."""
+        return len(self._names)
+
+    @property
     def watched(self) -> Iterator[tuple[Informer, Keys]]:
         """The kinds to watch, and the instances that a change concerns: those that found no place."""
 
