@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.reference.client import Api
 from tests.reference.embedded import Embedded
+from tests.reference.server import probe
 from tests.scenario.simulated.conftest import Commands, until
 
 EXAMPLES = Path(__file__).parents[3] / "src/paddock/dialects"
@@ -93,11 +93,7 @@ def test_it_says_what_it_is(server: Embedded, paddock: Commands) -> None:
     assert "guests are simulated on 3 nodes" in server.log.read_text()
     assert "guests are simulated" in paddock.ok("status", "--dir", str(server.root))
     assert "simulated" in paddock.run("why", "said", "-n", "default").stdout
-    api = Api(server.access)
-    try:
-        assert b"[+]guests-are-simulated ok" in api.request("GET", "/readyz?verbose").body
-    finally:
-        api.close()
+    assert b"[+]guests-are-simulated ok" in probe(f"{server.access.url}/readyz?verbose", server.access)
 
 
 @pytest.mark.spec("kubevirt", 207)
@@ -128,7 +124,7 @@ def test_a_start_fails_and_a_guest_panics_on_request(paddock: Commands) -> None:
 def test_what_needs_a_guest_is_refused_with_the_reason(paddock: Commands, tmp_path: Path) -> None:
     paddock.ok("apply", "-f", "-", text=machine("asked"))
     assert until(lambda: _vmi(paddock, "asked").get("phase") == "Running")
-    said = paddock.run("screenshot", "asked", "-n", "default", str(tmp_path / "picture.png"))
+    said = paddock.run("screenshot", "asked", "-n", "default", "-f", str(tmp_path / "picture.png"))
     assert said.returncode != 0 and "guests are simulated" in said.stderr
     assert not (tmp_path / "picture.png").exists()
 
