@@ -130,7 +130,7 @@ def beside(api: Handler, around: ControllerEnvironment, store: Store) -> Embedde
     from paddock.app.controllers import simulated  # noqa: PLC0415 - real guests do without
 
     engine = simulated.engine(around, settings)
-    # tests/unit/simulated/test_port.py compares the two.
+    # tests/unit/engine/simulated/test_port.py compares the two.
     controllers = EmbeddedControllers(cast(Engine, engine), client, machinery, around, store)
     simulated.connect(engine, controllers.program)
     return controllers

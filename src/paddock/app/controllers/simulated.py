@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from paddock.engine.engine import EngineSettings
+from paddock.engine.simulated.behaviour import PREFIX
+from paddock.engine.simulated.engine import SimulatedEngine
 from paddock.runtime.program import ControllerManager
-from paddock.simulated.behaviour import PREFIX
-from paddock.simulated.engine import SimulatedEngine
 
 # Instances without it are not read.
 _IN_JSON = PREFIX.encode()

@@ -20,7 +20,7 @@ from paddock.engine.machine.process import end_process, holders, start_ticks
 from paddock.engine.networks import hostobjects
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.networks import Networks
-from paddock.simulated import records as simulated
+from paddock.engine.simulated import records as simulated
 
 _LOOK_SECONDS = 0.05
 

@@ -204,7 +204,7 @@ class ServerHandle:
         """Return this host, or the nodes that simulated guests seem to run on."""
         if not self._is_simulated:
             return [host]
-        from paddock.simulated.host import CPUS, MEMORY  # noqa: PLC0415 - real guests do without
+        from paddock.engine.simulated.host import CPUS, MEMORY  # noqa: PLC0415 - real guests do without
 
         return [node.simulated(host, number, CPUS, MEMORY >> 10) for number in range(1, self._settings.machines.nodes + 1)]
 

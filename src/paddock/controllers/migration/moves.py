@@ -14,6 +14,7 @@ from paddock.client.target import Data, Key, Target, declared
 from paddock.controllers.migration.controller import COMPONENT, MIGRATIONS
 from paddock.dialects.kubevirt import instance
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.simulated import behaviour
 from paddock.meta import ages
 from paddock.plan.instance.prerequisites import MissingPrerequisite
 from paddock.plan.migration import steps
@@ -27,7 +28,6 @@ from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from paddock.runtime.reference import reference
 from paddock.runtime.statuses import StatusWriter
-from paddock.simulated import behaviour
 
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 FINALIZER = "kubevirt.io/migrationJobFinalize"

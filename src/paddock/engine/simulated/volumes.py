@@ -8,11 +8,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.engine.machine.config import DiskLayer
+from paddock.engine.simulated import refusals
+from paddock.engine.simulated.records import Records
 from paddock.engine.storage.errors import NotAllowed, VolumeMissing
 from paddock.engine.storage.paths import checked
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, rounded, too_small
-from paddock.simulated import refusals
-from paddock.simulated.records import Records
 
 CAPACITY = FilesystemCapacity(1 << 50, 1 << 50)
 

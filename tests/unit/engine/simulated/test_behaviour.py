@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.simulated.behaviour import PREFIX, Behaviour, read
+from paddock.engine.simulated.behaviour import PREFIX, Behaviour, read
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,9 @@ import pytest
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, Nic, Tap
 from paddock.engine.machine.errors import AgentError, RequestRefused
 from paddock.engine.networks.nics import NicSpec
-from paddock.simulated.behaviour import PREFIX
-from paddock.simulated.engine import SimulatedEngine
-from paddock.simulated.machine import SimulatedMachine
+from paddock.engine.simulated.behaviour import PREFIX
+from paddock.engine.simulated.engine import SimulatedEngine
+from paddock.engine.simulated.machine import SimulatedMachine
 from tests import virtualtime
 
 CONFIG = MachineConfig("ns_web", CpuConfig(max_sockets=4), MemoryConfig(2**28, 2**30))

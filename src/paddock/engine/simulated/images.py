@@ -11,7 +11,7 @@ from paddock.engine.images.progress import Progress
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.images.sources import Http, RegistryImage, Source, Upload
 from paddock.engine.images.store import Image, ImageRecord
-from paddock.simulated import refusals
+from paddock.engine.simulated import refusals
 
 # the size of a cloud image, where the volume has room for it
 SIZE = 2 << 30

@@ -18,8 +18,8 @@ from paddock.engine.networks.datagrams import Datagrams
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.engine.networks.nics import AttachedNic, NicPolicy, NicSpec, PublishedService, check_card
-from paddock.simulated import refusals
-from paddock.simulated.records import Records
+from paddock.engine.simulated import refusals
+from paddock.engine.simulated.records import Records
 
 # Nothing of it is on the host, so that it may be large and clashes with nothing.
 POD_NETWORK = "10.128.0.0/9"

@@ -10,16 +10,16 @@ from paddock.engine.engine import EngineSettings
 from paddock.engine.host.capacity import Room
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.users import UserRange
+from paddock.engine.simulated import behaviour, host
+from paddock.engine.simulated.behaviour import Behaviour
+from paddock.engine.simulated.images import SimulatedImages
+from paddock.engine.simulated.machines import SimulatedMachines
+from paddock.engine.simulated.networks import SimulatedNetworks
+from paddock.engine.simulated.records import Records
+from paddock.engine.simulated.volumes import SimulatedVolumes
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volumes import Volumes
-from paddock.simulated import behaviour, host
-from paddock.simulated.behaviour import Behaviour
-from paddock.simulated.images import SimulatedImages
-from paddock.simulated.machines import SimulatedMachines
-from paddock.simulated.networks import SimulatedNetworks
-from paddock.simulated.records import Records
-from paddock.simulated.volumes import SimulatedVolumes
 
 
 class SimulatedEngine:

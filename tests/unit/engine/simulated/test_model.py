@@ -3,8 +3,8 @@
 import pytest
 
 from paddock.engine.machine.observation import Observation
-from paddock.simulated.behaviour import Behaviour
-from paddock.simulated.model import Event, next_event
+from paddock.engine.simulated.behaviour import Behaviour
+from paddock.engine.simulated.model import Event, next_event
 
 RUNS = Observation(phase="running", times={"running": 100.0})
 AGENT = Observation(phase="running", agent=True, times={"running": 100.0})

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from paddock.engine.machine.observation import Observation
-from paddock.simulated.behaviour import Behaviour
+from paddock.engine.simulated.behaviour import Behaviour
 
 What = Literal["begin", "run", "fail", "agent", "panic", "crash", "power-off", "reboot", "kill"]
 # the milestone of a guest's last reset

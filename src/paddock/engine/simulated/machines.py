@@ -10,9 +10,9 @@ from paddock.engine.machine.directory import tame
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.unmanaged import UnmanagedMachine
 from paddock.engine.networks.nics import AttachedNic
-from paddock.simulated.behaviour import Behaviour
-from paddock.simulated.machine import MachineRecord, SimulatedMachine
-from paddock.simulated.records import Records
+from paddock.engine.simulated.behaviour import Behaviour
+from paddock.engine.simulated.machine import MachineRecord, SimulatedMachine
+from paddock.engine.simulated.records import Records
 
 
 def plain(id: str) -> Behaviour:

@@ -12,14 +12,14 @@ from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.networks.networks import Networks
+from paddock.engine.simulated.agent import SimulatedAgent
+from paddock.engine.simulated.engine import SimulatedEngine
+from paddock.engine.simulated.images import SimulatedImages
+from paddock.engine.simulated.machine import SimulatedMachine
+from paddock.engine.simulated.machines import SimulatedMachines
+from paddock.engine.simulated.networks import SimulatedNetworks
+from paddock.engine.simulated.volumes import SimulatedVolumes
 from paddock.engine.storage.volumes import Volumes
-from paddock.simulated.agent import SimulatedAgent
-from paddock.simulated.engine import SimulatedEngine
-from paddock.simulated.images import SimulatedImages
-from paddock.simulated.machine import SimulatedMachine
-from paddock.simulated.machines import SimulatedMachines
-from paddock.simulated.networks import SimulatedNetworks
-from paddock.simulated.volumes import SimulatedVolumes
 
 PAIRS = (
     (Agent, SimulatedAgent),

@@ -13,12 +13,12 @@ from paddock.engine.images.sources import Http, RegistryImage, Upload
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.engine.networks.nics import NicSpec
+from paddock.engine.simulated import records
+from paddock.engine.simulated.images import SimulatedImages
+from paddock.engine.simulated.networks import SimulatedNetworks
+from paddock.engine.simulated.records import Records, RecordsUnreadable
+from paddock.engine.simulated.volumes import SimulatedVolumes
 from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBusy, VolumeMissing
-from paddock.simulated import records
-from paddock.simulated.images import SimulatedImages
-from paddock.simulated.networks import SimulatedNetworks
-from paddock.simulated.records import Records, RecordsUnreadable
-from paddock.simulated.volumes import SimulatedVolumes
 
 GIB = 1 << 30
 

@@ -27,10 +27,10 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from paddock.engine.networks.nics import AttachedNic
-from paddock.simulated import model, refusals
-from paddock.simulated.agent import AgentState, SimulatedAgent
-from paddock.simulated.behaviour import Behaviour
-from paddock.simulated.console import BANNER, ConsoleLog, ConsolePipe
+from paddock.engine.simulated import model, refusals
+from paddock.engine.simulated.agent import AgentState, SimulatedAgent
+from paddock.engine.simulated.behaviour import Behaviour
+from paddock.engine.simulated.console import BANNER, ConsoleLog, ConsolePipe
 
 # Processor time that a guest takes of each second.
 _IDLE = 0.01

@@ -12,7 +12,7 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.observation import Observation
 from paddock.engine.networks.nics import AttachedNic
-from paddock.simulated import guest
+from paddock.engine.simulated import guest
 
 # What an agent still does while the guest's file systems are frozen.
 _WHILE_FROZEN = ("ping", "info", "frozen", "thaw")
