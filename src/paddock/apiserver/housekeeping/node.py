@@ -19,6 +19,7 @@ from paddock.apiserver.context import ServerParts
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.base import ownnames
 from paddock.meta import failure
 from paddock.store.contract import StoreKey
 
@@ -26,8 +27,6 @@ _WHO = Options(user="system:apiserver", manager="paddock", unasked=True)
 _SERVICE = "kubernetes"
 # As KubeVirt tells it of nodes, in hertz.
 FREQUENCY = "cpu-timer.node.kubevirt.io/tsc-frequency"
-# What runs in machines on the node, where it is not a real guest.
-GUESTS = "paddock.dev/guests"
 _PODS = "110"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
@@ -174,7 +173,7 @@ def node(host: NodeFacts, now: str, before: Data | None) -> Data:
         # Machines that ask for a worker run here: there is no other node.
         "node-role.kubernetes.io/worker": "",
         **({FREQUENCY: str(host.hertz)} if host.hertz else {}),
-        **({GUESTS: "simulated"} if host.simulated else {}),
+        **({ownnames.GUESTS.name: "simulated"} if host.simulated else {}),
     }
     meta = {**old_meta, "name": host.name, "labels": {**(old_meta.get("labels") or {}), **labels}}
     return {

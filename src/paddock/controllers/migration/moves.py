@@ -37,7 +37,7 @@ Choose = Callable[[VirtualMachineInstance, Mapping[str, str]], str]
 
 
 class MoveReconciler(KindReconciler):
-    """The controller."""
+    """Brings migrations between simulated nodes on."""
 
     def __init__(
         self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, recorder: EventRecorder, choose: Choose
@@ -133,7 +133,7 @@ def _status(seen: CachedObject) -> Data:
 
 
 def _behaviour(moving: VirtualMachineInstance) -> behaviour.Behaviour:
-    """Return what the annotations ask for. Those without a meaning were told when the machine was started."""
+    """Return what the annotations ask for. One without a meaning fails the migration."""
     try:
         return behaviour.read(moving.metadata.annotations or {})
     except ValueError as error:

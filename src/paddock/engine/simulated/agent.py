@@ -44,20 +44,21 @@ class AgentOwner(Protocol):
     def change_inside(self, state: AgentState) -> None: ...
     def power_off(self) -> None: ...
     def reboot(self) -> None: ...
-    def card(self, mac: str) -> AttachedNic | None: ...
 
 
 class SimulatedAgent:
     """Answers as the agent of a small Linux does. Every call may raise `AgentError`."""
 
-    def __init__(self, machine: AgentOwner) -> None:
+    def __init__(self, machine: AgentOwner, attached: Callable[[str], AttachedNic | None]) -> None:
+        """`attached` returns the network's side of a card by its MAC."""
         self._machine = machine
+        self._attached = attached
         # results of programs that nobody has asked for yet, by process number
         self._results: dict[int, reports.GuestExecResult] = {}
         self._number = 1000
 
     async def ping(self) -> None:
-        """Answer."""
+        """Answer, if the agent can answer."""
         self._check("ping")
 
     async def info(self) -> reports.AgentInfo:
@@ -66,7 +67,7 @@ class SimulatedAgent:
         return guest.INFO
 
     async def os(self) -> reports.GuestOs:
-        """Return the operating system."""
+        """Return the operating system of the guest."""
         self._check("os")
         return replace(guest.OS, machine="aarch64") if self._machine.config.architecture == "arm64" else guest.OS
 
@@ -76,7 +77,7 @@ class SimulatedAgent:
         return self._machine.hostname
 
     async def timezone(self) -> reports.Timezone:
-        """Return the time zone."""
+        """Return the time zone of the guest."""
         self._check("timezone")
         return reports.Timezone("UTC", 0)
 
@@ -105,8 +106,8 @@ class SimulatedAgent:
         self._check("interfaces")
         found = [reports.GuestInterface("lo", "00:00:00:00:00:00", (("127.0.0.1", 8), ("::1", 128)))]
         for number, nic in enumerate(self._machine.config.nics):
-            card = self._machine.card(nic.mac)
-            given = (card.guest_address, card.guest_address6) if card is not None else ()
+            attached = self._attached(nic.mac)
+            given = (attached.guest_address, attached.guest_address6) if attached is not None else ()
             addresses = tuple((address, int(prefix)) for address, _, prefix in (each.partition("/") for each in given if each))
             found.append(reports.GuestInterface(f"eth{number}", nic.mac, addresses))
         return tuple(found)
@@ -118,13 +119,13 @@ class SimulatedAgent:
         return 1
 
     async def thaw(self) -> int:
-        """They go on."""
+        """File systems go on after a freeze."""
         self._check("thaw")
         self._machine.change_inside(replace(self._machine.inside, frozen=False))
         return 1
 
     async def frozen(self) -> bool:
-        """They stand still."""
+        """Return whether file systems stand still."""
         self._check("frozen")
         return self._machine.inside.frozen
 
@@ -184,7 +185,7 @@ class SimulatedAgent:
     async def shutdown(self, mode: Literal["powerdown", "reboot", "halt"] = "powerdown") -> None:
         """Shut the guest down, or begin it anew."""
         self._check("shutdown")
-        _later(self._machine.reboot if mode == "reboot" else self._machine.power_off)
+        self._answer_first(self._machine.reboot if mode == "reboot" else self._machine.power_off)
 
     def answer(self, line: str) -> bytes:
         """Return what the console prints for a line."""
@@ -195,9 +196,14 @@ class SimulatedAgent:
     def _run(self, argv: tuple[str, ...]) -> reports.GuestExecResult:
         request = guest.power_request(argv)
         if request:
-            _later(self._machine.reboot if request == "reboot" else self._machine.power_off)
+            self._answer_first(self._machine.reboot if request == "reboot" else self._machine.power_off)
             return reports.GuestExecResult(0, b"", b"")
         return guest.run(argv, self._machine.hostname, self._files())
+
+    @staticmethod
+    def _answer_first(call: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_soon(call)
 
     def _files(self) -> dict[str, bytes]:
         return {**guest.files(self._machine.hostname), **self._machine.inside.files}
@@ -213,8 +219,3 @@ class SimulatedAgent:
 
     def _error(self, name: str, reason: str, why: str) -> AgentError:
         return AgentError(f"the agent of {self._machine.id} did not do {name}", reason=reason, why=why)
-
-
-def _later(call: Callable[[], None]) -> None:
-    """The agent answers first."""
-    asyncio.get_running_loop().call_soon(call)

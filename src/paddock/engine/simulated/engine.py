@@ -49,7 +49,7 @@ class SimulatedEngine:
         """Go on with the machines of the records."""
         self.volumes.prepare()
         self.states.prepare()
-        machines = SimulatedMachines(self._records, self._clock, self.networks.card, self.volumes.size_of)
+        machines = SimulatedMachines(self._records, self._clock, self.networks.plugged.get, self.volumes.size_of)
         machines.behaviour = self._behaviour
         self.volumes.uses, self.volumes.is_held = machines.uses, machines.suspended_on
         # What the engine's own `Snapshots` calls, both have.

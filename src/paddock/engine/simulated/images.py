@@ -40,11 +40,11 @@ class SimulatedImages:
         return []
 
     async def collect(self, used: Collection[str], keep_seconds: float) -> list[str]:
-        """Nothing is kept."""
+        """Do nothing: no image is kept."""
         return []
 
     def remove(self, digest: str) -> bool:
-        """Nothing is kept."""
+        """Do nothing: no image is kept."""
         return False
 
     def name(self, name: str, image: Image) -> None:
@@ -86,7 +86,7 @@ class SimulatedImages:
         raise _refused(f"cannot push an image to {target.reference}")
 
     async def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: no import is under way for long."""
 
     def _image(self, name: str, size: int) -> Image:
         digest = _digest(name)

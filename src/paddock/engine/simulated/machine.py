@@ -30,7 +30,7 @@ from paddock.engine.networks.nics import AttachedNic
 from paddock.engine.simulated import model, refusals
 from paddock.engine.simulated.agent import AgentState, SimulatedAgent
 from paddock.engine.simulated.behaviour import Behaviour
-from paddock.engine.simulated.console import BANNER, ConsoleLog, ConsolePipe
+from paddock.engine.simulated.guest import BANNER, ConsoleLog, ConsolePipe
 
 # Processor time that a guest takes of each second.
 _IDLE = 0.01
@@ -51,7 +51,7 @@ class MachineRecord(Struct, frozen=True):
     start_paused: bool = False
 
 
-class Surroundings(Protocol):
+class GuestRegistry(Protocol):
     """What a machine needs of the others."""
 
     clock: Clock
@@ -65,7 +65,7 @@ class Surroundings(Protocol):
     def behaviour(self, id: str) -> Behaviour:
         """Return the behaviour that its instance asks for now. Raises `ValueError`."""
 
-    def card(self, mac: str) -> AttachedNic | None:
+    def attached(self, mac: str) -> AttachedNic | None:
         """Return the network's side of a card."""
 
     def size_of(self, layer: DiskLayer) -> int:
@@ -75,14 +75,14 @@ class Surroundings(Protocol):
 class SimulatedMachine:
     """A machine that is not there."""
 
-    def __init__(self, surroundings: Surroundings, id: str, record: MachineRecord) -> None:
+    def __init__(self, registry: GuestRegistry, id: str, record: MachineRecord) -> None:
         self.id = id
-        self.agent = SimulatedAgent(self)
+        self.agent = SimulatedAgent(self, registry.attached)
         self.directory = ConsoleLog(id)
         self.guest_changes = 0
         self.outdated = False
         self.immovable: tuple[str, ...] = ()
-        self._surroundings = surroundings
+        self._registry = registry
         self._record = record
         self._timer: asyncio.TimerHandle | None = None
         self._console: ConsolePipe | None = None
@@ -94,7 +94,7 @@ class SimulatedMachine:
 
     @property
     def observed(self) -> Observation:
-        """The observed state."""
+        """The observed state of the machine."""
         return self._record.observed
 
     @property
@@ -115,10 +115,6 @@ class SimulatedMachine:
     def change_inside(self, state: AgentState) -> None:
         """Keep what changed in the guest."""
         self._replace(inside=state)
-
-    def card(self, mac: str) -> AttachedNic | None:
-        """Return the network's side of a card."""
-        return self._surroundings.card(mac)
 
     def reconfigure(self, config: MachineConfig) -> None:
         """Take another config. The machine does not run."""
@@ -141,7 +137,7 @@ class SimulatedMachine:
             self._end("guest-shutdown")
 
     def reboot(self) -> None:
-        """The guest reboots."""
+        """The guest reboots, which may end the run."""
         if self.config.reboot_ends:
             self._end("guest-reboot")
         elif self.observed.phase == "running":
@@ -166,7 +162,7 @@ class SimulatedMachine:
         paused = self._record.saved_paused if before.phase == "suspended" else paused
         observed = Observation(phase="queued", run=before.run + 1, times={"queued": self._now()})
         try:
-            behaviour = self._surroundings.behaviour(self.id)
+            behaviour = self._registry.behaviour(self.id)
         except ValueError as error:
             behaviour = Behaviour(start_failure=str(error))
         self._replace(observed=observed, behaviour=behaviour, start_paused=paused, inside=replace(self.inside, frozen=False))
@@ -190,20 +186,20 @@ class SimulatedMachine:
         """All that was known of it goes."""
         self._admit(Verb.FORGET)
         self.close()
-        self._surroundings.drop(self.id)
+        self._registry.drop(self.id)
 
     async def pause(self) -> None:
-        """The guest stands still."""
+        """The guest stands still until `resume`."""
         if self._admit(Verb.PAUSE):
             self._observe(paused="user")
 
     async def resume(self) -> None:
-        """The guest goes on."""
+        """The guest goes on after a pause."""
         if self._admit(Verb.RESUME):
             self._observe(paused="", disk_errors={})
 
     async def reset(self) -> None:
-        """Reset the guest."""
+        """Reset the guest, as a reset button does."""
         if self._admit(Verb.RESET):
             self._reset()
 
@@ -237,7 +233,7 @@ class SimulatedMachine:
     # --- changes ----------------------------------------------------------------------------------------------------------
 
     async def plug_disk(self, disk: DiskConfig) -> None:
-        """Plug a disk."""
+        """Plug a disk; it is there at once."""
         self._admit(Verb.CHANGE, f"plug disk {disk.name} into")
         if all(one.name != disk.name for one in self.config.disks):
             config = replace(self.config, disks=(*self.config.disks, replace(disk, hotplugged=True)))
@@ -262,7 +258,7 @@ class SimulatedMachine:
         self._observe(disks={**self.observed.disks, name: replace(self.observed.disks.get(name, DiskState()), size=size)})
 
     async def plug_nic(self, nic: Nic) -> None:
-        """Plug a card."""
+        """Plug a card; it is there at once."""
         self._admit(Verb.CHANGE, f"plug card {nic.name} into")
         if all(one.name != nic.name for one in self.config.nics):
             config = replace(self.config, nics=(*self.config.nics, nic))
@@ -306,10 +302,6 @@ class SimulatedMachine:
         self._admit(Verb.CHANGE, "snapshot")
         disks = tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in self.config.disks)
         self._replace(config=replace(self.config, disks=disks))
-
-    async def commit_disk(self, name: str, base: Path) -> None:
-        """Nothing is in the layers above."""
-        self._admit(Verb.CHANGE, f"merge the layers of disk {name} of")
 
     async def dump_memory(self, path: Path) -> None:
         """Refuse: there is no memory."""
@@ -357,7 +349,7 @@ class SimulatedMachine:
     def guest_changed(self) -> None:
         """Have the guest asked soon."""
         self.guest_changes += 1
-        self._surroundings.keep(self.id, self._record)
+        self._registry.keep(self.id, self._record)
 
     # --- the model --------------------------------------------------------------------------------------------------------
 
@@ -374,9 +366,9 @@ class SimulatedMachine:
             self._timer.cancel()
             self._timer = None
 
-    def _happen(self, event: model.Event) -> None:
+    def _happen(self, event: model.GuestEvent) -> None:
         self._timer = None
-        acts: dict[model.What, Callable[[], None]] = {
+        consequences: dict[model.What, Callable[[], None]] = {
             "begin": lambda: self._observe(phase="starting", times={**self.observed.times, "started": self._now()}),
             "run": self._run,
             "fail": lambda: self._end("never-started", event.text),
@@ -387,7 +379,7 @@ class SimulatedMachine:
             "reboot": self.reboot,
             "kill": lambda: self._end("killed"),
         }
-        acts[event.what]()
+        consequences[event.what]()
 
     def _run(self) -> None:
         config = self.config
@@ -405,7 +397,7 @@ class SimulatedMachine:
         )
 
     def _disk(self, disk: DiskConfig) -> DiskState:
-        return DiskState(size=self._surroundings.size_of(disk.layer) if disk.layer is not None else 0)
+        return DiskState(size=self._registry.size_of(disk.layer) if disk.layer is not None else 0)
 
     def _end(self, reason: EndReason, text: str = "") -> None:
         seen, now = self.observed, self._now()
@@ -423,7 +415,7 @@ class SimulatedMachine:
     def _replace(self, **changes: Any) -> None:
         self._record = replace(self._record, **changes)
         self._arm()
-        self._surroundings.keep(self.id, self._record)
+        self._registry.keep(self.id, self._record)
 
     def _log(self, text: str) -> None:
         if not self.directory.serial_tail(1):
@@ -436,7 +428,7 @@ class SimulatedMachine:
             self._console = None
 
     def _now(self) -> float:
-        return self._surroundings.clock.seconds()
+        return self._registry.clock.seconds()
 
     def _admit(self, verb: Verb, action: str = "") -> bool:
         return admit(verb, self.observed, self.id, action)

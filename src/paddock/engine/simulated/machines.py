@@ -24,10 +24,10 @@ class SimulatedMachines:
     """The machines, written down at each change."""
 
     def __init__(
-        self, records: Records, clock: Clock, card: Callable[[str], AttachedNic | None], size_of: Callable[[DiskLayer], int]
+        self, records: Records, clock: Clock, attached: Callable[[str], AttachedNic | None], size_of: Callable[[DiskLayer], int]
     ) -> None:
         self.clock = clock
-        self.card = card
+        self.attached = attached
         self.size_of = size_of
         # the behaviour that the instance of a machine asks for; the server's wiring sets it
         self.behaviour: Callable[[str], Behaviour] = plain
@@ -82,7 +82,7 @@ class SimulatedMachines:
         """Nothing is left of unmanaged machines."""
 
     def leftovers(self) -> set[str]:
-        """Return no ids."""
+        """Return the ids of unmanaged machines: none."""
         return set()
 
     def holds_disks(self, id: str) -> bool:

@@ -13,47 +13,47 @@ What = Literal["begin", "run", "fail", "agent", "panic", "crash", "power-off", "
 RESET = "reset"
 
 
-class Event(Struct, frozen=True):
+class GuestEvent(Struct, frozen=True):
     """Something that happens by itself."""
 
     what: What
     # seconds since the epoch
     at: float
-    # why, where that is told
+    # the reason, where there is one
     text: str = ""
 
 
-def next_event(observed: Observation, behaviour: Behaviour, *, has_agent: bool) -> Event | None:
+def next_event(observed: Observation, behaviour: Behaviour, *, has_agent: bool) -> GuestEvent | None:
     """Return the event that comes first; None if the guest only goes on. `has_agent`: the machine has a channel for an agent."""
     return min(_events(observed, behaviour, has_agent=has_agent), key=lambda each: each.at, default=None)
 
 
-def _events(observed: Observation, behaviour: Behaviour, *, has_agent: bool) -> Iterator[Event]:
+def _events(observed: Observation, behaviour: Behaviour, *, has_agent: bool) -> Iterator[GuestEvent]:
     times = observed.times
     if observed.phase == "queued":
-        yield Event("begin", times.get("queued", 0.0))
+        yield GuestEvent("begin", times.get("queued", 0.0))
     elif observed.phase == "starting":
         at = times.get("started", 0.0) + behaviour.start
-        yield Event("fail", at, behaviour.start_failure) if behaviour.start_failure else Event("run", at)
+        yield GuestEvent("fail", at, behaviour.start_failure) if behaviour.start_failure else GuestEvent("run", at)
     elif observed.phase == "stopping":
-        yield Event("kill", observed.deadline)
+        yield GuestEvent("kill", observed.deadline)
         # A guest that stands still hears no button.
         if behaviour.obeys_power and not observed.paused and observed.deadline > times.get("stopping", 0.0):
-            yield Event("power-off", times.get("stopping", 0.0) + behaviour.shutdown)
+            yield GuestEvent("power-off", times.get("stopping", 0.0) + behaviour.shutdown)
     elif observed.phase == "running" and not observed.paused:
         yield from _own(observed, behaviour, has_agent=has_agent)
 
 
-def _own(observed: Observation, behaviour: Behaviour, *, has_agent: bool) -> Iterator[Event]:
+def _own(observed: Observation, behaviour: Behaviour, *, has_agent: bool) -> Iterator[GuestEvent]:
     """The events of a guest that runs."""
     begun = observed.times.get("running", 0.0)
     if has_agent and behaviour.agent and not observed.agent:
-        yield Event("agent", max(begun, observed.times.get(RESET, 0.0)) + behaviour.boot)
+        yield GuestEvent("agent", max(begun, observed.times.get(RESET, 0.0)) + behaviour.boot)
     if behaviour.panic_after is not None:
-        yield Event("panic", begun + behaviour.panic_after)
+        yield GuestEvent("panic", begun + behaviour.panic_after)
     if behaviour.crash_after is not None:
-        yield Event("crash", begun + behaviour.crash_after)
+        yield GuestEvent("crash", begun + behaviour.crash_after)
     if behaviour.shutdown_after is not None:
-        yield Event("power-off", begun + behaviour.shutdown_after)
+        yield GuestEvent("power-off", begun + behaviour.shutdown_after)
     if behaviour.reboot_after is not None and not observed.resets:
-        yield Event("reboot", begun + behaviour.reboot_after)
+        yield GuestEvent("reboot", begun + behaviour.reboot_after)

@@ -28,7 +28,7 @@ _GUEST4, _GUEST6 = "10.0.2.0/24", "fd10:0:2::/120"
 _FIRST, _LAST_FREE = 2, 1
 
 
-class CardRecord(Struct, frozen=True):
+class NicRecord(Struct, frozen=True):
     """The MAC and the number of a card."""
 
     owner: str
@@ -44,15 +44,15 @@ class SimulatedNetworks:
         wanted, wanted6 = check_networks(settings.pod_network or POD_NETWORK)
         self._network = ipaddress.IPv4Network(wanted) if wanted else None
         self._network6 = ipaddress.IPv6Network(wanted6) if wanted6 else None
-        self._table = records.table("cards", CardRecord)
-        self._cards = {(card.owner, card.name): card for _, card in self._table}
-        self._macs = {card.mac for card in self._cards.values()}
-        self._numbers = {card.number for card in self._cards.values()}
+        self._table = records.table("nics", NicRecord)
+        self._nics = {(nic.owner, nic.name): nic for _, nic in self._table}
+        self._macs = {nic.mac for nic in self._nics.values()}
+        self._numbers = {nic.number for nic in self._nics.values()}
         self._owners: dict[str, set[str]] = {}
-        for owner, name in self._cards:
+        for owner, name in self._nics:
             self._owners.setdefault(owner, set()).add(name)
         # cards of machines that live, by MAC
-        self._plugged: dict[str, AttachedNic] = {}
+        self.plugged: dict[str, AttachedNic] = {}
         self.users = (0, 0)
 
     @property
@@ -71,52 +71,51 @@ class SimulatedNetworks:
         return ("127.0.0.1",)
 
     async def open(self) -> None:
-        """Nothing to open."""
+        """Do nothing: the host has no part of it."""
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is no open socket."""
 
     async def destroy(self) -> None:
         """Nothing is on the host."""
 
     async def plug(self, card: NicSpec) -> AttachedNic:
-        """The card with its addresses, which it keeps until its owner is released."""
+        """Return the card with its addresses, which it keeps until its owner is released."""
         check_card(card)
         entry = self._entry(card)
-        address, address6 = (self._address(entry, each) if card.bridge is None else "" for each in (self._network, self._network6))
-        masqueraded = card.binding == "masquerade"
-        attached = AttachedNic(
-            entry.mac,
-            address,
-            _inside(card.network or _GUEST4) if masqueraded and address else self._with_prefix(address, self._network),
-            Tap(f"sim{entry.number}", card.queues),
-            address6=address6,
-            guest_address6=_inside(card.network6 or _GUEST6) if masqueraded and address6 else self._with_prefix(address6, self._network6),
-        )
-        self._plugged[entry.mac] = attached
+        attached = self._attached(card, entry)
+        self.plugged[entry.mac] = attached
         return attached
 
-    def card(self, mac: str) -> AttachedNic | None:
-        """Return a card that is plugged."""
-        return self._plugged.get(mac)
+    def _attached(self, spec: NicSpec, entry: NicRecord) -> AttachedNic:
+        address, address6 = (self._address(entry, each) if spec.bridge is None else "" for each in (self._network, self._network6))
+        masqueraded = spec.binding == "masquerade"
+        return AttachedNic(
+            entry.mac,
+            address,
+            _inside(spec.network or _GUEST4) if masqueraded and address else self._with_prefix(address, self._network),
+            Tap(f"sim{entry.number}", spec.queues),
+            address6=address6,
+            guest_address6=_inside(spec.network6 or _GUEST6) if masqueraded and address6 else self._with_prefix(address6, self._network6),
+        )
 
     async def unplug(self, owner: str, name: str) -> None:
         """The card keeps its addresses."""
-        if (entry := self._cards.get((owner, name))) is not None:
-            self._plugged.pop(entry.mac, None)
+        if (entry := self._nics.get((owner, name))) is not None:
+            self.plugged.pop(entry.mac, None)
 
     async def release(self, owners: AbstractSet[str]) -> None:
         """The cards of these owners have nothing any more."""
         for owner in owners:
             for name in self._owners.pop(owner, set()):
-                entry = self._cards.pop((owner, name))
+                entry = self._nics.pop((owner, name))
                 self._macs.discard(entry.mac)
                 self._numbers.discard(entry.number)
-                self._plugged.pop(entry.mac, None)
+                self.plugged.pop(entry.mac, None)
                 self._table.delete(_key(owner, name))
 
     def owners(self) -> set[str]:
-        """Return who has cards."""
+        """Return the owners that have cards."""
         return set(self._owners)
 
     async def collect(self, owners: Collection[str]) -> None:
@@ -124,7 +123,7 @@ class SimulatedNetworks:
 
     def mac(self, owner: str, name: str) -> str:
         """Return the MAC of a card; "" for one that there is not."""
-        entry = self._cards.get((owner, name))
+        entry = self._nics.get((owner, name))
         return entry.mac if entry is not None else ""
 
     def device(self, owner: str, name: str) -> str:
@@ -132,7 +131,7 @@ class SimulatedNetworks:
         return ""
 
     def forward_by(self, forward: Callable[..., object]) -> None:
-        """Nothing is forwarded."""
+        """Do nothing: no port of the host leads to a guest."""
 
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Refuse: nothing listens in the guest."""
@@ -150,21 +149,21 @@ class SimulatedNetworks:
         """There are no packets to filter."""
 
     async def name(self, names: Mapping[str, Collection[str]]) -> None:
-        """Nobody asks for names."""
+        """Do nothing: no guest asks for names."""
 
-    def _entry(self, card: NicSpec) -> CardRecord:
-        known, wanted = self._cards.get(card.key), card.mac.lower()
+    def _entry(self, spec: NicSpec) -> NicRecord:
+        known, wanted = self._nics.get(spec.key), spec.mac.lower()
         if known is not None and wanted in ("", known.mac):
             return known
-        mac = wanted or free_mac(card.key, self._macs)
-        entry = CardRecord(*card.key, mac, known.number if known is not None else self._free_number(card.key))
+        mac = wanted or free_mac(spec.key, self._macs)
+        entry = NicRecord(*spec.key, mac, known.number if known is not None else self._free_number(spec.key))
         if known is not None:
             self._macs.discard(known.mac)
         self._macs.add(mac)
         self._numbers.add(entry.number)
-        self._cards[card.key] = entry
-        self._owners.setdefault(card.owner, set()).add(card.name)
-        self._table.put(_key(*card.key), entry)
+        self._nics[spec.key] = entry
+        self._owners.setdefault(spec.owner, set()).add(spec.name)
+        self._table.put(_key(*spec.key), entry)
         return entry
 
     def _free_number(self, key: tuple[str, str]) -> int:
@@ -181,7 +180,7 @@ class SimulatedNetworks:
         return number + _FIRST
 
     @staticmethod
-    def _address(entry: CardRecord, network: ipaddress.IPv4Network | ipaddress.IPv6Network | None) -> str:
+    def _address(entry: NicRecord, network: ipaddress.IPv4Network | ipaddress.IPv6Network | None) -> str:
         return str(network[entry.number]) if network is not None else ""
 
     @staticmethod

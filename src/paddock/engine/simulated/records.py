@@ -38,16 +38,16 @@ class Table(Generic[T]):
             yield key, self._decoder.decode(record)
 
     def put(self, key: str, record: T) -> None:
-        """Keep a record."""
+        """Keep a record in place of an earlier one."""
         self._connection.execute(self._put, (key, _ENCODER.encode(record)))
 
     def delete(self, key: str) -> None:
-        """Keep it no longer."""
+        """Remove the record of a key."""
         self._connection.execute(self._delete, (key,))
 
 
 class Records:
-    """The file."""
+    """The file with all records of a server."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / NAME

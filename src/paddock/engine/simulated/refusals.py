@@ -4,14 +4,14 @@ from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.storage.errors import NotAllowed
 
-REASON = "SimulatedGuest"
+SIMULATED = "SimulatedGuest"
 WHY = "guests are simulated: nothing runs in them"
 FIX = "use a server with real guests (paddock up without --guests simulated)"
 
 
 def machine(what: str) -> RequestRefused:
     """A request to a machine."""
-    return RequestRefused(what, reason=REASON, why=WHY, fix=FIX)
+    return RequestRefused(what, reason=SIMULATED, why=WHY, fix=FIX)
 
 
 def volume(what: str) -> NotAllowed:

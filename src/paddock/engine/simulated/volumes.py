@@ -17,8 +17,8 @@ from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapsho
 CAPACITY = FilesystemCapacity(1 << 50, 1 << 50)
 
 
-class VolumeRecord(Struct, frozen=True):
-    """A volume."""
+class SimulatedVolumeRecord(Struct, frozen=True):
+    """A volume, as it is kept over restarts."""
 
     size: int
     layer: DiskLayer
@@ -49,7 +49,7 @@ class SimulatedVolumes:
     def __init__(self, root: Path, pools: dict[str, Path], records: Records) -> None:
         self._root = root
         self._pools = pools
-        self._table = records.table("volumes", VolumeRecord)
+        self._table = records.table("volumes", SimulatedVolumeRecord)
         self._snapshot_table = records.table("snapshots", Snapshot)
         self._volumes = dict(self._table)
         self._snapshots = dict(self._snapshot_table)
@@ -85,7 +85,7 @@ class SimulatedVolumes:
         return True
 
     def ids(self) -> set[str]:
-        """All volumes there are."""
+        """Return the ids of all volumes."""
         return set(self._volumes)
 
     def capacity(self, pool: str = "") -> FilesystemCapacity:
@@ -166,7 +166,7 @@ class SimulatedVolumes:
         return self._volumes[id].directory / "files"
 
     async def delete(self, id: str) -> None:
-        """Remove a volume."""
+        """Remove a volume that is at rest."""
         if id in self._volumes:
             self._at_rest(id)
             del self._volumes[id]
@@ -212,7 +212,7 @@ class SimulatedVolumes:
             self._snapshot_table.put(snapshot, held)
 
     async def delete_snapshot(self, snapshot: str) -> None:
-        """Remove a snapshot."""
+        """Remove a snapshot; its volume stays as it is."""
         if self._snapshots.pop(snapshot, None) is not None:
             self._snapshot_table.delete(snapshot)
 
@@ -254,7 +254,7 @@ class SimulatedVolumes:
         return DiskLayer(path, "qcow2", below)
 
     async def blank(self, path: Path, size: int) -> DiskLayer:
-        """An empty disk."""
+        """Return an empty disk of a size."""
         self._scratch_sizes.setdefault(path, rounded(size))
         return DiskLayer(path, "raw")
 
@@ -264,10 +264,10 @@ class SimulatedVolumes:
         if id not in self._volumes:
             directory = self._pool(pool) / checked(id)
             layer = DiskLayer(directory / "disk.img", "qcow2" if image else "raw")
-            self._put(id, VolumeRecord(rounded(size), layer, directory, image, is_files))
+            self._put(id, SimulatedVolumeRecord(rounded(size), layer, directory, image, is_files))
         return self._there(id)
 
-    def _put(self, id: str, record: VolumeRecord) -> None:
+    def _put(self, id: str, record: SimulatedVolumeRecord) -> None:
         self._volumes[id] = record
         self._table.put(id, record)
 

@@ -75,15 +75,13 @@ class PriorityLevel(msgspec.Struct, frozen=True):
 _SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
 
-def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: PlacementEnvironment) -> PlacementRefusal | None:
-    """Return the reason why a machine may not run here; None when it may. `who` has its namespace and labels."""
-    return fitting(spec, who, (around,))[1]
-
-
 def fitting(
     spec: VirtualMachineInstanceSpec, who: Neighbour, nodes: Sequence[PlacementEnvironment]
 ) -> tuple[tuple[str, ...], PlacementRefusal | None]:
-    """Return the names of the nodes that a machine may run on, or the reason why it may run on none of them."""
+    """Return the names of the nodes that a machine may run on, or the reason why it may run on none of them.
+
+    `who` has the namespace and the labels of the machine.
+    """
     named = spec.priorityClassName
     if named and any(named not in around.priorities | _SYSTEM_PRIORITIES for around in nodes):
         what = f"no PriorityClass with name {named} was found: create it, or change priorityClassName"

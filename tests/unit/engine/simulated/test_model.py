@@ -4,7 +4,7 @@ import pytest
 
 from paddock.engine.machine.observation import Observation
 from paddock.engine.simulated.behaviour import Behaviour
-from paddock.engine.simulated.model import Event, next_event
+from paddock.engine.simulated.model import GuestEvent, next_event
 
 RUNS = Observation(phase="running", times={"running": 100.0})
 AGENT = Observation(phase="running", agent=True, times={"running": 100.0})
@@ -15,28 +15,28 @@ STOPS = Observation(phase="stopping", deadline=130.0, times={"stopping": 100.0})
     ("observed", "behaviour", "wanted"),
     [
         (Observation(), Behaviour(), None),
-        (Observation(phase="queued", times={"queued": 5.0}), Behaviour(), Event("begin", 5.0)),
-        (Observation(phase="starting", times={"started": 5.0}), Behaviour(start=2.0), Event("run", 7.0)),
-        (Observation(phase="starting", times={"started": 5.0}), Behaviour(start=2.0, start_failure="no"), Event("fail", 7.0, "no")),
-        (RUNS, Behaviour(boot=3.0), Event("agent", 103.0)),
+        (Observation(phase="queued", times={"queued": 5.0}), Behaviour(), GuestEvent("begin", 5.0)),
+        (Observation(phase="starting", times={"started": 5.0}), Behaviour(start=2.0), GuestEvent("run", 7.0)),
+        (Observation(phase="starting", times={"started": 5.0}), Behaviour(start=2.0, start_failure="no"), GuestEvent("fail", 7.0, "no")),
+        (RUNS, Behaviour(boot=3.0), GuestEvent("agent", 103.0)),
         (RUNS, Behaviour(agent=False), None),
         (AGENT, Behaviour(), None),
-        (AGENT, Behaviour(panic_after=1.0, crash_after=2.0), Event("panic", 101.0)),
-        (AGENT, Behaviour(crash_after=2.0), Event("crash", 102.0)),
-        (AGENT, Behaviour(shutdown_after=2.0), Event("power-off", 102.0)),
-        (AGENT, Behaviour(reboot_after=2.0), Event("reboot", 102.0)),
+        (AGENT, Behaviour(panic_after=1.0, crash_after=2.0), GuestEvent("panic", 101.0)),
+        (AGENT, Behaviour(crash_after=2.0), GuestEvent("crash", 102.0)),
+        (AGENT, Behaviour(shutdown_after=2.0), GuestEvent("power-off", 102.0)),
+        (AGENT, Behaviour(reboot_after=2.0), GuestEvent("reboot", 102.0)),
         (Observation(phase="running", agent=True, resets=1, times={"running": 1.0}), Behaviour(reboot_after=2.0), None),
-        (Observation(phase="running", resets=1, times={"running": 1.0, "reset": 9.0}), Behaviour(boot=1.0), Event("agent", 10.0)),
+        (Observation(phase="running", resets=1, times={"running": 1.0, "reset": 9.0}), Behaviour(boot=1.0), GuestEvent("agent", 10.0)),
         (Observation(phase="running", paused="user", times={"running": 1.0}), Behaviour(panic_after=1.0), None),
-        (STOPS, Behaviour(shutdown=4.0), Event("power-off", 104.0)),
-        (STOPS, Behaviour(obeys_power=False), Event("kill", 130.0)),
-        (STOPS, Behaviour(shutdown=99.0), Event("kill", 130.0)),
-        (Observation(phase="stopping", deadline=100.0, times={"stopping": 100.0}), Behaviour(shutdown=0.0), Event("kill", 100.0)),
+        (STOPS, Behaviour(shutdown=4.0), GuestEvent("power-off", 104.0)),
+        (STOPS, Behaviour(obeys_power=False), GuestEvent("kill", 130.0)),
+        (STOPS, Behaviour(shutdown=99.0), GuestEvent("kill", 130.0)),
+        (Observation(phase="stopping", deadline=100.0, times={"stopping": 100.0}), Behaviour(shutdown=0.0), GuestEvent("kill", 100.0)),
         (Observation(phase="suspended"), Behaviour(), None),
         (Observation(phase="ended"), Behaviour(panic_after=1.0), None),
     ],
 )
-def test_the_next_event(observed: Observation, behaviour: Behaviour, wanted: Event | None) -> None:
+def test_the_next_event(observed: Observation, behaviour: Behaviour, wanted: GuestEvent | None) -> None:
     assert next_event(observed, behaviour, has_agent=True) == wanted
 
 

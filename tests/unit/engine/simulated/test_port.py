@@ -36,6 +36,7 @@ INSIDE = {
     (Agent, "opened"),
     (Machines, "user_for"),
     (Networks, "zone"),
+    (QemuMachine, "commit_disk"),
 }
 
 
