@@ -112,3 +112,23 @@ def test_verbs_of_virtctl(kubectl: Program, virtctl: Program) -> None:
     virtctl.ok("stop", "asked")
     assert _until(lambda: kubectl.run("get", "vmi", "asked").returncode != 0)
     kubectl.ok("delete", "vm", "asked", "--wait", "--timeout=30s")
+
+
+@pytest.mark.spec("kubevirt", 212)
+def test_a_drain_moves_machines_or_ends_them(kubectl: Program) -> None:
+    moving = MACHINE.replace("NAME", "moving").replace(
+        "    spec:\n      domain", "    spec:\n      evictionStrategy: LiveMigrate\n      domain"
+    )
+    kubectl.ok("apply", "-f", "-", text=f"{moving}---{MACHINE.replace('NAME', 'ending')}")
+    for name in ("moving", "ending"):
+        assert _until(lambda name=name: _instance(kubectl, name).get("phase") == "Running")  # type: ignore[misc]  # bound now
+    first = {name: kubectl.ok("get", "vmi", name, "-o", "jsonpath={.metadata.uid}") for name in ("moving", "ending")}
+    for node in ("simulated-1", "simulated-2"):
+        kubectl.ok("drain", node, "--ignore-daemonsets", "--force", "--delete-emptydir-data", "--timeout=50s")
+        assert _until(lambda node=node: all(_instance(kubectl, each).get("nodeName", node) != node for each in first))  # type: ignore[misc]
+        assert _until(lambda: all(_instance(kubectl, each).get("phase") == "Running" for each in first))
+        kubectl.ok("uncordon", node)
+    assert kubectl.ok("get", "vmi", "moving", "-o", "jsonpath={.metadata.uid}") == first["moving"]
+    assert kubectl.ok("get", "vmi", "ending", "-o", "jsonpath={.metadata.uid}") != first["ending"]
+    assert "evacuationNodeName" not in _instance(kubectl, "moving") and "kubevirt-evacuation-" in kubectl.ok("get", "vmim")
+    kubectl.ok("delete", "vm", "moving", "ending", "--wait", "--timeout=30s")

@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.controllers.migration import moves
+from paddock.controllers.migration import evacuation, moves
 from paddock.controllers.networkattachments.attachments import NetworkAttachments
 from paddock.controllers.virtualmachineinstance import controller as instances
 from paddock.controllers.virtualmachineinstance.controller import NodeIdentity
@@ -22,4 +22,5 @@ def wire(
     attachments.wake(made.controller)
     if simulated:
         moves.wire(program, made.scheduler.target)
+        evacuation.wire(program)
     return [("sweeper", made.sweeper.run()), ("upgrades", made.upgrades.run())]

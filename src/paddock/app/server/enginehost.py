@@ -37,6 +37,10 @@ class HostedEngine:
         engine = self._control.engine
         self._history = HostedHistory(parts, engine, around.directory)
         self._subresources = subresources.install(api, parts, engine, self._control.program.recorder, self._history.history)
+        if around.machines.guests == "simulated":
+            from paddock.app.subresources import eviction  # noqa: PLC0415 - real guests do without
+
+            eviction.serve(api, parts)
         resourcemetrics.install(api, parts, lambda: engine.machines if hasattr(engine, "machines") else None)
         self._uploads: Uploads | None = None
         self._metrics: MetricsCollector | None = None

@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 
+from paddock.plan.instance.identity import launcher_of
+
 FINAL = ("Succeeded", "Failed")
 # label of an instance -> the node that it is moving to
 TARGET_LABEL, NODE_LABEL = "kubevirt.io/migrationTargetNodeName", "kubevirt.io/nodeName"
@@ -109,5 +111,7 @@ def instance_change(view: MigrationView, status: dict[str, Any]) -> InstanceChan
     if phase != "Succeeded":
         return InstanceChange(changed, {TARGET_LABEL: state["targetNode"] if phase not in FINAL else None})
     node = state["targetNode"]
-    pods = dict.fromkeys(before.get("activePods") or {}, node)
-    return InstanceChange({**changed, "nodeName": node, "activePods": pods}, {TARGET_LABEL: None, NODE_LABEL: node})
+    # On the other node it has another Pod, and nothing drives it away from there.
+    moved = {**changed, "nodeName": node, "activePods": {launcher_of(view.uid): node}}
+    moved.pop("evacuationNodeName", None)
+    return InstanceChange(moved, {TARGET_LABEL: None, NODE_LABEL: node})

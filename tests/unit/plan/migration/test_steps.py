@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from paddock.plan.instance.identity import launcher_of
 from paddock.plan.migration import steps
 from paddock.plan.migration.steps import MigrationView
 
@@ -21,7 +22,7 @@ def _view(phase: str = "", instance: dict[str, Any] | None = None, **state: Any)
 
 @pytest.mark.spec("kubevirt", 210)
 def test_a_migration_goes_through_its_phases_and_the_instance_with_it() -> None:
-    instance, status, nodes = _instance(), {}, []  # type: ignore[var-annotated]  # plain data
+    instance, status, nodes = _instance(evacuationNodeName="one"), {}, []  # type: ignore[var-annotated]  # plain data
     for _ in range(7):
         view = MigrationView("uid", status, instance)
         status = steps.following(view, NOW, "two")
@@ -43,7 +44,8 @@ def test_a_migration_goes_through_its_phases_and_the_instance_with_it() -> None:
         "endTimestamp": NOW,
         "completed": True,
     }
-    assert instance["status"]["activePods"] == {"pod": "two"}
+    assert "evacuationNodeName" not in instance["status"]
+    assert instance["status"]["activePods"] == {launcher_of("uid"): "two"}
 
 
 @pytest.mark.spec("kubevirt", 210)
