@@ -20,6 +20,7 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.phases import RUNNING, SCHEDULED
 from paddock.plan.machine import placement
+from paddock.plan.migration.steps import NODE_LABEL
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Keys
 from paddock.runtime.informer import Informer
@@ -152,7 +153,8 @@ class Scheduler:
     def _node(self, machine: str) -> str:
         """Return the node of a machine by its id."""
         seen = next(iter(self._instances.cache.by(_UID, machine)), None)
-        named = _node_name(seen.read(INSTANCES)) if seen is not None else ""
+        # Its label, which follows the status: reading every instance would take too long.
+        named = (seen.meta.labels or {}).get(NODE_LABEL, "") if seen is not None else ""
         return named if named in self._names else self._chosen.get(machine, self._names[0])
 
     def _emptiest(self, names: Sequence[str]) -> str:

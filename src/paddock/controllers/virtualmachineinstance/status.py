@@ -25,8 +25,8 @@ from paddock.plan.instance import migratable, suspension, volumes
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import RUNNING
 from paddock.plan.instance.prerequisites import StartBlocker
+from paddock.plan.migration.steps import NODE_LABEL
 
-_NODE_LABEL = "kubevirt.io/nodeName"
 _LOST = "the directory of the machine is gone: somebody removed it while Paddock was away"
 
 
@@ -139,8 +139,8 @@ class InstanceObserver:
 def label_changes(present: Mapping[str, str], status: VirtualMachineInstanceStatus) -> dict[str, str | None]:
     """The changes of an instance's labels that follow from its status."""
     changes: dict[str, str | None] = {}
-    if status.nodeName and _NODE_LABEL not in present:
-        changes[_NODE_LABEL] = status.nodeName
+    if status.nodeName and NODE_LABEL not in present:
+        changes[NODE_LABEL] = status.nodeName
     outdated = status.phase == RUNNING and holds(status.conditions, "Outdated")
     if outdated != (OUTDATED in present):
         changes[OUTDATED] = "" if outdated else None
