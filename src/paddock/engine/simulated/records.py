@@ -3,6 +3,7 @@
 Written through at each change, without waiting for the disk: the end of the process loses nothing.
 """
 
+import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -79,10 +80,28 @@ class Records:
         self._connection.execute(f"PRAGMA user_version={_FORMAT}")
 
 
-def remove(directory: Path) -> None:
-    """Remove the records of a directory, and with them its simulated guests. No server runs."""
-    for path in directory.glob(f"{NAME}*"):
-        path.unlink()
+def count_guests(directory: Path) -> int:
+    """Return the number of simulated machines in the records of a directory."""
+    with _opened(directory) as connection:
+        return int(connection.execute("SELECT count(*) FROM machines").fetchone()[0]) if connection is not None else 0
+
+
+def end_guests(directory: Path) -> None:
+    """End the simulated guests of a directory as a power cut would; their volumes and addresses stay. No server runs."""
+    with _opened(directory) as connection:
+        if connection is not None:
+            connection.execute("DELETE FROM machines")
+
+
+@contextlib.contextmanager
+def _opened(directory: Path) -> Iterator[sqlite3.Connection | None]:
+    """The records of a directory that is not in use; None where there are none, or none of machines."""
+    if not (directory / NAME).exists():
+        yield None
+        return
+    with contextlib.closing(sqlite3.connect(directory / NAME, isolation_level=None)) as connection:
+        there = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'machines'").fetchone()
+        yield connection if there else None
 
 
 def _encode(value: Any) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig, Nic, Tap
 from paddock.engine.machine.errors import AgentError, RequestRefused
 from paddock.engine.networks.nics import NicSpec
+from paddock.engine.simulated import records
 from paddock.engine.simulated.behaviour import PREFIX
 from paddock.engine.simulated.engine import SimulatedEngine
 from paddock.engine.simulated.machine import SimulatedMachine
@@ -276,5 +277,19 @@ def test_the_agent_tells_the_addresses_of_the_guest(tmp_path: Path) -> None:
             assert (await machine.agent.execute(["sh", "-c", "cat /etc/hostname"], 5)).out == b"web\n"
             assert (await machine.agent.execute(["sh", "-c", "ls | wc"], 5)).code == 2
             assert (await machine.agent.execute(["vim"], 5)).code == 127
+
+    virtualtime.run(script())
+
+
+def test_a_purge_ends_guests_and_keeps_their_disks(tmp_path: Path) -> None:
+    async def script() -> None:
+        async with serving(tmp_path) as engine:
+            await engine.volumes.create("v", 1 << 30)
+            await _running(engine)
+        assert records.count_guests(tmp_path) == 1
+        records.end_guests(tmp_path)
+        assert records.count_guests(tmp_path) == 0 == records.count_guests(tmp_path / "missing")
+        async with serving(tmp_path) as engine:
+            assert not list(engine.machines) and engine.volumes.get("v") is not None
 
     virtualtime.run(script())

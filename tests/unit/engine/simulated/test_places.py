@@ -115,7 +115,7 @@ def test_records_of_another_format_are_left_alone(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version=2")
     with pytest.raises(RecordsUnreadable, match="format 2"):
         Records(tmp_path)
-    records.remove(tmp_path)
+    (tmp_path / records.NAME).unlink()
     Records(tmp_path).close()
     (tmp_path / records.NAME).write_bytes(b"no database" * 100)
     with pytest.raises(RecordsUnreadable):
