@@ -79,7 +79,7 @@ def _until(look: Callable[[], Any]) -> Any:
     return found
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 218)
 def test_a_machine_runs_for_kubectl(kubectl: Program) -> None:
     kubectl.ok("apply", "-f", "-", text=MACHINE.replace("NAME", "web"))
     kubectl.ok("wait", "vm/web", "--for=condition=Ready", "--timeout=30s")
@@ -92,7 +92,7 @@ def test_a_machine_runs_for_kubectl(kubectl: Program) -> None:
     assert kubectl.run("get", "vmi", "web").returncode != 0
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 218)
 def test_verbs_of_virtctl(kubectl: Program, virtctl: Program) -> None:
     kubectl.ok("apply", "-f", "-", text=MACHINE.replace("NAME", "asked"))
     assert _until(lambda: _instance(kubectl, "asked").get("guestOSInfo", {}).get("id") == "paddock-simulated")
@@ -114,7 +114,7 @@ def test_verbs_of_virtctl(kubectl: Program, virtctl: Program) -> None:
     kubectl.ok("delete", "vm", "asked", "--wait", "--timeout=30s")
 
 
-@pytest.mark.spec("kubevirt", 212)
+@pytest.mark.spec("kubevirt", 226)
 def test_a_drain_moves_machines_or_ends_them(kubectl: Program) -> None:
     moving = MACHINE.replace("NAME", "moving").replace(
         "    spec:\n      domain", "    spec:\n      evictionStrategy: LiveMigrate\n      domain"

@@ -42,7 +42,7 @@ def _migration(paddock: Commands, name: str) -> dict[str, Any]:
     return dict(paddock.get("vmim", name, "-n", "default").get("status") or {})
 
 
-@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 223)
 def test_machines_go_where_they_may(paddock: Commands) -> None:
     paddock.ok("apply", "-f", "-", text=machine("chosen", selector=f"{HOST}: simulated-2"))
     assert _running(paddock, "chosen") == "simulated-2"
@@ -61,7 +61,7 @@ def test_machines_go_where_they_may(paddock: Commands) -> None:
     assert _running(paddock, "waits") == "simulated-1"
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 224)
 def test_a_machine_moves(paddock: Commands) -> None:
     paddock.ok("apply", "-f", "-", text=machine("moving"))
     source = _running(paddock, "moving")
@@ -80,7 +80,7 @@ def test_a_machine_moves(paddock: Commands) -> None:
     assert "finalizers" not in paddock.get("vmim", "first", "-n", "default")["metadata"]
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 224)
 def test_a_move_fails_or_is_aborted_and_the_guest_stays(paddock: Commands) -> None:
     paddock.ok("apply", "-f", "-", text=machine("staying", 'simulated.paddock.dev/migration-failure: "no luck today"'))
     paddock.ok("apply", "-f", "-", text=machine("slow", 'simulated.paddock.dev/migration-seconds: "600"'))

@@ -58,7 +58,7 @@ def _vmi(paddock: Commands, name: str) -> dict[str, object]:
     return dict(json.loads(done.stdout).get("status") or {}) if done.returncode == 0 else {}
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 218)
 def test_the_examples_of_all_dialects_run(server: Embedded, paddock: Commands) -> None:
     for namespace in NAMESPACES.values():
         paddock.ok("apply", "-f", "-", text=f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}")
@@ -80,7 +80,7 @@ def test_the_examples_of_all_dialects_run(server: Embedded, paddock: Commands) -
     assert until(lambda: paddock.get("vmim", "move", "-n", "default").get("status", {}).get("phase") in ("Succeeded", "Failed"))
 
 
-@pytest.mark.spec("kubevirt", 205)
+@pytest.mark.spec("kubevirt", 219)
 def test_it_says_what_it_is(server: Embedded, paddock: Commands) -> None:
     paddock.ok("apply", "-f", "-", text=machine("said"))
     assert until(lambda: _vmi(paddock, "said").get("phase") == "Running")
@@ -96,7 +96,7 @@ def test_it_says_what_it_is(server: Embedded, paddock: Commands) -> None:
     assert b"[+]guests-are-simulated ok" in probe(f"{server.access.url}/readyz?verbose", server.access)
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 221)
 def test_guests_go_on_when_the_server_is_killed_and_started_again(server: Embedded, paddock: Commands) -> None:
     paddock.ok("apply", "-f", "-", text=machine("lasting"))
     assert until(lambda: _vmi(paddock, "lasting").get("phase") == "Running")
@@ -110,7 +110,7 @@ def test_guests_go_on_when_the_server_is_killed_and_started_again(server: Embedd
         assert after["status"][part] == before["status"][part]
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 222)
 def test_a_start_fails_and_a_guest_panics_on_request(paddock: Commands) -> None:
     paddock.ok("apply", "-f", "-", text=machine("failing", 'simulated.paddock.dev/start-failure: "no luck today"'))
     paddock.ok("apply", "-f", "-", text=machine("wrong", 'simulated.paddock.dev/panik-after: "1"'))
@@ -120,7 +120,7 @@ def test_a_start_fails_and_a_guest_panics_on_request(paddock: Commands) -> None:
     assert until(lambda: "panicked" in paddock.run("events", "-n", "default").stdout)
 
 
-@pytest.mark.spec("kubevirt", 211)
+@pytest.mark.spec("kubevirt", 225)
 def test_what_needs_a_guest_is_refused_with_the_reason(paddock: Commands, tmp_path: Path) -> None:
     paddock.ok("apply", "-f", "-", text=machine("asked"))
     assert until(lambda: _vmi(paddock, "asked").get("phase") == "Running")
@@ -129,7 +129,7 @@ def test_what_needs_a_guest_is_refused_with_the_reason(paddock: Commands, tmp_pa
     assert not (tmp_path / "picture.png").exists()
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 220)
 def test_a_directory_keeps_its_kind_of_guests(server: Embedded, tmp_path: Path) -> None:
     def up(*words: str) -> str:
         command = [sys.executable, "-m", "paddock.app", "up", "--listen", "127.0.0.1:0", "--detach", *words]

@@ -8,7 +8,7 @@ from paddock.app.directory import guestkind
 from paddock.app.directory.guestkind import OtherGuests
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 220)
 def test_a_directory_keeps_its_kind(tmp_path: Path) -> None:
     new, real, simulated = tmp_path / "new", tmp_path / "real", tmp_path / "simulated"
     for each in (new, real / "engine", simulated):

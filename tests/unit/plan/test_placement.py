@@ -173,7 +173,7 @@ def among(spec: dict[str, Any], *hosts: PlacementNode, beside: tuple[PlacementNo
     return found, refusal.message if refusal is not None else ""
 
 
-@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 223)
 def test_of_several_nodes_those_that_fit_are_named() -> None:
     one, two, three = (PlacementNode(name, {"kubernetes.io/hostname": name, "zone": zone}) for name, zone in zip("abc", "xxy", strict=True))
     cordoned = PlacementNode("b", two.labels, unschedulable=True)

@@ -74,7 +74,7 @@ def test_a_machine_lives(tmp_path: Path) -> None:
     virtualtime.run(script())
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 221)
 def test_a_guest_goes_on_when_the_process_has_ended(tmp_path: Path) -> None:
     async def first() -> None:
         async with serving(tmp_path, start_seconds="5") as engine:
@@ -102,7 +102,7 @@ def test_a_guest_goes_on_when_the_process_has_ended(tmp_path: Path) -> None:
     virtualtime.run(second())
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 222)
 @pytest.mark.parametrize(
     ("annotation", "text", "reason"),
     [
@@ -125,7 +125,7 @@ def test_a_guest_ends_as_an_annotation_asks(tmp_path: Path, annotation: str, tex
     virtualtime.run(script())
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 222)
 def test_slow_and_deaf_guests_and_those_without_an_agent(tmp_path: Path) -> None:
     async def script() -> None:
         async with serving(tmp_path / "slow", start_seconds="3", boot_seconds="4") as engine:
@@ -214,7 +214,7 @@ def test_hardware_changes_while_it_runs(tmp_path: Path) -> None:
     virtualtime.run(script())
 
 
-@pytest.mark.spec("kubevirt", 211)
+@pytest.mark.spec("kubevirt", 225)
 @pytest.mark.parametrize(
     "ask",
     [

@@ -15,7 +15,7 @@ def _instance(strategy: str, movable: str, **status: Any) -> dict[str, Any]:
     return {"metadata": {"namespace": "ns", "name": "web"}, "spec": spec, "status": {"conditions": conditions, **status}}
 
 
-@pytest.mark.spec("kubevirt", 212)
+@pytest.mark.spec("kubevirt", 226)
 @pytest.mark.parametrize(
     ("strategy", "movable", "refusal", "evacuates"),
     [

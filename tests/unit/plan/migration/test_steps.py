@@ -20,7 +20,7 @@ def _view(phase: str = "", instance: dict[str, Any] | None = None, **state: Any)
     return MigrationView("uid", {"phase": phase, "migrationState": state} if phase else {}, instance)
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 224)
 def test_a_migration_goes_through_its_phases_and_the_instance_with_it() -> None:
     instance, status, nodes = _instance(evacuationNodeName="one"), {}, []  # type: ignore[var-annotated]  # plain data
     for _ in range(7):
@@ -48,7 +48,7 @@ def test_a_migration_goes_through_its_phases_and_the_instance_with_it() -> None:
     assert instance["status"]["activePods"] == {launcher_of("uid"): "two"}
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 224)
 def test_one_that_fails_leaves_the_guest_where_it_is() -> None:
     view = _view("Running", _instance(migrationState={"migrationUid": "uid"}), targetNode="two")
     change = steps.instance_change(view, steps.failed(view, "no luck", NOW, aborted=True))
