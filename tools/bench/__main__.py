@@ -11,7 +11,23 @@ import tempfile
 from pathlib import Path
 
 from tests.reference import build
-from tools.bench import cluster, comparison, consoles, demo, flood, fronts, guests, hosting, idle, imports, offline, rigaud, userland, waits
+from tools.bench import (
+    cluster,
+    comparison,
+    consoles,
+    demo,
+    flood,
+    fronts,
+    guests,
+    hosting,
+    idle,
+    imports,
+    offline,
+    rigaud,
+    simulated,
+    userland,
+    waits,
+)
 from tools.bench.client import LoadFailed
 from tools.bench.loads import Size
 
@@ -29,6 +45,7 @@ PARTS = (
     "waits",
     "console",
     "demo",
+    "simulated",
     "cluster",
 )
 
@@ -65,6 +82,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _console(options, Path(folder))
             if options.only in (None, "demo"):
                 _demo(Path(folder))
+            if options.only in (None, "simulated"):
+                print(offline.table(simulated.measure(Path(folder), quick=options.quick), "figure (time on the wall)"))
             # It takes a whole Kubernetes, and root: only on request.
             if options.only == "cluster":
                 print(cluster.measure(Path(folder), _say, quick=options.quick))

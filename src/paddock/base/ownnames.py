@@ -105,6 +105,7 @@ MOUNT_OF = OwnName(
     "Paddock",
     "Machine that `paddock run --mount` made it for; `paddock rm` deletes it with the machine",
 )
+GUESTS = OwnName("paddock.dev/guests", "label of a Node", "Paddock", "`simulated`: no guest runs in the machines of the node")
 ALL: Sequence[OwnName] = (
     SSH_USER,
     DIRECTORY,
@@ -124,4 +125,5 @@ ALL: Sequence[OwnName] = (
     MOVE_ID,
     DISK_CHECKSUM,
     MOUNT_OF,
+    GUESTS,
 )

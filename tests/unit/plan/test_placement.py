@@ -13,7 +13,7 @@ from paddock.plan.machine.placement import (
     PlacementEnvironment,
     PlacementNode,
     PriorityLevel,
-    placed,
+    fitting,
     pod_labels,
     priority_of,
 )
@@ -39,7 +39,8 @@ def spread(**more: Any) -> dict[str, Any]:
 
 
 def why(spec: dict[str, Any], around: PlacementEnvironment, who: Neighbour | None = None) -> str:
-    found = placed(from_data({"domain": {"devices": {}}, **spec}, VirtualMachineInstanceSpec), who or Neighbour("default", WEB), around)
+    wanted = from_data({"domain": {"devices": {}}, **spec}, VirtualMachineInstanceSpec)
+    found = fitting(wanted, who or Neighbour("default", WEB), (around,))[1]
     return found.message if found is not None else ""
 
 
@@ -161,3 +162,33 @@ def test_more_places_than_there_are() -> None:
 def test_labels_of_the_pod_that_is_not_there() -> None:
     assert pod_labels("web", {"app": "web"}, "uid")["kubevirt.io/created-by"] == "uid"
     assert pod_labels("web", None) == {"kubevirt.io": "virt-launcher", "vm.kubevirt.io/name": "web"}
+
+
+def among(spec: dict[str, Any], *hosts: PlacementNode, beside: tuple[PlacementNode, ...] = ()) -> tuple[tuple[str, ...], str]:
+    """Return the nodes that a machine fits on, and the refusal; a machine like it is on each node of `beside`."""
+    neighbours = tuple(Neighbour("default", WEB, place=each.labels) for each in beside)
+    places = tuple(each.labels for each in hosts)
+    wanted = from_data({"domain": {"devices": {}}, **spec}, VirtualMachineInstanceSpec)
+    found, refusal = fitting(wanted, Neighbour("default", WEB), [PlacementEnvironment(each, neighbours, places=places) for each in hosts])
+    return found, refusal.message if refusal is not None else ""
+
+
+@pytest.mark.spec("kubevirt", 223)
+def test_of_several_nodes_those_that_fit_are_named() -> None:
+    one, two, three = (PlacementNode(name, {"kubernetes.io/hostname": name, "zone": zone}) for name, zone in zip("abc", "xxy", strict=True))
+    cordoned = PlacementNode("b", two.labels, unschedulable=True)
+    assert among({}, one, cordoned, three) == (("a", "c"), "")
+    assert among({"nodeSelector": {"zone": "x"}}, one, two, three) == (("a", "b"), "")
+    assert among({"nodeSelector": {"zone": "y"}}, one, cordoned)[1] == (
+        "0/2 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 1 node(s) were unschedulable."
+    )
+    apart = required("podAntiAffinity", TERM)
+    assert among(apart, one, two, three, beside=(one,)) == (("b", "c"), "")
+    zones = required("podAntiAffinity", {**TERM, "topologyKey": "zone"})
+    assert among(zones, one, two, three, beside=(one,)) == (("c",), "")
+    together = required("podAffinity", {**TERM, "topologyKey": "zone"})
+    assert among(together, one, two, three, beside=(three,)) == (("c",), "")
+    assert among(together, one, two, three) == (("a", "b", "c"), "")
+    assert among(spread(), one, two, three, beside=(one,)) == (("c",), "")
+    assert among(spread(), one, two, three, beside=(one, three)) == (("a", "b", "c"), "")
+    assert among(spread(maxSkew=2), one, two, three, beside=(one,)) == (("a", "b", "c"), "")

@@ -302,10 +302,11 @@ async def bind(parts: ServerParts, call: RequestContext) -> HttpResponse:
         return Proposal(new)
 
     await parts.writer.replace(call.resource, call.route.namespace, call.route.name, compute, write_options(call, operation="Create"))
-    return _success()
+    return success()
 
 
-def _success() -> HttpResponse:
+def success() -> HttpResponse:
+    """Return the answer to a binding or an eviction that was carried out."""
     made = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
     return HttpResponse(201, orjson.dumps(made), (("content-type", "application/json"),))
 
@@ -322,7 +323,7 @@ async def evict(parts: ServerParts, call: RequestContext) -> HttpResponse:
         user=options.user, groups=options.groups, user_uid=options.uid, dry_run=options.dry_run, grace=said.get("gracePeriodSeconds")
     )
     await parts.writer.delete(call.resource, call.route.namespace, call.route.name, asked)
-    return _success()
+    return success()
 
 
 def _check_budgets(parts: ServerParts, pod: Data) -> None:

@@ -19,6 +19,7 @@ from paddock.apiserver.context import ServerParts
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal
 from paddock.apiserver.resources.resource import ServedResource
+from paddock.base import ownnames
 from paddock.meta import failure
 from paddock.store.contract import StoreKey
 
@@ -64,6 +65,8 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
     hertz: int = 0
     # why it cannot run machines now; None: it can
     problem: NodeProblem | None = None
+    # its guests are
+    simulated: bool = False
     limits: tuple[NodeLimit, ...] = ()
 
 
@@ -84,6 +87,22 @@ def this_host(listening: str) -> NodeFacts:
         boot_id=_line("/proc/sys/kernel/random/boot_id"),
         accelerated=Path("/dev/kvm").exists(),
         hertz=_hertz(),
+    )
+
+
+def simulated(host: NodeFacts, number: int, cpus: int, memory_kib: int) -> NodeFacts:
+    """The facts of a node of simulated guests on a host."""
+    return msgspec.structs.replace(
+        host,
+        name=f"simulated-{number}",
+        cpus=cpus,
+        memory_kib=memory_kib,
+        architecture="amd64",
+        kernel="simulated",
+        image="Paddock with simulated guests",
+        accelerated=True,
+        hertz=0,
+        simulated=True,
     )
 
 
@@ -154,6 +173,7 @@ def node(host: NodeFacts, now: str, before: Data | None) -> Data:
         # Machines that ask for a worker run here: there is no other node.
         "node-role.kubernetes.io/worker": "",
         **({FREQUENCY: str(host.hertz)} if host.hertz else {}),
+        **({ownnames.GUESTS.name: "simulated"} if host.simulated else {}),
     }
     meta = {**old_meta, "name": host.name, "labels": {**(old_meta.get("labels") or {}), **labels}}
     return {
@@ -176,7 +196,7 @@ def _status(host: NodeFacts, now: str, before: Data | None) -> Data:
         "osImage": host.image,
         "kubeletVersion": host.version,
         "kubeProxyVersion": "",
-        "containerRuntimeVersion": "",
+        "containerRuntimeVersion": "simulated://guests" if host.simulated else "",
         "machineID": host.machine_id,
         "systemUUID": "",
         "bootID": host.boot_id,

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from paddock.app.directory import diskformat, process
+from paddock.app.directory import diskformat, guestkind, process
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import PaddockError, Terminal, Transient
@@ -46,6 +46,9 @@ def run(argv: list[str], console: Console) -> int:
     parsed = parser().parse_args(argv)
     places = DataPaths((parsed.dir or default_root()).absolute())
     _check(parsed)
+    if parsed.guests and guestkind.kind_of(places.root) == "simulated":
+        why = "no process of them is on this host"
+        raise Terminal("simulated guests cannot be shut down without their server", why=why, fix="leave --guests out, or stop the machines")
     if parsed.timeout is None:
         parsed.timeout = _GUEST_SECONDS if parsed.guests else _SERVER_SECONDS
     if parsed.purge:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from paddock.app.directory import process
+from paddock.app.directory import guestkind, process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.operator import readiness
 from paddock.app.operator.readiness import ReplicaReadiness
@@ -42,11 +42,13 @@ def run(argv: list[str], console: Console) -> int:
     places = DataPaths(parsed.dir or default_root())
     found = process.find(places)
     ready = found is not None and _is_ready(found.address, places)
+    simulated = found is not None and guestkind.kind_of(places.root) == "simulated"
     said = {
         "running": found is not None,
         "ready": ready,
         "directory": str(places.root),
         **({"pid": found.pid, "address": found.address, "kubeconfig": str(places.kubeconfig)} if found else {}),
+        **({"guests": "simulated"} if simulated else {}),
         **({"problem": found.problem} if found is not None and found.problem else {}),
     }
     if parsed.output == "json":
@@ -56,6 +58,8 @@ def run(argv: list[str], console: Console) -> int:
     else:
         state = "ready" if ready else "not ready"
         console.out(f"{state}: {found.address} (process {found.pid}), kubeconfig {places.kubeconfig}\n")
+        if simulated:
+            console.out("guests are simulated: no machine runs\n")
         if found.problem:
             console.out(f"machines are unmanaged: {found.problem}\n")
     return 0 if ready else 1

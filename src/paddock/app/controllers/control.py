@@ -7,7 +7,7 @@ import asyncio
 import importlib
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec.structs import replace
 
@@ -77,7 +77,7 @@ class EmbeddedControllers:
     async def start(self) -> None:
         """Begin to look after everything. The engine has started."""
         self.storage = storage.wire(self.program, self.engine, self._around)
-        virtualmachines.wire(self.program)
+        virtualmachines.wire(self.program, moves=self._around.machines.guests == "simulated")
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
         attachments = networks.wire(self.program, self.engine, self._around)
         more = [
@@ -124,9 +124,16 @@ def beside(api: Handler, around: ControllerEnvironment, store: Store) -> Embedde
     """The controllers of a server in this process."""
     machinery = Machinery()
     settings = replace(engine_settings(around.machines, around.services), private=(around.directory.parent,))
-    engine = Engine(around.directory, settings)
     client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
-    return EmbeddedControllers(engine, client, machinery, around, store)
+    if around.machines.guests != "simulated":
+        return EmbeddedControllers(Engine(around.directory, settings), client, machinery, around, store)
+    from paddock.app.controllers import simulated  # noqa: PLC0415 - real guests do without
+
+    engine = simulated.engine(around, settings)
+    # tests/unit/engine/simulated/test_port.py compares the two.
+    controllers = EmbeddedControllers(cast(Engine, engine), client, machinery, around, store)
+    simulated.connect(engine, controllers.program)
+    return controllers
 
 
 def engine_settings(machine_settings: MachineSettings, services: str) -> EngineSettings:

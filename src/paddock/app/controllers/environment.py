@@ -24,4 +24,6 @@ class ControllerEnvironment(msgspec.Struct, frozen=True):
     address: Callable[[], str]
     # names inside end with it
     domain: str = "cluster.local"
+    # names of all Nodes, where there are several
+    nodes: tuple[str, ...] = ()
     providers: ProviderProgramSettings = msgspec.field(default_factory=ProviderProgramSettings)

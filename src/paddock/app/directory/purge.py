@@ -20,13 +20,14 @@ from paddock.engine.machine.process import end_process, holders, start_ticks
 from paddock.engine.networks import hostobjects
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.networks import Networks
+from paddock.engine.simulated import records as simulated
 
 _LOOK_SECONDS = 0.05
 
 
 def describe(places: DataPaths, *, data: bool, orderly: bool = False) -> list[str]:
     """Return what a purge removes, one sentence a line. `orderly`: the guests shut down before."""
-    count = len(residents.running(places.engine))
+    count = len(residents.running(places.engine)) + simulated.count_guests(places.engine)
     guests = f"shuts down {count} guests" if orderly else f"ends {count} guests at once, as a power cut would"
     guests = guests if count else "ends no guest, as none runs"
     lines = [f"this {guests}", f"it removes the networks, control groups and user numbers that {places.root} has on this host"]
@@ -52,6 +53,7 @@ async def clear(places: DataPaths, patience: float) -> None:
     if os.geteuid() == 0:
         await hostobjects.collect()
         HostReservations().release(places.engine)
+    simulated.end_guests(places.engine)
     residents.forget(places.engine)
     diskformat.note_purge(places.root)
 

@@ -13,6 +13,10 @@ from paddock.cli.arguments import Parser
 def add(options: Parser) -> None:
     """Add the options about machines and their images."""
     machines = options.add_argument_group("machines")
+    words = "Whether machines run with QEMU, or are simulated for tests of what uses the API (default: real)"
+    arguments.add_choice(machines, ("--guests",), ("real", "simulated"), words, "real")
+    words = "Nodes that simulated guests seem to run on, 1 to 1000 (default: 1)"
+    machines.add_argument("--nodes", type=_nodes, default=1, metavar="N", help=words)
     words = "How machines are connected: bridged and routed, or with QEMU's user-mode network (default: routed as root, otherwise user)"
     arguments.add_choice(machines, ("--network",), ("auto", "routed", "user"), words, "auto")
     words = "Whether to refuse Pods and the kinds made of Pods, or to store them although nothing runs them (default: refused)"
@@ -52,7 +56,11 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
     mirrors: dict[str, tuple[str, ...]] = {}
     for name, place in _pairs(parsed.registry_mirror, "--registry-mirror=NAME=PLACE"):
         mirrors[name] = (*mirrors.get(name, ()), place)
+    if parsed.nodes != 1 and parsed.guests != "simulated":
+        raise Terminal("--nodes has no effect on real guests", why="they run on this host", fix="add --guests simulated, or leave it out")
     return MachineSettings(
+        guests=parsed.guests,
+        nodes=parsed.nodes,
         network=parsed.network,
         pod_network=parsed.pod_network,
         image_hosts=tuple(parsed.image_from),
@@ -107,6 +115,12 @@ def _pairs(given: Sequence[str], form: str) -> list[tuple[str, str]]:
     if any(not name or not value for name, _, value in found):
         raise Terminal("an option needs a name and a value", fix=f"write {form}")
     return [(name, value) for name, _, value in found]
+
+
+def _nodes(word: str) -> int:
+    if not word.isdecimal() or not 1 <= int(word) <= 1000:
+        raise argparse.ArgumentTypeError(f'"{word}" is no number of nodes from 1 to 1000')
+    return int(word)
 
 
 def _days(word: str) -> float:

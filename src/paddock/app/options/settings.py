@@ -68,6 +68,9 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of machines on this host (docs/use/machines.md)."""
 
+    # real, or simulated (docs/testing/simulated-guests.md), which seem to run on so many nodes
+    guests: str = "real"
+    nodes: int = 1
     # auto, routed or user
     network: str = "auto"
     # empty: one that the host does not use

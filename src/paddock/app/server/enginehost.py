@@ -11,7 +11,7 @@ from paddock.app.exports.download import Downloads
 from paddock.app.metrics import wiring as metrics
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.resourcemetrics import endpoint as resourcemetrics
-from paddock.app.server.hostchecks import HostExamination
+from paddock.app.server.hostchecks import HostLimits
 from paddock.app.server.hostedhistory import HostedHistory
 from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
@@ -28,7 +28,7 @@ _LOG = logging.getLogger(__name__)
 class HostedEngine:
     """Starts when the API answers; clients are served meanwhile, and controllers reconcile their writes as soon as they run."""
 
-    def __init__(self, api: Api, edge: Server, parts: ServerParts, around: ControllerEnvironment, host: HostExamination) -> None:
+    def __init__(self, api: Api, edge: Server, parts: ServerParts, around: ControllerEnvironment, host: HostLimits) -> None:
         self._host = host
         self._edge = edge
         self._parts = parts
@@ -37,6 +37,10 @@ class HostedEngine:
         engine = self._control.engine
         self._history = HostedHistory(parts, engine, around.directory)
         self._subresources = subresources.install(api, parts, engine, self._control.program.recorder, self._history.history)
+        if around.machines.guests == "simulated":
+            from paddock.app.subresources import eviction  # noqa: PLC0415 - real guests do without
+
+            eviction.serve(api, parts)
         resourcemetrics.install(api, parts, lambda: engine.machines if hasattr(engine, "machines") else None)
         self._uploads: Uploads | None = None
         self._metrics: MetricsCollector | None = None

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from paddock.apiserver.housekeeping.node import NodeLimit
 
@@ -12,6 +12,37 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 # Rooms fill and groups change while a server runs; one look costs some milliseconds.
 SECONDS = 300.0
+
+
+class HostLimits(Protocol):
+    """What a server says of its host."""
+
+    async def look(self) -> None:
+        """Look at the host."""
+
+    def conditions(self) -> tuple[NodeLimit, ...]:
+        """Return the conditions of the Node."""
+
+    def line(self) -> str:
+        """Return what users have to know at the start; "" if it is nothing."""
+
+
+class SimulatedHost:
+    """The host of simulated guests, which lacks nothing."""
+
+    def __init__(self, nodes: int) -> None:
+        self._nodes = nodes
+
+    async def look(self) -> None:
+        """There is nothing to look at."""
+
+    def conditions(self) -> tuple[NodeLimit, ...]:
+        """Return no conditions: labels of the Node say what it is."""
+        return ()
+
+    def line(self) -> str:
+        """Return that guests are simulated."""
+        return f"guests are simulated on {self._nodes} {'node' if self._nodes == 1 else 'nodes'}: no machine runs, and no disk holds data"
 
 
 class HostExamination:

@@ -4,7 +4,7 @@ import asyncio
 import errno
 import importlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -32,12 +32,12 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
-from paddock.app.directory import diskformat
+from paddock.app.directory import diskformat, guestkind
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
 from paddock.app.server import hostchecks, processmetrics
-from paddock.app.server.hostchecks import HostExamination
+from paddock.app.server.hostchecks import HostExamination, HostLimits, SimulatedHost
 from paddock.app.server.supervision import Supervisor
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
@@ -68,7 +68,8 @@ class ServerHandle:
         self._started = False
         # keeps machines looked after, where that is wanted
         self.machines: Supervisor | None = None
-        self.host = HostExamination(settings.root)
+        self._is_simulated = settings.controllers and settings.machines.guests == "simulated"
+        self.host: HostLimits = SimulatedHost(settings.machines.nodes) if self._is_simulated else HostExamination(settings.root)
 
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
@@ -109,13 +110,13 @@ class ServerHandle:
         self.port = await self._listen()
         issuer = Issuer(tokens, self._settings.accounts.keys_uri or self.address + issuing.KEYS)
         self.api.paths.update({issuing.CONFIGURATION: issuer.answer, issuing.KEYS: issuer.answer})
-        alive = await self._announce()
+        beat = await self._announce()
         self.has_kubeconfig = credentials.write_kubeconfig(self.address)
         self._house.every(RENEW_SECONDS, credentials.renew)
         self._starting, self._started = "", True
         if self.machines is not None:
             self._authority = credentials.trusted
-            self.machines.listeners.append(lambda problem: self._house.once(alive.beat))
+            self.machines.listeners.append(lambda problem: self._house.once(beat))
             self.machines.listeners.append(lambda problem: self._house.once(self._tell_installation))
             await self._tell_installation()
             self.machines.start()
@@ -126,6 +127,8 @@ class ServerHandle:
         store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
         if not self._settings.temporary:
             diskformat.note(self._places.root)
+        if self._settings.controllers:
+            guestkind.note(self._places.root, self._settings.machines.guests)
         return store
 
     def _report_health(self) -> None:
@@ -169,7 +172,7 @@ class ServerHandle:
         found = (orjson.loads(each.value)["metadata"]["uid"] for each in self.store.scan(_INSTANCES))
         return any(uid in machines for uid in found)
 
-    async def _announce(self) -> heartbeat.Heartbeat:
+    async def _announce(self) -> Callable[[], Awaitable[None]]:
         """Make this host and its server known, and keep them so."""
         told = self._settings.advertise or self._settings.host
         if self._settings.controllers:
@@ -177,17 +180,33 @@ class ServerHandle:
                 self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.server.enginehost")
             )
             self.api.health.add_ready("machines", self._why_not)
+            if self._is_simulated:
+                self.api.health.add_ready("guests-are-simulated", lambda: "")
             self.api.unready.update(dict.fromkeys((kubevirtsubresources.GROUP, bootstrap.METRICS), self._why_not))
-        host = msgspec.structs.replace(node.this_host(told), problem=self._problem())
+        hosts = self._hosts(msgspec.structs.replace(node.this_host(told), problem=self._problem()))
+        host = hosts[0]
         await node.ensure(self.parts, host, self.port, self._settings.networks, bare=self._settings.bare)
-        alive = heartbeat.Heartbeat(self.parts, host, self._problem, self.host.conditions)
+        hearts = [heartbeat.Heartbeat(self.parts, each, self._problem, self.host.conditions) for each in hosts]
+
+        async def beat() -> None:
+            for heart in hearts:
+                await heart.beat()
+
         if not self._settings.bare:
-            await alive.beat()
-            self._house.every(heartbeat.SECONDS, alive.beat)
+            await beat()
+            self._house.every(heartbeat.SECONDS, beat)
         if self._settings.controllers:
             self._house.every(hostchecks.SECONDS, self.host.look)
-        self._node = host.name
-        return alive
+        self._node, self._nodes = host.name, tuple(each.name for each in hosts)
+        return beat
+
+    def _hosts(self, host: node.NodeFacts) -> list[node.NodeFacts]:
+        """Return this host, or the nodes that simulated guests seem to run on."""
+        if not self._is_simulated:
+            return [host]
+        from paddock.engine.simulated.host import CPUS, MEMORY  # noqa: PLC0415 - real guests do without
+
+        return [node.simulated(host, number, CPUS, MEMORY >> 10) for number in range(1, self._settings.machines.nodes + 1)]
 
     def _problem(self) -> node.NodeProblem | None:
         """Return the reason why this host cannot run machines; None if it can, or if nobody wants it to."""
@@ -212,6 +231,7 @@ class ServerHandle:
             self._node,
             self._authority,
             lambda: self.address,
+            nodes=self._nodes,
             providers=given.providers,
         )
         return HostedEngine(self.api, self._edge, self.parts, around, self.host)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddock.app.directory import diskformat, process
+from paddock.app.directory import diskformat, guestkind, process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options import server as options
 from paddock.app.options.settings import ServerSettings
@@ -51,6 +51,8 @@ def start(command: str, text: str, argv: list[str], console: Console) -> int:
         program.settings(program.ConsoleOptions(listen=settings.ui))
     places = DataPaths(settings.root)
     diskformat.check(places.root)
+    if settings.controllers:
+        guestkind.check(places.root, settings.machines.guests)
     already = process.find(places)
     if already is not None:
         raise Terminal(

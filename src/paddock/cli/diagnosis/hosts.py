@@ -39,8 +39,18 @@ def _emulated(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
             )
 
 
+def _simulated(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    for saying in view.sayings:
+        if saying.type == "SimulatedGuest" and saying.status == "True" and saying.node.ref.kind == "VirtualMachineInstance":
+            cause = "The guest is simulated: nothing runs in the machine, and nothing answers at its address."
+            yield rule.found(
+                saying.node, cause, rank=CauseDepth.SAID, seen=Evidence(f"{saying.field}.message", saying.message, saying.since)
+            )
+
+
 LOOKS: Mapping[str, Look] = {
     "host-not-ready": _silent,
     "host-starting": _silent,
     "emulated": _emulated,
+    "simulated": _simulated,
 }

@@ -66,6 +66,7 @@ _BAD = frozenset(
         "ReplicaFailure",
         "ReplicaPaused",
         "RestartRequired",
+        "SimulatedGuest",
         "SoftwareEmulation",
         "Suspended",
         "Unsupported",

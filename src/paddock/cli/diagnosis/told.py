@@ -18,8 +18,8 @@ from paddock.cli.diagnosis.walk import WalkNode
 from paddock.plan.instance import ends
 from paddock.plan.instance.qemulog import legible
 
-# What the scheduler's form of a message puts before the words that matter, on a single host.
-_BEFORE = re.compile(r"^0/1 nodes are available: (1 Insufficient \S+: )?(cannot start the machine on this host: )?")
+# What the scheduler's form of a message puts before the words that matter.
+_BEFORE = re.compile(r"^0/\d+ nodes are available: (\d+ Insufficient \S+: )?(cannot start the machine on this host: )?")
 # What every text may name.
 GIVEN = frozenset(("kind", "name", "namespace", "message", "about", "address"))
 

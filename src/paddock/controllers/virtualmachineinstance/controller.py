@@ -32,7 +32,7 @@ from paddock.controllers.virtualmachineinstance.quotas import NamespaceBounds, P
 from paddock.controllers.virtualmachineinstance.reader import CredentialReader, InstanceReferences
 from paddock.controllers.virtualmachineinstance.scheduler import Scheduler
 from paddock.controllers.virtualmachineinstance.seeder import Seeder
-from paddock.controllers.virtualmachineinstance.status import InstanceObserver, ObservedChanges, label_changes
+from paddock.controllers.virtualmachineinstance.status import InstanceObserver, InstancePlacing, ObservedChanges, label_changes
 from paddock.controllers.virtualmachineinstance.suspending import GuestSuspensions
 from paddock.controllers.virtualmachineinstance.sweeper import Sweeper, UpgradeWatch
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES, MACHINES, reference_to
@@ -79,6 +79,9 @@ class NodeIdentity(msgspec.Struct, frozen=True):
     domain: str
     # the certificate of the server's authority
     authority: bytes
+    # all nodes, where there are several; its guests are simulated then
+    nodes: tuple[str, ...] = ()
+    simulated: bool = False
 
 
 class ReconcilerParts(msgspec.Struct, frozen=True):
@@ -315,6 +318,7 @@ class InstanceController(msgspec.Struct, frozen=True):
     sweeper: Sweeper
     upgrades: UpgradeWatch
     monitors: GuestMonitors
+    scheduler: Scheduler
 
 
 class ReconcileRequests:
@@ -362,7 +366,8 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     objects = InstanceReferences(informers, requests.instance)
     credentials = CredentialReader(objects)
     monitors = GuestMonitors(engine.networks, credentials, requests.machine)
-    scheduler = Scheduler(informers, engine, node_identity.node)
+    nodes = node_identity.nodes or (node_identity.node,)
+    scheduler = Scheduler(informers, engine, nodes)
     seeder = Seeder(program.client, objects, credentials, node_identity.authority)
     pulls = ImagePulls(machinery.chance, requests.machine)
     disks = DiskLayers(engine, objects, seeder, ClaimUsers(instances, engine), pulls)
@@ -371,7 +376,8 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
     suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)
-    observer = InstanceObserver(node_identity.node, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
+    placing = InstancePlacing(scheduler.node_of, len(nodes), node_identity.simulated)
+    observer = InstanceObserver(placing, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
     bounds = NamespaceBounds(informers)
     parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, bounds)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
@@ -389,4 +395,4 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     engine.machines.listen(monitors.agent_changed)
     engine.machines.listen(requests.machine)
     program.add(controller)
-    return InstanceController(controller, sweeper, UpgradeWatch(engine, requests.machine), monitors)
+    return InstanceController(controller, sweeper, UpgradeWatch(engine, requests.machine), monitors, scheduler)

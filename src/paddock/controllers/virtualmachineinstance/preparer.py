@@ -210,7 +210,7 @@ class Preparer:
     def _check_limits(self, instance: VirtualMachineInstance, result: MachineTranslation) -> None:
         """Raise for what keeps the machine from starting; record an event, once, for what the machine has to do without."""
         for limit in result.of(Weight.UNSCHEDULABLE):
-            raise prerequisites.unschedulable(f"0/1 nodes are available: {limit.message}.", code=limit.code.reason)
+            raise prerequisites.unschedulable(f"0/{self._scheduler.count} nodes are available: {limit.message}.", code=limit.code.reason)
         for limit in result.of(Weight.START_FAILED):
             raise prerequisites.failed(limit.code.reason, limit.message)
         for limit in result.of(Weight.NOTE):

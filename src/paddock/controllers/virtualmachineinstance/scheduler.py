@@ -1,8 +1,13 @@
-"""The fit of a machine on the host: the taints and labels of its node, the machines that run there, free CPUs and memory."""
+"""The fit of a machine on a node: taints and labels, the machines that run there, free CPUs and memory.
 
-from collections.abc import Iterator
+A real engine has one node. The node of a machine is `status.nodeName` of its instance; until that is written, the one chosen here.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 import orjson
+from msgspec import structs
 
 from paddock.base import quantity, reasons
 from paddock.client.target import Data, Key
@@ -10,11 +15,12 @@ from paddock.controllers.virtualmachineinstance.targets import INSTANCES, NAMESP
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
 from paddock.engine.host import capacity
-from paddock.engine.host.capacity import PinnedCpus, Shortage
+from paddock.engine.host.capacity import PinnedCpus, Room, Shortage
 from paddock.engine.machine.config import MachineConfig
 from paddock.plan.instance import prerequisites
 from paddock.plan.instance.phases import RUNNING, SCHEDULED
 from paddock.plan.machine import placement
+from paddock.plan.migration.steps import NODE_LABEL
 from paddock.runtime.cache import CacheChange, CachedObject
 from paddock.runtime.controller import Keys
 from paddock.runtime.informer import Informer
@@ -24,6 +30,8 @@ _CREATED_BY = "kubevirt.io/created-by"
 # The index of instances whose JSON names pods that they must not run beside.
 _ANTI_AFFINITY = "instances with anti-affinity"
 _IN_JSON = b'"podAntiAffinity"'
+# The index of instances by UID.
+_UID = "uid"
 # Not every end of another machine, which frees memory, reaches an instance that waits.
 _CAPACITY_SECONDS = 5.0
 
@@ -31,18 +39,27 @@ _CAPACITY_SECONDS = 5.0
 class Scheduler:
     """Asks the rules of placement and of capacity with the facts of the host."""
 
-    def __init__(self, informers: Informers, engine: Engine, node: str) -> None:
+    def __init__(self, informers: Informers, engine: Engine, nodes: Sequence[str]) -> None:
         self._instances = informers.of(INSTANCES)
         self._instances.cache.index(_ANTI_AFFINITY, lambda seen: ("",) if _IN_JSON in seen.raw else ())
         self._nodes = informers.of(NODES)
         self._priorities = informers.of(PRIORITIES)
         self._namespaces = informers.of(NAMESPACES)
         self._engine = engine
-        self._node = node
+        self._names = tuple(nodes)
+        # the nodes that were chosen for machines whose instances do not name them yet
+        self._chosen: dict[str, str] = {}
+        # each Node as it was read
+        self._read: dict[str, tuple[CachedObject, placement.PlacementNode]] = {}
         # instances that found no place: a change of the host concerns all of them
         self._waiting: dict[Key, None] = {}
         # the memory that each machine takes with the config that it has
         self._needs: dict[str, tuple[MachineConfig, int]] = {}
+
+    @property
+    def count(self) -> int:
+        """The number of nodes."""
+        return len(self._names)
 
     @property
     def watched(self) -> Iterator[tuple[Informer, Keys]]:
@@ -58,16 +75,37 @@ class Scheduler:
         yield self._instances, lambda change: waiting(change) if change.new is None else ()
 
     def place(self, instance: VirtualMachineInstance) -> None:
-        """Check that the instance may run on this node now. Raises `MissingPrerequisite`."""
-        key = key_of(instance)
-        refusal = placement.placed(instance.spec, _neighbour(instance), self._environment(key, instance))
+        """Choose the node that the instance may run on now. Raises `MissingPrerequisite`."""
+        key, named = key_of(instance), _node_name(instance)
+        names = (named,) if named in self._names else self._names
+        found, refusal = placement.fitting(instance.spec, _neighbour(instance), self._environments(key, instance, names))
         if refusal is None:
             self._waiting.pop(key, None)
+            if len(self._names) > 1:
+                self._chosen[instance.metadata.uid or ""] = self._emptiest(found)
             return
         self._waiting[key] = None
         if refusal.reason == placement.UNSCHEDULABLE:
             raise prerequisites.unschedulable(refusal.message)
         raise prerequisites.failed(refusal.reason, refusal.message, code=reasons.PRIORITY_CLASS_MISSING)
+
+    def target(self, instance: VirtualMachineInstance, selector: Mapping[str, str]) -> str:
+        """Return the node that a running machine can move to, with these labels. Raises `MissingPrerequisite`."""
+        uid, source = instance.metadata.uid or "", self.node_of(instance)
+        wanted = structs.replace(instance.spec, nodeSelector={**(instance.spec.nodeSelector or {}), **selector})
+        names = tuple(each for each in self._names if each != source)
+        found, refusal = placement.fitting(wanted, _neighbour(instance), self._environments(key_of(instance), instance, names))
+        if refusal is not None:
+            raise prerequisites.unschedulable(refusal.message)
+        node, config = self._emptiest(found), self._engine.machines.living().get(uid)
+        if config is not None:
+            self._admit_on(node, uid, config)
+        return node
+
+    def node_of(self, instance: VirtualMachineInstance) -> str:
+        """Return the node of a machine: that of its instance, or the one chosen for it."""
+        named = _node_name(instance)
+        return named if named in self._names else self._chosen.get(instance.metadata.uid or "", self._names[0])
 
     def priority(self, instance: VirtualMachineInstance) -> int:
         """Return the priority among the machines that wait for their start: that of its class."""
@@ -91,19 +129,48 @@ class Scheduler:
 
     def admit(self, machine: str, config: MachineConfig) -> None:
         """Check that the memory of a machine is free as a whole. Raises `MissingPrerequisite`."""
-        given = {other: self._need(other, each) for other, each in self._engine.machines.living().items()}
+        self._admit_on(self._node(machine), machine, config)
+
+    def _admit_on(self, node: str, machine: str, config: MachineConfig) -> None:
+        living = self._engine.machines.living()
+        others = living if len(self._names) == 1 else {other: each for other, each in living.items() if self._node(other) == node}
+        given = {other: self._need(other, each) for other, each in others.items()}
         given.pop(machine, None)
         try:
-            capacity.admit(self._need(machine, config), given, self._engine.room)
+            capacity.admit(self._need(machine, config), given, self._room)
             if config.memory.hugepage:
                 capacity.admit_hugepages(config, self._engine.facts.hugepages())
         except Shortage as error:
             page = config.memory.hugepage if error.resource == "hugepages" else None
-            raise _shortage(error, f"hugepages-{quantity.binary(page)}" if page else "memory") from error
+            resource = f"hugepages-{quantity.binary(page)}" if page else "memory"
+            raise _shortage(error, resource, len(self._names)) from error
+
+    @property
+    def _room(self) -> Room:
+        """The room of each node."""
+        return Room(self._engine.room.memory // len(self._names))
+
+    def _node(self, machine: str) -> str:
+        """Return the node of a machine by its id."""
+        seen = next(iter(self._instances.cache.by(_UID, machine)), None)
+        # Its label, which follows the status: reading every instance would take too long.
+        named = (seen.meta.labels or {}).get(NODE_LABEL, "") if seen is not None else ""
+        return named if named in self._names else self._chosen.get(machine, self._names[0])
+
+    def _emptiest(self, names: Sequence[str]) -> str:
+        """Return the node with the least memory promised; of several, the one that the fewest machines wait for."""
+        if len(names) == 1:
+            return names[0]
+        living = self._engine.machines.living()
+        promised, coming = Counter[str](), Counter(self._chosen.values())
+        for machine, config in living.items():
+            promised[self._node(machine)] += self._need(machine, config)
+        return min(names, key=lambda name: (promised[name], coming[name]))
 
     def release(self, machine: str) -> None:
         """Drop what is known of a machine that ended."""
         self._needs.pop(machine, None)
+        self._chosen.pop(machine, None)
 
     def forget(self, instance: Key) -> None:
         """Drop what is known of an instance that is gone."""
@@ -116,37 +183,51 @@ class Scheduler:
             known = self._needs[machine] = (config, capacity.needed(config, self._engine.facts.verdict(config).accelerator))
         return known[1]
 
-    def _environment(self, key: Key, instance: VirtualMachineInstance) -> placement.PlacementEnvironment:
-        node = self._nodes.cache.get(Key("", self._node))
-        neighbours = () if node is None else tuple(self._neighbours(key, instance))
-        return placement.PlacementEnvironment(
-            host=_host(self._node, node),
-            neighbours=neighbours,
-            priorities=frozenset(seen.key.name for seen in self._priorities.cache),
-            namespaces={seen.key.name: dict(seen.meta.labels or {}) for seen in self._namespaces.cache} if neighbours else {},
-        )
+    def _environments(self, key: Key, instance: VirtualMachineInstance, names: Sequence[str]) -> list[placement.PlacementEnvironment]:
+        """Return the surroundings of an instance on each of these nodes."""
+        hosts = {name: self._host(name) for name in self._names}
+        neighbours = tuple(self._neighbours(key, instance, hosts)) if any(each.labels for each in hosts.values()) else ()
+        priorities = frozenset(seen.key.name for seen in self._priorities.cache)
+        namespaces = {seen.key.name: dict(seen.meta.labels or {}) for seen in self._namespaces.cache} if neighbours else {}
+        places = tuple(each.labels for each in hosts.values()) if len(hosts) > 1 else ()
+        return [placement.PlacementEnvironment(hosts[name], neighbours, priorities, namespaces, places) for name in names]
 
-    def _neighbours(self, key: Key, instance: VirtualMachineInstance) -> Iterator[placement.Neighbour]:
-        """The instances that run here. If this one has no rules about others, only those with anti-affinity matter."""
+    def _host(self, name: str) -> placement.PlacementNode:
+        seen = self._nodes.cache.get(Key("", name))
+        if seen is None:
+            return placement.PlacementNode(name)
+        known = self._read.get(name)
+        if known is None or known[0] is not seen:
+            known = self._read[name] = (seen, _host(name, seen))
+        return known[1]
+
+    def _neighbours(
+        self, key: Key, instance: VirtualMachineInstance, hosts: Mapping[str, placement.PlacementNode]
+    ) -> Iterator[placement.Neighbour]:
+        """The instances that run. If this one has no rules about others, only those with anti-affinity matter."""
         has_rules = instance.spec.affinity is not None or bool(instance.spec.topologySpreadConstraints)
         for seen in self._instances.cache if has_rules else self._instances.cache.by(_ANTI_AFFINITY, ""):
             if seen.key != key:
                 other = seen.read(INSTANCES)
                 if other.status is not None and other.status.phase in (SCHEDULED, RUNNING):
-                    yield _neighbour(other)
+                    yield _neighbour(other, hosts[self.node_of(other)].labels if len(hosts) > 1 else None)
 
 
-def _shortage(error: Shortage, resource: str) -> prerequisites.MissingPrerequisite:
-    """Say it in the scheduler's words, and why in ours."""
+def _shortage(error: Shortage, resource: str, nodes: int = 1) -> prerequisites.MissingPrerequisite:
+    """Say it in the scheduler's words, and why in ours. Of several nodes it is the emptiest that has no room."""
     return prerequisites.unschedulable(
-        f"0/1 nodes are available: 1 Insufficient {resource}: {error}.", again=_CAPACITY_SECONDS, code=error.reason_code
+        f"0/{nodes} nodes are available: {nodes} Insufficient {resource}: {error}.", again=_CAPACITY_SECONDS, code=error.reason_code
     )
 
 
-def _neighbour(instance: VirtualMachineInstance) -> placement.Neighbour:
+def _node_name(instance: VirtualMachineInstance) -> str:
+    return (instance.status.nodeName if instance.status is not None else None) or ""
+
+
+def _neighbour(instance: VirtualMachineInstance, place: Mapping[str, str] | None = None) -> placement.Neighbour:
     labels = instance.metadata.labels or {}
     pod = placement.pod_labels(instance.metadata.name, labels, labels.get(_CREATED_BY, ""))
-    return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity)
+    return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity, place)
 
 
 def _level(seen: CachedObject) -> placement.PriorityLevel:
@@ -154,9 +235,7 @@ def _level(seen: CachedObject) -> placement.PriorityLevel:
     return placement.PriorityLevel(int(value.get("value") or 0), is_default=bool(value.get("globalDefault")))
 
 
-def _host(name: str, node: CachedObject | None) -> placement.PlacementNode:
-    if node is None:
-        return placement.PlacementNode(name)
+def _host(name: str, node: CachedObject) -> placement.PlacementNode:
     spec = _spec(node)
     taints = (placement.NodeTaint(each.get("key", ""), each.get("value", ""), each.get("effect", "")) for each in spec.get("taints") or ())
     return placement.PlacementNode(name, dict(node.meta.labels or {}), tuple(taints), bool(spec.get("unschedulable")))

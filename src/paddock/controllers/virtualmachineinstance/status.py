@@ -1,6 +1,6 @@
 """The observed state of an instance and its machine at one moment, from which its status is made."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -21,12 +21,12 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.observation import Observation, RunEnd
 from paddock.meta.conditions import holds
-from paddock.plan.instance import suspension, volumes
+from paddock.plan.instance import migratable, suspension, volumes
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import RUNNING
 from paddock.plan.instance.prerequisites import StartBlocker
+from paddock.plan.migration.steps import NODE_LABEL
 
-_NODE_LABEL = "kubevirt.io/nodeName"
 _LOST = "the directory of the machine is gone: somebody removed it while Paddock was away"
 
 
@@ -37,19 +37,28 @@ class ObservedChanges(msgspec.Struct, frozen=True):
     suspensions: GuestSuspensions
 
 
+class InstancePlacing(msgspec.Struct, frozen=True):
+    """The nodes of instances."""
+
+    node_of: Callable[[VirtualMachineInstance], str]
+    count: int = 1
+    # no guest runs on them
+    simulated: bool = False
+
+
 class InstanceObserver:
     """Makes an `ObservedInstance` of an instance."""
 
     def __init__(
         self,
-        node: str,
+        placing: InstancePlacing,
         engine: Engine,
         objects: InstanceReferences,
         nics: InstanceNics,
         monitors: GuestMonitors,
         changes: ObservedChanges,
     ) -> None:
-        self._node = node
+        self._placing = placing
         self._engine = engine
         self._objects = objects
         self._nics = nics
@@ -67,7 +76,10 @@ class InstanceObserver:
         config = machine.config if machine is not None else None
         return ObservedInstance(
             now=now,
-            node=self._node,
+            node=self._placing.node_of(instance),
+            nodes=self._placing.count,
+            obstacle=migratable.obstacle(instance, self._claims(instance)) if self._placing.count > 1 else None,
+            simulated=self._placing.simulated,
             observed=observed,
             hold=blocker,
             prepared=machine is not None,
@@ -127,8 +139,8 @@ class InstanceObserver:
 def label_changes(present: Mapping[str, str], status: VirtualMachineInstanceStatus) -> dict[str, str | None]:
     """The changes of an instance's labels that follow from its status."""
     changes: dict[str, str | None] = {}
-    if status.nodeName and _NODE_LABEL not in present:
-        changes[_NODE_LABEL] = status.nodeName
+    if status.nodeName and NODE_LABEL not in present:
+        changes[NODE_LABEL] = status.nodeName
     outdated = status.phase == RUNNING and holds(status.conditions, "Outdated")
     if outdated != (OUTDATED in present):
         changes[OUTDATED] = "" if outdated else None

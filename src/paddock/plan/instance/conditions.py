@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
-from paddock.plan.instance import agentcommands, ends
+from paddock.plan.instance import agentcommands, ends, migratable
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 
@@ -26,6 +26,7 @@ OWN = frozenset(
         "Paused",
         "PodScheduled",
         "Ready",
+        "SimulatedGuest",
         "SoftwareEmulation",
         "StorageLiveMigratable",
         "Suspended",
@@ -40,7 +41,7 @@ _PAUSED = {
     "start": ("PausedByUser", "VMI was paused by user"),
     "io-error": ("PausedIOError", "VMI was paused, low-level IO error detected"),
 }
-_ONE_HOST = "this is a single host: there is no other node to migrate to"
+_SIMULATED = "the guest is simulated: the server was started with --guests simulated, and nothing runs in the machine"
 
 
 def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, phase: str) -> Iterator[Condition]:
@@ -78,8 +79,9 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
             message=observed_instance.credentials or None,
         )
     if running:
-        yield Condition(type="LiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
-        yield Condition(type="StorageLiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
+        yield from migratable.conditions(observed_instance.nodes, observed_instance.obstacle)
+    if running and observed_instance.simulated:
+        yield Condition(type="SimulatedGuest", status="True", reason="Simulated", message=_SIMULATED)
     if running and observed_instance.emulated:
         yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=observed_instance.emulated)
     if running and observed_instance.outdated:

@@ -16,5 +16,11 @@ def owner_of(instance: VirtualMachineInstance) -> str:
 
 
 def launcher_uid(instance: VirtualMachineInstance) -> str:
-    """Return the UID of the Pod that shows an instance."""
-    return str(uuid5(_LAUNCHERS, instance.metadata.uid or ""))
+    """Return the UID of the Pod that shows an instance; an instance that has moved to another node has another Pod there."""
+    pods = (instance.status.activePods if instance.status is not None else None) or {}
+    return next(iter(pods), launcher_of(instance.metadata.uid or ""))
+
+
+def launcher_of(uid: str) -> str:
+    """Return the UID of a Pod that was made for an instance, or for a migration."""
+    return str(uuid5(_LAUNCHERS, uid))

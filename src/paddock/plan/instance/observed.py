@@ -26,6 +26,11 @@ class ObservedInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     now: str
     node: str
+    # how many nodes there are, and the reason and message of what keeps the machine on its node
+    nodes: int = 1
+    obstacle: tuple[str, str] | None = None
+    # no guest runs in it
+    simulated: bool = False
     observed: Observation | None = None
     hold: StartBlocker | None = None
     prepared: bool = False

@@ -1,9 +1,10 @@
-"""The placement of a machine on this host, in a scheduler's words (docs/spec/kubevirt.md 3.2 and 3.6). Pure.
+"""The placement of a machine, in a scheduler's words (docs/spec/kubevirt.md 3.2 and 3.6). Pure.
 
-There is one node, so every wish is either fulfilled or not; preferences decide nothing. Machines stand for their launcher pods: a term
-of affinity selects them by the labels that such a pod would have.
+A node fulfils every wish or it does not; preferences decide nothing. Machines stand for their launcher pods: a term of affinity selects
+them by the labels that such a pod would have.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -35,11 +36,13 @@ class PlacementNode(msgspec.Struct, frozen=True):
 
 
 class Neighbour(msgspec.Struct, frozen=True):
-    """A machine: one that asks, or one that is on the node already (its instance is Scheduled or Running)."""
+    """A machine: one that asks, or one that is on a node already (its instance is Scheduled or Running)."""
 
     namespace: str
     labels: Mapping[str, str] = {}
     affinity: Affinity | None = None
+    # labels of its node; None: it is on the node that is judged
+    place: Mapping[str, str] | None = None
 
 
 class PlacementRefusal(msgspec.Struct, frozen=True):
@@ -58,6 +61,8 @@ class PlacementEnvironment(msgspec.Struct, frozen=True):
     priorities: frozenset[str] = frozenset()
     # labels of the namespaces, for terms that select namespaces
     namespaces: Mapping[str, Mapping[str, str]] = {}
+    # labels of all nodes; empty: the host is the only one
+    places: Sequence[Mapping[str, str]] = ()
 
 
 class PriorityLevel(msgspec.Struct, frozen=True):
@@ -70,13 +75,23 @@ class PriorityLevel(msgspec.Struct, frozen=True):
 _SYSTEM_PRIORITIES = frozenset(("system-cluster-critical", "system-node-critical"))
 
 
-def placed(spec: VirtualMachineInstanceSpec, who: Neighbour, around: PlacementEnvironment) -> PlacementRefusal | None:
-    """Return the reason why a machine may not run here; None when it may. `who` has its namespace and labels."""
+def fitting(
+    spec: VirtualMachineInstanceSpec, who: Neighbour, nodes: Sequence[PlacementEnvironment]
+) -> tuple[tuple[str, ...], PlacementRefusal | None]:
+    """Return the names of the nodes that a machine may run on, or the reason why it may run on none of them.
+
+    `who` has the namespace and the labels of the machine.
+    """
     named = spec.priorityClassName
-    if named and named not in around.priorities | _SYSTEM_PRIORITIES:
-        return PlacementRefusal(FAILED_CREATE, f"no PriorityClass with name {named} was found: create it, or change priorityClassName")
-    why = next(_refusals(spec, who, around), None)
-    return PlacementRefusal(UNSCHEDULABLE, f"0/1 nodes are available: 1 node(s) {why}.") if why is not None else None
+    if named and any(named not in around.priorities | _SYSTEM_PRIORITIES for around in nodes):
+        what = f"no PriorityClass with name {named} was found: create it, or change priorityClassName"
+        return (), PlacementRefusal(FAILED_CREATE, what)
+    refusals = {around.host.name: next(_refusals(spec, who, around), None) for around in nodes}
+    found = tuple(name for name, why in refusals.items() if why is None)
+    if found:
+        return found, None
+    counted = ", ".join(f"{count} node(s) {why}" for why, count in sorted(Counter(refusals.values()).items(), key=str))
+    return (), PlacementRefusal(UNSCHEDULABLE, f"0/{len(nodes)} nodes are available: {counted}.")
 
 
 def priority_of(named: str | None, levels: Mapping[str, PriorityLevel]) -> int:
@@ -183,14 +198,14 @@ def _wanted_neighbours(affinity: Affinity, who: Neighbour, around: PlacementEnvi
         return False
     if all(_selected(term, who, around) for term in terms):
         return True
-    nobody = not any(_selected(term, who, around) for term in terms)
+    nobody = not any(_selects(term, who, other, around) for term in terms for other in around.neighbours)
     return nobody and all(_selects(term, who, who, around) for term in terms)
 
 
 def _unwanted_by_others(who: Neighbour, around: PlacementEnvironment) -> bool:
     """Return whether the anti-affinity of a present machine excludes the machine."""
     return any(
-        term.topologyKey in around.host.labels and _selects(term, other, who, around)
+        term.topologyKey in around.host.labels and _is_beside(term.topologyKey, other, around) and _selects(term, other, who, around)
         for other in around.neighbours
         if other.affinity is not None
         for term in _required(other.affinity.podAntiAffinity)
@@ -198,7 +213,13 @@ def _unwanted_by_others(who: Neighbour, around: PlacementEnvironment) -> bool:
 
 
 def _selected(term: PodAffinityTerm, of: Neighbour, around: PlacementEnvironment) -> bool:
-    return any(_selects(term, of, other, around) for other in around.neighbours)
+    """Return whether a term selects a machine in the same place."""
+    return any(_is_beside(term.topologyKey, other, around) and _selects(term, of, other, around) for other in around.neighbours)
+
+
+def _is_beside(key: str, other: Neighbour, around: PlacementEnvironment) -> bool:
+    """Return whether another machine is where the host is, as far as a label of nodes says."""
+    return other.place is None or (key in other.place and other.place[key] == around.host.labels.get(key))
 
 
 def _selects(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: PlacementEnvironment) -> bool:
@@ -220,12 +241,19 @@ def _in_reach(term: PodAffinityTerm, of: Neighbour, other: Neighbour, around: Pl
 
 
 def _uneven(constraint: TopologySpreadConstraint, who: Neighbour, around: PlacementEnvironment) -> Iterator[str]:
-    """One node is one place, which is as even as can be, unless more places are asked for or the node is none."""
-    if constraint.topologyKey not in around.host.labels:
+    """No place may have more machines than the emptiest has, plus the skew. Where places are missing, the emptiest has none."""
+    key, selector = constraint.topologyKey, constraint.labelSelector
+    if key not in around.host.labels:
         yield "didn't match pod topology spread constraints (missing required label)"
-    elif (constraint.minDomains or 1) > 1:
-        selector = constraint.labelSelector
-        counted = [each for each in around.neighbours if each.namespace == who.namespace]
-        here = sum(selector is not None and selectors.matches(selector, each.labels) for each in (*counted, who))
-        if here > constraint.maxSkew:
-            yield "didn't match pod topology spread constraints"
+        return
+    here, counts = around.host.labels[key], Counter[str]()
+    counts.update(dict.fromkeys((here, *(each[key] for each in around.places if key in each)), 0))
+    for each in around.neighbours:
+        if each.namespace == who.namespace and selector is not None and selectors.matches(selector, each.labels):
+            place = here if each.place is None else each.place.get(key, "")
+            if place in counts:
+                counts[place] += 1
+    emptiest = 0 if len(counts) < (constraint.minDomains or 1) else min(counts.values())
+    own = selector is not None and selectors.matches(selector, who.labels)
+    if counts[here] + own - emptiest > constraint.maxSkew:
+        yield "didn't match pod topology spread constraints"

@@ -11,7 +11,7 @@ from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.meta.wire import from_data, to_data
-from paddock.plan.instance.identity import launcher_uid, owner_of
+from paddock.plan.instance.identity import launcher_of, launcher_uid, owner_of
 from paddock.plan.instance.volumes import claim_of
 from paddock.plan.network.endpoints import labels_of, primary_card
 from paddock.plan.quotas import launcher
@@ -37,6 +37,12 @@ def name_of(name: str, instance_uid: str) -> str:
     """Return the name of the Pod of an instance; one instance after another of a machine has another."""
     digest = hashlib.sha256(instance_uid.encode()).digest()
     return _base(name) + "".join(_LETTERS[each % len(_LETTERS)] for each in digest[:_SUFFIX])
+
+
+def _name(instance: VirtualMachineInstance) -> str:
+    """Return the name of the present Pod of an instance."""
+    uid, pod = instance.metadata.uid or "", launcher_uid(instance)
+    return name_of(instance.metadata.name, uid if pod == launcher_of(uid) else pod)
 
 
 def may_be_of(name: str, pod: str) -> bool:
@@ -79,7 +85,7 @@ def _metadata(instance: VirtualMachineInstance) -> Data:
     meta = instance.metadata
     owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": meta.name, "uid": meta.uid or ""}
     found: Data = {
-        "name": name_of(meta.name, meta.uid or ""),
+        "name": _name(instance),
         "generateName": _base(meta.name),
         "namespace": meta.namespace or "",
         "uid": launcher_uid(instance),

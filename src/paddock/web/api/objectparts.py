@@ -20,7 +20,7 @@ _TROUBLES = frozenset(
     )
 )
 # Types that are neither good nor bad: they say what is possible.
-_ABILITIES = frozenset(("LiveMigratable", "StorageLiveMigratable", "HotVCPUChange", "HotMemoryChange"))
+_ABILITIES = frozenset(("LiveMigratable", "StorageLiveMigratable", "HotVCPUChange", "HotMemoryChange", "SimulatedGuest"))
 APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 Named = Mapping[str, Data]
 
@@ -124,6 +124,8 @@ def accelerator(machine: MachineView, node: Data | None) -> str:
         return ""
     if holds(machine.vmi, "SoftwareEmulation"):
         return "TCG"
+    if holds(machine.vmi, "SimulatedGuest"):
+        return "simulated"
     if node is None:
         return ""
     return "KVM" if at(node, "status", "allocatable", "devices.kubevirt.io/kvm") not in (None, "0") else "TCG"

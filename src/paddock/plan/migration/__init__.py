@@ -1,0 +1,1 @@
+"""Decisions about migrations between nodes."""

@@ -1,0 +1,98 @@
+"""Simulated nodes: where machines are placed, and how they move."""
+
+from typing import Any
+
+import pytest
+
+from tests.scenario.simulated.conftest import Commands, until
+from tests.scenario.simulated.test_server import machine
+
+HOST = "kubernetes.io/hostname"
+PHASES = ["Pending", "Scheduling", "Scheduled", "PreparingTarget", "TargetReady", "Running", "Succeeded"]
+
+
+def _status(paddock: Commands, name: str) -> dict[str, Any]:
+    done = paddock.run("get", "vmi", name, "-n", "default", "-o", "json")
+    return dict(paddock.get("vmi", name, "-n", "default").get("status") or {}) if done.returncode == 0 else {}
+
+
+def _running(paddock: Commands, name: str) -> str:
+    """Return the node of a machine when it runs."""
+    assert until(lambda: _status(paddock, name).get("phase") == "Running"), _status(paddock, name)
+    return str(_status(paddock, name)["nodeName"])
+
+
+def _cordon(paddock: Commands, *nodes: str, on: bool = True) -> None:
+    for node in nodes:
+        text = f"apiVersion: v1\nkind: Node\nmetadata: {{name: {node}}}\nspec: {{unschedulable: {str(on).lower()}}}"
+        paddock.ok("apply", "-f", "-", "--force-conflicts", text=text)
+
+
+def _move(paddock: Commands, name: str, instance: str) -> None:
+    text = f"""
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstanceMigration
+metadata: {{name: {name}, namespace: default}}
+spec: {{vmiName: {instance}}}
+"""
+    paddock.ok("apply", "-f", "-", text=text)
+
+
+def _migration(paddock: Commands, name: str) -> dict[str, Any]:
+    return dict(paddock.get("vmim", name, "-n", "default").get("status") or {})
+
+
+@pytest.mark.spec("kubevirt", 223)
+def test_machines_go_where_they_may(paddock: Commands) -> None:
+    paddock.ok("apply", "-f", "-", text=machine("chosen", selector=f"{HOST}: simulated-2"))
+    assert _running(paddock, "chosen") == "simulated-2"
+    _cordon(paddock, "simulated-1", "simulated-2")
+    paddock.ok("apply", "-f", "-", text=machine("left"))
+    assert _running(paddock, "left") == "simulated-3"
+    paddock.ok("apply", "-f", "-", text=machine("waits", selector=f"{HOST}: simulated-1"))
+
+    def refusal() -> str:
+        found = [each for each in _status(paddock, "waits").get("conditions", ()) if each["type"] == "PodScheduled"]
+        return str(found[0]["message"]) if found else ""
+
+    wanted = "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 node(s) were unschedulable."
+    assert until(refusal) == wanted
+    _cordon(paddock, "simulated-1", "simulated-2", on=False)
+    assert _running(paddock, "waits") == "simulated-1"
+
+
+@pytest.mark.spec("kubevirt", 224)
+def test_a_machine_moves(paddock: Commands) -> None:
+    paddock.ok("apply", "-f", "-", text=machine("moving"))
+    source = _running(paddock, "moving")
+    before = paddock.get("vmi", "moving", "-n", "default")
+    _move(paddock, "first", "moving")
+    assert until(lambda: _migration(paddock, "first").get("phase") == "Succeeded")
+    assert [each["phase"] for each in _migration(paddock, "first")["phaseTransitionTimestamps"]] == PHASES
+    after = paddock.get("vmi", "moving", "-n", "default")
+    state = after["status"]["migrationState"]
+    assert (state["sourceNode"], state["completed"]) == (source, True) and "failed" not in state
+    node = after["status"]["nodeName"]
+    assert node == state["targetNode"] != source
+    assert after["metadata"]["labels"]["kubevirt.io/nodeName"] == node
+    assert "kubevirt.io/migrationTargetNodeName" not in after["metadata"]["labels"]
+    assert after["status"]["interfaces"] == before["status"]["interfaces"] and after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert "finalizers" not in paddock.get("vmim", "first", "-n", "default")["metadata"]
+
+
+@pytest.mark.spec("kubevirt", 224)
+def test_a_move_fails_or_is_aborted_and_the_guest_stays(paddock: Commands) -> None:
+    paddock.ok("apply", "-f", "-", text=machine("staying", 'simulated.paddock.dev/migration-failure: "no luck today"'))
+    paddock.ok("apply", "-f", "-", text=machine("slow", 'simulated.paddock.dev/migration-seconds: "600"'))
+    source, other = _running(paddock, "staying"), _running(paddock, "slow")
+    _move(paddock, "failing", "staying")
+    _move(paddock, "long", "slow")
+    assert until(lambda: _migration(paddock, "failing").get("phase") == "Failed")
+    state = _status(paddock, "staying")["migrationState"]
+    assert state["failureReason"] == "no luck today" and state["failed"] and _status(paddock, "staying")["nodeName"] == source
+    assert until(lambda: _migration(paddock, "long").get("phase") == "Running")
+    _move(paddock, "second", "slow")
+    assert until(lambda: "is under way" in _migration(paddock, "second").get("migrationState", {}).get("failureReason", ""))
+    paddock.ok("delete", "vmim", "long", "-n", "default")
+    assert until(lambda: _status(paddock, "slow")["migrationState"].get("abortStatus") == "Succeeded")
+    assert _status(paddock, "slow")["nodeName"] == other and _status(paddock, "slow")["phase"] == "Running"
