@@ -86,19 +86,8 @@ def start(folder: Path, user: int) -> tuple[socket.socket, int]:
             if os.fstat(record).st_size > _LARGEST_RECORD:
                 os.truncate(record, 0)
             handles = (listener.fileno(), theirs.fileno())
-            argv = [
-                *_without_rights(user),
-                sys.executable,
-                "-I",
-                "-S",
-                "-c",
-                _BEGIN,
-                *_sources(),
-                _MAIN,
-                build(),
-                str(user),
-                *map(str, handles),
-            ]
+            words = [*_sources(), _MAIN, build(), str(user), *map(str, handles)]
+            argv = [*_without_rights(user), sys.executable, "-I", "-S", "-c", _BEGIN, *words]
             pid = spawn(ProcessLaunch(argv, folder, record, (*handles, lock)))
     except BaseException:
         ours.close()
