@@ -219,7 +219,7 @@ def is_mapped(user: int, uid_map: str) -> bool:
 def give_up_rights(user: int) -> None:
     """Become a user who may do nothing: neither start programs nor open what was not handed over.
 
-    Where a user namespace has no such number, it keeps its own: root in there is an ordinary user outside.
+    Where a user namespace has no such number, it keeps its own, whose rights were taken before.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, hard), hard))

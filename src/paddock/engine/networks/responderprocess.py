@@ -7,6 +7,7 @@ import contextlib
 import functools
 import hashlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -20,6 +21,7 @@ from msgspec import Struct
 import paddock
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import ProcessLaunch, end_process, holders, spawn, start_ticks
+from paddock.engine.networks.responder import is_mapped
 from paddock.engine.networks.responderstate import LONGEST_MESSAGE, MOST_SOCKETS, ResponderAnswer, ResponderRequest
 
 # A new one listens at the second path, and moves to the first when it has everything: at one of them is always the one that answers.
@@ -84,7 +86,8 @@ def start(folder: Path, user: int) -> tuple[socket.socket, int]:
             if os.fstat(record).st_size > _LARGEST_RECORD:
                 os.truncate(record, 0)
             handles = (listener.fileno(), theirs.fileno())
-            argv = [sys.executable, "-I", "-S", "-c", _BEGIN, *_sources(), _MAIN, build(), str(user), *map(str, handles)]
+            words = [*_sources(), _MAIN, build(), str(user), *map(str, handles)]
+            argv = [*_without_rights(user), sys.executable, "-I", "-S", "-c", _BEGIN, *words]
             pid = spawn(ProcessLaunch(argv, folder, record, (*handles, lock)))
     except BaseException:
         ours.close()
@@ -92,6 +95,14 @@ def start(folder: Path, user: int) -> tuple[socket.socket, int]:
     # It outlives Paddock, whatever ends the unit that Paddock is.
     limits.enclose(limits.on_this_host(), _GROUP, [pid], {})
     return ours, pid
+
+
+def _without_rights(user: int) -> list[str]:
+    """Return the words before a command that take its capabilities, where a user namespace lacks the user that it would become."""
+    setpriv = shutil.which("setpriv")
+    if os.geteuid() != 0 or setpriv is None or is_mapped(user, Path("/proc/self/uid_map").read_text()):
+        return []
+    return [setpriv, "--inh-caps=-all", "--bounding-set=-all", "--"]
 
 
 def _sources() -> list[str]:
