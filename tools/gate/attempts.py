@@ -23,7 +23,9 @@ class SecondAttempts:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Note a first attempt that failed, and a second one that did, too."""
-        if report.outcome == "rerun":
+        # pytest itself has no such outcome.
+        outcome: str = report.outcome
+        if outcome == "rerun":
             self._failed_first.append(report.nodeid)
         elif report.failed:
             self._failed_again.add(report.nodeid)
