@@ -6,6 +6,7 @@ import ctypes
 import socket
 import struct
 
+from paddock.engine.host import namespace
 from paddock.engine.networks import dhcp, dhcp6
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease
@@ -47,7 +48,8 @@ class _Port:
     def __init__(self, device: str, lease: DhcpLease | None, lease6: Dhcp6Lease | None, mac: str) -> None:
         self.lease, self.lease6 = lease, lease6
         self.mac = mac
-        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK, 0)
+        kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
+        self.socket = namespace.call(socket.socket, socket.AF_PACKET, kind, 0)
         try:
             code = b"".join(struct.pack("=HBBI", *step) for step in _PROGRAM)
             kept = ctypes.create_string_buffer(code)

@@ -13,6 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import cast
 
+from paddock.engine.host import namespace
 from paddock.engine.networks import dns
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.errors import NetworkBusy
@@ -77,10 +78,11 @@ class DnsServer:
 
     async def _listen(self, address: str, port: int) -> None:
         loop = asyncio.get_running_loop()
-        transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), local_addr=(address, port))
+        bound = namespace.bound(address, port, socket.SOCK_DGRAM)
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Datagrams(self), sock=bound)
         self._transports.append(transport)
         port = transport.get_extra_info("sockname")[1]
-        self._servers.append(await asyncio.start_server(self._connection, address, port))
+        self._servers.append(await asyncio.start_server(self._connection, sock=namespace.bound(address, port, socket.SOCK_STREAM)))
 
     @property
     def port(self) -> int:

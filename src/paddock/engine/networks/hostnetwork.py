@@ -1,4 +1,4 @@
-"""The host's own network. Read-only."""
+"""The host's own network, or that of machines where `namespace.call` runs these functions. Read-only."""
 
 import fcntl
 import ipaddress
@@ -9,8 +9,11 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-_ROUTES, _ROUTES6 = Path("/proc/net/route"), Path("/proc/net/ipv6_route")
-_ADDRESSES6 = Path("/proc/net/if_inet6")
+from paddock.engine.host import namespace
+
+# Of the thread that reads: the threads of a process can be in different networks.
+_ROUTES, _ROUTES6 = Path("/proc/thread-self/net/route"), Path("/proc/thread-self/net/ipv6_route")
+_ADDRESSES6 = Path("/proc/thread-self/net/if_inet6")
 _NO_IPV6 = Path("/proc/sys/net/ipv6/conf/all/disable_ipv6")
 _RESOLVERS = Path("/etc/resolv.conf")
 _TUN = Path("/dev/net/tun")
@@ -127,7 +130,7 @@ def is_admin() -> bool:
 def why_not_routed() -> str:
     """Return the reason why this process cannot make taps and rules; "" if it can."""
     if not is_admin():
-        return "Paddock does not run as root"
+        return namespace.refusal() or "Paddock does not run as root"
     if not os.access(_TUN, os.R_OK | os.W_OK):
         return "/dev/net/tun cannot be opened"
     if nft() is None:

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from paddock.engine.host import namespace
 from paddock.engine.networks.errors import NetworkBusy
 
 NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19
@@ -54,7 +55,7 @@ class NetworkDevice(NamedTuple):
 def index(name: str) -> int:
     """The number of a device; 0 when there is none."""
     try:
-        return socket.if_nametoindex(name)
+        return namespace.call(socket.if_nametoindex, name)
     except OSError:
         return 0
 
@@ -86,7 +87,8 @@ class Netlink:
     """A socket to the kernel. Not for more than one thread."""
 
     def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+        kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+        self._socket = namespace.call(socket.socket, socket.AF_NETLINK, kind, socket.NETLINK_ROUTE)
         # The kernel says in words what is wrong with a request, behind the head of that.
         for option in (_EXTENDED_ACK, _CAPPED_ACK):
             self._socket.setsockopt(_NETLINK_OPTIONS, option, 1)

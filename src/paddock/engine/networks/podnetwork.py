@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.base import reasons
+from paddock.engine.host import namespace
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridges, guestaddresses, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
@@ -30,6 +31,8 @@ from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
+# The packet filter's last table; there as long as cards are.
+TABLE = "table.json"
 _LOOPBACK = 1
 _MTU, _SMALLEST_MTU = 1500, 1280
 
@@ -70,7 +73,7 @@ class RoutedPodNetwork:
 
     @property
     def _path(self) -> Path:
-        return self._surroundings.directory / "table.json"
+        return self._surroundings.directory / TABLE
 
     def was_used(self) -> bool:
         """Return whether there were cards before."""
@@ -304,7 +307,7 @@ class RoutedPodNetwork:
 
     def _open_uplink(self) -> int:
         """Let replies from outside through to machines; returns the MTU there. This host is no router for others (`rules`)."""
-        device = hostnetwork.default_device()
+        device = namespace.call(hostnetwork.default_device)
         if taps.read_setting("ipv4/ip_forward") == "1":
             self._change(replace(self._table, opened=()))
         elif device:
