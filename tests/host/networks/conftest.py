@@ -13,7 +13,7 @@ from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec
 from tests.host.machine import lacks
 from tests.host.networks.namespaces import Child, Guest, Lab, there
-from tests.host.networks.rootless import RemoteNetworks, UserProcess
+from tests.host.networks.rootless import USER, RemoteNetworks, UserProcess
 
 Script = Callable[["World"], Awaitable[None]]
 Play = Callable[[Script], None]
@@ -26,6 +26,9 @@ class World:
         self.lab = lab
         self.settings = NetworkSettings(mode="routed")
         self.networks = self.fresh()
+
+    # a user that cards may belong to
+    user = 1234
 
     @property
     def inside(self) -> str:
@@ -50,6 +53,8 @@ class World:
 
 class RootlessWorld(World):
     """The same with networks of an ordinary user. Root can stand in its namespace, and see what the user made there."""
+
+    user = USER
 
     def __init__(self, lab: Lab) -> None:
         self._process = UserProcess(lab)

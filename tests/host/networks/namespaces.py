@@ -270,6 +270,8 @@ class Lab:
             run("ip", "-n", name, "link", "set", "eth0", "up")
         run("ip", "-n", self.host, "route", "add", "default", "via", "198.51.100.1")
         run("ip", "-n", self.host, "route", "add", "default", "via", OUTSIDE6)
+        # As systemd does: everybody may send echo requests.
+        run("ip", "netns", "exec", self.host, "sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647")
 
     def namespace(self, name: str) -> str:
         """One more; the same when it is there."""

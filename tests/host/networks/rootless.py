@@ -160,7 +160,7 @@ async def _carry_out(
 
 def _handle(value: Any) -> int:
     """Return a copy of the socket below, and let go of the rest."""
-    transport = value._transport if isinstance(value, Datagrams) else value[1].transport
+    transport: Any = value._transport if isinstance(value, Datagrams) else value[1].transport
     handle = os.dup(transport.get_extra_info("socket").fileno())
     transport.abort()
     return handle

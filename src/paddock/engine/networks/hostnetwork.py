@@ -115,6 +115,25 @@ def address6_of(device: str, text: str | None = None) -> str:
     return ""
 
 
+def has_device(name: str) -> bool:
+    """Return whether the host has a device of this name, other than the loopback device that every network has."""
+    try:
+        return name != "lo" and socket.if_nametoindex(name) > 0
+    except OSError:
+        return False
+
+
+def is_own(address: str) -> bool:
+    """Return whether an address is one of this host's."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 def may_filter() -> bool:
     """Return True if this process may set packet filters."""
     return is_admin() and nft() is not None

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from paddock.engine.claims import HostReservations
 from paddock.engine.host import namespace
-from paddock.engine.networks import hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
+from paddock.engine.networks import admission, hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
 from paddock.engine.networks.addresses import AddressTable, check_networks, choose_network, choose_network6, intruder
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
@@ -87,7 +87,7 @@ class Networks:
         surroundings = PodNetworkSettings(directory, settings.service_network, settings.zone)
         self._routed = None if why_user else RoutedPodNetwork(surroundings)
         self._dns = DnsServer(self.zone, hostnetwork.nameservers, seconds=time.monotonic)
-        self._listeners = Listeners(self._reach_target)
+        self._listeners = Listeners(self._reach_target, self._admits)
         self._published: tuple[PublishedService, ...] | None = None
         self._policies: tuple[NicPolicy, ...] | None = None
         # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
@@ -375,6 +375,12 @@ class Networks:
         plug = self._plugs.get(key)
         # In user mode and behind passt a machine has a loopback address, to which the kernel leads nobody.
         return plug.addresses if plug is not None and key not in self._user else ()
+
+    def _admits(self, target: ForwardTarget, protocol: Protocol, client: str) -> bool:
+        """Hold clients of listeners to the policies, but for this host's own programs."""
+        client = client.partition("%")[0]
+        policies = self._routed.policies if self._routed is not None else ()
+        return admission.admits(policies, target, protocol, client) or hostnetwork.is_own(client)
 
     async def _reach_target(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         return await self._reach(target.owner, target.name, protocol, target.port)

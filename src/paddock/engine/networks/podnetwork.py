@@ -84,6 +84,11 @@ class RoutedPodNetwork:
         return bool(index(self.names.bridge))
 
     @property
+    def policies(self) -> tuple[NicPolicy, ...]:
+        """The policies that cards are held to, those of a former run at first."""
+        return self._table.policies
+
+    @property
     def is_idle(self) -> bool:
         """Return True if no card needs anything of the host."""
         table = self._table
@@ -364,6 +369,9 @@ class RoutedPodNetwork:
         bridge, action = card.bridge, f"cannot connect {card.name}"
         if bridge is None:
             raise NetworkUnusable(action, why="no bridge is named")
+        if namespace.holder() and hostnetwork.has_device(bridge.name):
+            fix = "run Paddock as root, or name a bridge that the host does not have: machines then share one of their own"
+            raise NetworkUnusable(action, why=f"{bridge.name} is the host's, and only root puts interfaces into it", fix=fix)
         if bridge.vlan and (bridge.name in self._table.made or not index(bridge.name)):
             bridge = bridges.segment(bridge)
         found = self._netlink.link(bridge.name)

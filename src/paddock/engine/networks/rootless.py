@@ -21,6 +21,7 @@ from paddock.engine.machine import limits
 from paddock.engine.machine.process import Process, boot_id, end_process, start_ticks
 from paddock.engine.networks import hostnetwork, podnetwork, taps
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.engine.networks.mirror import AddressMirror
 from paddock.engine.networks.netlink import Netlink, index
 
 _LOG = logging.getLogger(__name__)
@@ -228,9 +229,13 @@ class Uplink:
         self._process: Process | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._pause = _AGAIN_SECONDS
+        self._mirror = AddressMirror()
 
     def open(self) -> None:
         """Have it run from now on."""
+        if namespace.holder():
+            # First: nothing of a guest's reaches the host itself.
+            self._mirror.open()
         record = _read(self._directory)
         if self._process is not None or self._timer is not None or record is None or not namespace.holder():
             return
@@ -283,6 +288,7 @@ class Uplink:
 
     def close(self) -> None:
         """Watch it no more; it stays."""
+        self._mirror.close()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
