@@ -1,6 +1,7 @@
 """Services with real packets: inside, at the host's ports, from machines, from outside; and what policies let through."""
 
 import asyncio
+from functools import partial
 from typing import Any
 
 import pytest
@@ -29,10 +30,10 @@ async def guests(world: World, *names: str) -> list[Guest]:
     return [await world.guest(NicSpec(name, "default", hostname=name, group="default")) for name in names]
 
 
-def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, **more: Any) -> PublishedService:
-    """Port 80 of an address, and node port 30080."""
+def service(*targets: tuple[str, int], protocol: str = "tcp", sticky: int = 0, number: int = 80, **more: Any) -> PublishedService:
+    """Port 80 of an address, or another, and node port 30080."""
     leads = tuple(ForwardTarget(owner, "default", port) for owner, port in targets)
-    port = PublishedPort("udp" if protocol == "udp" else "tcp", 80, leads, 30080)
+    port = PublishedPort("udp" if protocol == "udp" else "tcp", number, leads, 30080)
     return PublishedService(f"default/{protocol}", (port,), (ADDRESS,), affinity_seconds=sticky, **more)
 
 
@@ -71,11 +72,12 @@ def test_a_node_port_is_reached_from_outside_and_from_the_host_itself(play: Play
         for namespace, address in ((world.lab.outside, "198.51.100.2"), (world.lab.host, "127.0.0.1"), (world.lab.host, "198.51.100.2")):
             assert await ask(namespace, address, 30080) == ["web"], address
         assert await ask(world.lab.outside, "198.51.100.2", 80, patience=0.2) == ["refused"]
-        # As a load balancer, for some alone.
-        await world.networks.publish([service(("web", 8080), outside=("198.51.100.2",), sources=("198.51.100.1/32",))])
-        assert await ask(world.lab.outside, "198.51.100.2", 80) == ["web"]
-        await world.networks.publish([service(("web", 8080), outside=("198.51.100.2",), sources=("203.0.113.0/24",))])
-        for port in (80, 30080):
+        # As a load balancer, for some alone; ports below 1024 are root's.
+        balancer = partial(service, ("web", 8080), number=8088, outside=("198.51.100.2",))
+        assert await world.networks.publish([balancer(sources=("198.51.100.1/32",))]) == {}
+        assert await ask(world.lab.outside, "198.51.100.2", 8088) == ["web"]
+        await world.networks.publish([balancer(sources=("203.0.113.0/24",))])
+        for port in (8088, 30080):
             assert (await ask(world.lab.outside, "198.51.100.2", port, patience=0.2)) != ["web"]
         await world.networks.publish([])
         assert await ask(world.lab.outside, "198.51.100.2", 30080, patience=0.2) == ["refused"]
