@@ -173,7 +173,7 @@ def lacks() -> str:
     if child == 0:
         with contextlib.suppress(BaseException):
             become()
-            os.write(writing, str(rootless.problem() or "").encode())
+            os.write(writing, rootless.trial().encode())
             os._exit(0)
         os._exit(1)
     os.close(writing)

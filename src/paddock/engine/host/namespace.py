@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+import msgspec
+
 from paddock.engine.host import subprocesses
 
 _P = ParamSpec("_P")
@@ -28,6 +30,16 @@ _AMBIENT, _RAISE, _CLEAR_ALL, _SET_DUMPABLE = 47, 2, 4, 4
 # CAP_NET_BIND_SERVICE, CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN: what programs of networks need.
 _LENT = (10, 12, 13, 21)
 _inside = threading.local()
+
+
+class NoNamespace(msgspec.Struct, frozen=True):
+    """The reason why a user has no network namespace, and what lifts it."""
+
+    why: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.why}; to lift it: {self.fix}"
 
 
 class _Header(ctypes.Structure):
@@ -43,7 +55,7 @@ class _State:
 
     threads: ThreadPoolExecutor | None = None
     holder = 0
-    refusal = ""
+    refusal: NoNamespace | None = None
 
 
 def unshare() -> None:
@@ -68,7 +80,7 @@ def enter(holder: int) -> None:
     _LIBC.prctl(_SET_DUMPABLE, ctypes.c_ulong(1), 0, 0, 0)
     _State.threads = ThreadPoolExecutor(_THREADS, "network", _settle, (network,))
     _State.holder = holder
-    _State.refusal = ""
+    _State.refusal = None
 
 
 def _settle(network: int) -> None:
@@ -81,13 +93,13 @@ def holder() -> int:
     return _State.holder
 
 
-def refuse(why: str) -> None:
+def refuse(problem: NoNamespace) -> None:
     """Keep the reason why there is no namespace."""
-    _State.refusal = why
+    _State.refusal = problem
 
 
-def refusal() -> str:
-    """Return the reason why there is no namespace; "" if there is one, or nobody tried."""
+def refusal() -> NoNamespace | None:
+    """Return the reason why there is no namespace; None if there is one, or nobody tried."""
     return _State.refusal
 
 

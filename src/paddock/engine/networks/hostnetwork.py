@@ -149,7 +149,7 @@ def is_admin() -> bool:
 def why_not_routed() -> str:
     """Return the reason why this process cannot make taps and rules; "" if it can."""
     if not is_admin():
-        return namespace.refusal() or "Paddock does not run as root"
+        return str(namespace.refusal() or "Paddock does not run as root")
     if not os.access(_TUN, os.R_OK | os.W_OK):
         return "/dev/net/tun cannot be opened"
     if nft() is None:

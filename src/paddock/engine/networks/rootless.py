@@ -11,12 +11,14 @@ import select
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
-from paddock.engine.host import namespace
+from paddock.engine.host import namespace, subprocesses
+from paddock.engine.host.namespace import NoNamespace
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import Process, boot_id, end_process, start_ticks
 from paddock.engine.networks import hostnetwork, podnetwork, taps
@@ -49,16 +51,6 @@ class NamespaceRecord(msgspec.Struct, frozen=True):
     uplink_ticks: int = 0
 
 
-class NoNamespace(msgspec.Struct, frozen=True):
-    """The reason why a user has no network namespace, and what lifts it."""
-
-    why: str
-    fix: str
-
-    def __str__(self) -> str:
-        return f"{self.why}; to lift it: {self.fix}"
-
-
 def enter(directory: Path, mode: str) -> None:
     """Give an ordinary user's server its network namespace, if it wants one. Raises `NetworkUnusable` if it must have one."""
     if mode not in ("auto", "rootless") or (mode == "auto" and (os.geteuid() == 0 or hostnetwork.is_admin())):
@@ -66,7 +58,7 @@ def enter(directory: Path, mode: str) -> None:
     problem = _enter(directory)
     if problem is None:
         return
-    namespace.refuse(str(problem))
+    namespace.refuse(problem)
     if mode == "rootless":
         raise NetworkUnusable("cannot make a network for machines without root", why=problem.why, fix=f"{problem.fix}, or choose user mode")
 
@@ -94,15 +86,24 @@ def _enter(directory: Path) -> NoNamespace | None:
     return None
 
 
-def problem() -> NoNamespace | None:
-    """Return the reason why this user cannot have a namespace, after a trial."""
-    if found := _programs():
-        return found
+async def examine() -> NoNamespace | None:
+    """Return the reason why an ordinary user's server has no namespace here; None if it has one, or would get one."""
+    if namespace.holder() or namespace.refusal() is not None:
+        return namespace.refusal()
+    if missing := _programs():
+        return missing
+    # A process of its own: this one may have threads, and a fork would lack them.
+    out, err, code = await subprocesses.run([sys.executable, "-P", "-m", __name__], b"", _TRIAL_SECONDS)
+    return _explained((out or err).decode(errors="replace").strip()[-200:] or f"status {code}") if code else None
+
+
+def trial() -> str:
+    """Return the step at which a namespace of this user fails; "" if it can be had."""
     holder, why = _fork()
     if holder:
         os.kill(holder, signal.SIGKILL)
         os.waitpid(holder, 0)
-    return _explained(why) if why else None
+    return why
 
 
 def _programs() -> NoNamespace | None:
@@ -312,3 +313,9 @@ def argv(program: str, holder: int) -> list[str]:
     if hostnetwork.has_ipv6():
         command += ["--address", _ADDRESS6, "--gateway", _GATEWAY6]
     return [*command, "--netns", f"/proc/{holder}/ns/net"]
+
+
+if __name__ == "__main__":
+    if failed := trial():
+        sys.stdout.write(failed)
+        sys.exit(1)

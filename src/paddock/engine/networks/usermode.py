@@ -85,7 +85,7 @@ class UserMode:
             await self._end(found)
         if card.binding == "host-bridge":
             raise NetworkUnusable(
-                f"cannot connect {card.name} to a bridge", why="user mode has no bridges", fix="run Paddock as root or with a network namespace (paddock doctor), or use the pod network"
+                f"cannot connect {card.name} to a bridge", why="bridges need root or a network namespace", fix="run `paddock doctor`, which says what lacks, or use the pod network"
             )
         made = await self._with_passt(card, entry) if card.binding == "passt" else self._with_slirp(card, entry)
         self._cards[card.key] = made
@@ -165,7 +165,7 @@ class UserMode:
         if card.resolver.of(IP6).given.servers:
             limits.append(NO_SERVERS6)
         if card.binding == "bridge":
-            limits.append("the card is behind masquerade: bridges need root")
+            limits.append("the card is behind masquerade: user mode has no bridges")
         reached = ResolverConfig((backend.dns,), resolver.search)
         return _Plugged(card, entry, _attached(entry, backend, inner, reached, limits))
 
