@@ -67,7 +67,7 @@ class RootlessWorld(World):
         return self._inside
 
     def beside(self, directory: str) -> Networks:
-        return cast("Networks", RemoteNetworks(self._process, next(self._numbers), directory))
+        return cast("Networks", RemoteNetworks(self._process, (next(self._numbers), directory, self.settings.pod_network)))
 
     def close(self) -> None:
         """End the user's process and its namespace."""

@@ -60,15 +60,15 @@ class UserProcess:
         os.close(done)
         assert os.read(ready, 1), "the user's process ended"
         os.close(ready)
-        self.holder = self.call(0, "", "holder")
+        self.holder = self.call((0, "", ""), "holder")
         enter_at(f"/proc/{self.holder}/ns/net")
 
-    def call(self, number: int, directory: str, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call something of the networks of a directory; those of another number are others."""
+    def call(self, key: tuple[int, str, str], name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call something of certain networks: their number, directory and pod network."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as talk:
             talk.settimeout(_SECONDS)
             talk.connect(str(self._place))
-            talk.sendall(pickle.dumps((number, directory, name, args, kwargs)))
+            talk.sendall(pickle.dumps((key, name, args, kwargs)))
             talk.shutdown(socket.SHUT_WR)
             said, files = b"", array.array("i")
             while True:
@@ -93,8 +93,8 @@ class UserProcess:
 class RemoteNetworks:
     """`Networks` in the user's process."""
 
-    def __init__(self, process: UserProcess, number: int, directory: str) -> None:
-        self._call: Callable[..., Any] = lambda *args, **kwargs: process.call(number, directory, *args, **kwargs)
+    def __init__(self, process: UserProcess, key: tuple[int, str, str]) -> None:
+        self._call: Callable[..., Any] = lambda *args, **kwargs: process.call(key, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         if name in ("mode", "instance", "outside_addresses"):
@@ -116,14 +116,14 @@ class RemoteNetworks:
 
 
 async def _serve(folder: Path, place: Path, done: int) -> None:
-    known: dict[tuple[int, str], Networks] = {}
+    known: dict[tuple[int, str, str], Networks] = {}
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        number, directory, name, args, kwargs = pickle.loads(await reader.read())
+        key, name, args, kwargs = pickle.loads(await reader.read())
         talk = writer.get_extra_info("socket")
         files: list[int] = []
         try:
-            value = await _carry_out(known, folder, (number, directory), name, args, kwargs)
+            value = await _carry_out(known, folder, key, name, args, kwargs)
             if name in ("dial", "datagrams"):
                 files, value = [_handle(value)], None
             said = pickle.dumps((True, value))
@@ -145,12 +145,17 @@ async def _serve(folder: Path, place: Path, done: int) -> None:
 
 
 async def _carry_out(
-    known: dict[tuple[int, str], Networks], folder: Path, key: tuple[int, str], name: str, args: tuple[Any, ...], kwargs: dict[str, Any]
+    known: dict[tuple[int, str, str], Networks],
+    folder: Path,
+    key: tuple[int, str, str],
+    name: str,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
 ) -> Any:
     if name == "holder":
         return namespace.holder()
     if key not in known:
-        known[key] = Networks(folder / key[1], NetworkSettings(mode="rootless"))
+        known[key] = Networks(folder / key[1], NetworkSettings(mode="rootless", pod_network=key[2]))
         # The namespace is that of the process.
         known[key]._uplink._directory = folder / "namespace"
     found = getattr(known[key], name)
