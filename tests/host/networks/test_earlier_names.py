@@ -148,13 +148,13 @@ def test_a_route_that_leads_the_network_elsewhere_is_named_with_advice_that_ends
     async def script(world: World) -> None:
         plug = await world.networks.plug(WEB)
         await world.networks.unplug("web", "default")
-        run("ip", "link", "add", "stranger", "type", "bridge")
-        run("ip", "link", "set", "stranger", "up")
+        run("ip", "-n", world.lab.host, "link", "add", "stranger", "type", "bridge")
+        run("ip", "-n", world.lab.host, "link", "set", "stranger", "up")
         run("ip", "-n", world.lab.host, "route", "add", f"{plug.address}/32", "dev", "stranger")
         with pytest.raises(NetworkUnusable, match=f"leads {plug.address}/32 to stranger") as failed:
             await world.networks.plug(WEB)
         assert "addresses.json" not in failed.value.fix and "`ip -d link show stranger`" in failed.value.fix
-        run("ip", "link", "delete", "stranger")
+        run("ip", "-n", world.lab.host, "link", "delete", "stranger")
         assert (await world.networks.plug(WEB)).address == plug.address
         await world.networks.unplug("web", "default")
 
