@@ -82,7 +82,7 @@ POLICY: dict[str, object] = {
 
 def web(address: str, port: int = 80) -> tuple[str, ...]:
     """The words that ask a web server, within a second."""
-    return ("sh", "-c", f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 1 {address} {port} | tail -n 1 | grep .")
+    return ("sh", "-c", f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | timeout 5 nc -w 1 {address} {port} | tail -n 1 | grep .")
 
 
 def server_of(user: Unprivileged) -> int:
@@ -114,9 +114,9 @@ def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: 
     # Out, seen as the host; and not to the host's own programs.
     outside, own = Child(lab.outside, tcp_peer(80)), Child(lab.host, tcp_peer(7444))
     try:
-        assert until(user, "outside", "b", "sh", "-c", "nc -w 2 198.51.100.1 80 </dev/null | grep .") == "198.51.100.2\n"
+        assert until(user, "outside", "b", "sh", "-c", "sleep 1 | timeout 5 nc -w 2 198.51.100.1 80 | grep .") == "198.51.100.2\n"
         for place in ("198.51.100.2", "10.0.2.1"):
-            refused = user.run([*user.program, "exec", "b", "--", "sh", "-c", f"nc -w 2 {place} 7444 </dev/null | grep ."])
+            refused = user.run([*user.program, "exec", "b", "--", "sh", "-c", f"sleep 1 | timeout 5 nc -w 2 {place} 7444 | grep ."])
             assert refused.returncode != 0, refused.stdout
     finally:
         outside.end()
@@ -170,6 +170,6 @@ def test_a_guest_of_user_mode_stays_there_until_it_starts_again(user: Unprivileg
 def test_a_namespace_that_must_be_there_and_cannot(work: Path) -> None:
     user = Unprivileged(work / "home")
     user.hide("pasta")
-    said = user.paddock("up", "--network", "rootless", "--listen", "127.0.0.1:0", code=1)
+    said = user.paddock("up", "--network", "rootless", "--listen", "127.0.0.1:0", code=2)
     assert "cannot make a network for machines without root: pasta is not installed; install it (on Debian: apt install passt)" in said.stderr
     assert processes(user) == [] and not user.root.exists()
