@@ -68,7 +68,7 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of machines on this host (docs/use/machines.md)."""
 
-    # auto, routed or user
+    # auto, routed, rootless or user
     network: str = "auto"
     # empty: one that the host does not use
     pod_network: str = ""

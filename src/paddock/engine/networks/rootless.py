@@ -33,6 +33,7 @@ _AGAIN_SECONDS, _LONGEST_SECONDS = 1.0, 30.0
 # Addresses that no network has and no guest reaches: those of the host itself are led to the host.
 _ADDRESS, _GATEWAY, _BITS = "169.254.2.2", "169.254.2.1", "24"
 _ADDRESS6, _GATEWAY6 = "fdfd:7061:7374::2", "fe80::1"
+_SETTINGS = Path("/proc/sys")
 _LIFTED_BY = (
     ("kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
     ("user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=16384"),
@@ -117,7 +118,7 @@ def _programs() -> NoNamespace | None:
 def _explained(why: str) -> NoNamespace:
     for name, value, command in _LIFTED_BY:
         with contextlib.suppress(OSError):
-            if Path("/proc/sys", name).read_text().strip() == value:
+            if (_SETTINGS / name).read_text().strip() == value:
                 return NoNamespace(f"{name.replace('/', '.')} is {value}, which forbids namespaces of ordinary users", command)
     return NoNamespace(f"this user gets no network namespace ({why})", "permit user namespaces to it, or run Paddock as root")
 
