@@ -186,6 +186,3 @@ def lacks() -> str:
         said = pipe.read().decode()
     failed = os.waitpid(child, 0)[1]
     return said or ("an ordinary user's trial failed" if failed else "")
-
-
-

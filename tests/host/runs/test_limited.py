@@ -1,5 +1,5 @@
-"""A user without root, without KVM, without groups and without namespaces: what `paddock up`, `paddock doctor` and the Node say is limited, and
-what works."""
+"""A user without root, without KVM, without groups and without namespaces: what `paddock up`, `paddock doctor`, `paddock why` and the Node say
+is limited, and what works."""
 
 import json
 import os
@@ -15,7 +15,16 @@ pytestmark = pytest.mark.needs("qemu", "root", "kubectl")
 # The limit of a user namespace holds for those below it alone.
 _FORBIDDEN = (
     *("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "unshare", "--user", "--map-current-user", "--keep-caps"),
-    *("sh", "-c", 'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"', "sh", "setpriv", "--ambient-caps=-all", "--inh-caps=-all", "env"),
+    *(
+        "sh",
+        "-c",
+        'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"',
+        "sh",
+        "setpriv",
+        "--ambient-caps=-all",
+        "--inh-caps=-all",
+        "env",
+    ),
 )
 
 

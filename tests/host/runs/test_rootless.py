@@ -1,4 +1,4 @@
-"""The routed network of an ordinary user with real guests: addresses, names, Services, policies, ports of the host; a kill, a restart, the end."""
+"""The routed network of an ordinary user with real guests: addresses, names, Services, policies, ports of the host; a kill, and the end."""
 
 import contextlib
 import json
@@ -90,7 +90,7 @@ def server_of(user: Unprivileged) -> int:
     return int(json.loads((user.root / "server.json").read_text())["pid"])
 
 
-def eventually(look: Callable[[], bool], what: str) -> None:
+def eventually(look: Callable[[], object], what: str) -> None:
     """Something is so within a while."""
     end = time.monotonic() + 20
     while not look():
@@ -163,7 +163,7 @@ def test_a_guest_of_user_mode_stays_there_until_it_starts_again(user: Unprivileg
     assert "stays in user mode until it starts again" in next(c for c in seen["conditions"] if c["type"] == "NetworkLimited")["message"]
     assert user.paddock("exec", "a", "--", "hostname").stdout == "a\n"
     user.paddock("restart", "a")
-    eventually(lambda: not json.loads(user.kubectl("get", "vm", "a", "-o", "json"))["status"].get("ready") is False, "ready again")
+    eventually(lambda: user.qemus_alive() and not user.qemus_alive() >= before, "another QEMU")
     assert until(user, "the one in the pod network", "b", *web("a")) == "a\n"
 
 
@@ -171,5 +171,7 @@ def test_a_namespace_that_must_be_there_and_cannot(work: Path) -> None:
     user = Unprivileged(work / "home")
     user.hide("pasta")
     said = user.paddock("up", "--network", "rootless", "--listen", "127.0.0.1:0", code=2)
-    assert "cannot make a network for machines without root: pasta is not installed; install it (on Debian: apt install passt)" in said.stderr
+    assert (
+        "cannot make a network for machines without root: pasta is not installed; install it (on Debian: apt install passt)" in said.stderr
+    )
     assert processes(user) == [] and not user.root.exists()

@@ -1,4 +1,4 @@
-"""The network namespace in which machines' networks are: this process's own, or that of a user namespace which an ordinary user joined.
+"""The network namespace in which machines' networks are: this process's own, or one that an ordinary user joined with a user namespace.
 
 A socket, a tap and a setting of the kernel belong to the namespace of the thread that made or wrote them, whoever uses them afterwards. A few
 threads live there; `call` runs something in one of them. Where no namespace was joined, it is a plain call.

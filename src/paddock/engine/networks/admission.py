@@ -1,7 +1,7 @@
 """Policies at the listeners of this process. Pure.
 
-The packet filter judges what the kernel leads to machines by the client's address. Behind a listener it sees this host alone, so the listener
-judges.
+The packet filter judges what the kernel leads to machines by the client's address. Behind a listener it sees this host alone, so the
+listener judges.
 """
 
 import ipaddress

@@ -1,7 +1,7 @@
 """`Networks`: the cards of machines, and who reaches them.
 
-As root, or in a network namespace (`rootless`), each card is a tap that is routed to; otherwise QEMU's user-mode network or passt. Callers see
-the same calls either way, and `AttachedNic.limits` names what cannot be done. Every call may be repeated.
+As root, or in a network namespace (`rootless`), each card is a tap that is routed to; otherwise QEMU's user-mode network or passt. Callers
+see the same calls either way, and `AttachedNic.limits` names what cannot be done. Every call may be repeated.
 """
 
 import asyncio
@@ -293,7 +293,7 @@ class Networks:
     async def unplug(self, owner: str, name: str) -> None:
         """Remove the card from the host; its addresses stay."""
         key = (owner, name)
-        card = self._cards.pop(key, None)
+        self._cards.pop(key, None)
         self._plugs.pop(key, None)
         self._zone = None
         if self._routed is not None and key not in self._user:

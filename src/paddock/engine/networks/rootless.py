@@ -153,8 +153,12 @@ def _hold(writing: int) -> None:
         os.setsid()
         os.chdir("/")
         namespace.unshare()
-        for step, work in (("its loopback device", _raise_loopback), ("forwarding", _open_forwarding), ("a bridge", _try_bridge)):
-            work()
+        step = "its loopback device"
+        _raise_loopback()
+        step = "forwarding"
+        _open_forwarding()
+        step = "a bridge"
+        _try_bridge()
         step = "a tap"
         os.close(taps.open_queue("trial"))
         step = "sleep"

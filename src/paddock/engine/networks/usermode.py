@@ -30,7 +30,7 @@ _LOW, _HIGH = 1024, 64512
 # A card that lists more is served when somebody asks.
 _MOST_AHEAD = 64
 
-NO_MEETING = "machines cannot reach each other: the user-mode network has no pod network; they can where Paddock runs as root, or gets a network namespace"
+NO_MEETING = "machines cannot reach each other: user mode has no pod network; they can where Paddock is root or gets a network namespace"
 STAYS = "the machine stays in user mode until it starts again; then it is in the pod network"
 NO_SERVICES = "the machine cannot reach Services by their address inside"
 ONLY_LOOPBACK = "the machine's address is a loopback address: only this host reaches it; a NodePort reaches it from elsewhere"
@@ -85,7 +85,9 @@ class UserMode:
             await self._end(found)
         if card.binding == "host-bridge":
             raise NetworkUnusable(
-                f"cannot connect {card.name} to a bridge", why="bridges need root or a network namespace", fix="run `paddock doctor`, which says what lacks, or use the pod network"
+                f"cannot connect {card.name} to a bridge",
+                why="bridges need root or a network namespace",
+                fix="run `paddock doctor`, which says what lacks, or use the pod network",
             )
         made = await self._with_passt(card, entry) if card.binding == "passt" else self._with_slirp(card, entry)
         self._cards[card.key] = made

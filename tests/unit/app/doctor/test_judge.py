@@ -94,7 +94,12 @@ ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("hypervisors", "limited", "modprobe -r vboxdrv", {"kernel": {"hypervisors": ("vboxdrv",)}}),
     ("network-rights", "broken", "NET_ADMIN", {"user": {"has_network_rights": False}}),
     ("network-rights", "limited", "user-mode network", {**USER, "network": {"rootless": "no pasta", "rootless_fix": "install it"}}),
-    ("network-rights", "limited", "install it; or run Paddock as root", {**USER, "network": {"rootless": "no pasta", "rootless_fix": "install it"}}),
+    (
+        "network-rights",
+        "limited",
+        "install it; or run Paddock as root",
+        {**USER, "network": {"rootless": "no pasta", "rootless_fix": "install it"}},
+    ),
     ("nft", "limited", "apt install nftables", {"tools": {"nft": ""}}),
     ("tun", "limited", "modprobe tun", {"network": {"tun": "absent"}}),
     ("tun", "limited", "--device /dev/net/tun", {"network": {"tun": "forbidden"}}),

@@ -71,7 +71,9 @@ def test_who_chose_another_mode_gets_no_namespace(tmp_path: Path) -> None:
     assert namespace.refusal() is None and not any(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("change", "found"), [({}, True), ({"boot": "another"}, False), ({"holder_ticks": 1}, False), ({"holder_ticks": 0}, False)])
+@pytest.mark.parametrize(
+    ("change", "found"), [({}, True), ({"boot": "another"}, False), ({"holder_ticks": 1}, False), ({"holder_ticks": 0}, False)]
+)
 def test_a_holder_is_known_by_its_start_and_boot(tmp_path: Path, change: dict[str, object], found: bool) -> None:
     pid = os.getpid()
     record = {"boot": boot_id(), "holder": pid, "holder_ticks": start_ticks(pid), **change}
