@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks import rootless
 from paddock.engine.networks.datagrams import Datagrams
 from paddock.engine.networks.networks import Networks, NetworkSettings

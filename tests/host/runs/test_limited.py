@@ -1,5 +1,5 @@
-"""A user without root, without KVM, without groups and without namespaces: what `paddock up`, `paddock doctor`, `paddock why` and the Node say
-is limited, and what works."""
+"""A user without root, without KVM, without groups and without namespaces: what `paddock up`, `paddock doctor`, `paddock why` and the Node
+say is limited, and what works."""
 
 import json
 import os

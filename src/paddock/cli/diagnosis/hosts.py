@@ -41,9 +41,9 @@ def _emulated(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
 
 def _alone(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     for saying in view.sayings:
-        _, refused, why = saying.message.partition("no pod network: ")
-        if saying.type == "NetworkLimited" and saying.status == "True" and refused and "to lift it: " in why:
-            cause = f"The machine is alone in user mode: {why.partition('; machines')[0]}"
+        why, _, lifted = saying.message.partition("no pod network: ")[2].partition("; to lift it: ")
+        if saying.type == "NetworkLimited" and saying.status == "True" and lifted:
+            cause = f"The machine is alone in user mode: {why}; to lift it: {lifted.partition('; ')[0]}."
             yield rule.found(
                 saying.node, cause, rank=CauseDepth.SAID, seen=Evidence(f"{saying.field}.message", saying.message, saying.since)
             )

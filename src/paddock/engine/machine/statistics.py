@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import MachineConfig, Tap
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics

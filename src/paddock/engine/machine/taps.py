@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.machine.errors import StartFailed
 
 _TUNSETIFF = 0x400454CA

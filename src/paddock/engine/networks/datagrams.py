@@ -4,7 +4,7 @@ import asyncio
 import socket
 from typing import cast
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks.errors import GuestUnreachable
 
 _MOST_WAITING = 512

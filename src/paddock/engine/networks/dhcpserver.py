@@ -6,7 +6,7 @@ import ctypes
 import socket
 import struct
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks import dhcp, dhcp6
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease

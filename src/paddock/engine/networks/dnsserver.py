@@ -13,7 +13,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import cast
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks import dns
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.errors import NetworkBusy

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from paddock.base.errors import PaddockError
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 
 # Where a client's connection goes now; None: nowhere. Asked again after a failure, with what failed.

@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 
 # Of the thread that reads: the threads of a process can be in different networks.
 _ROUTES, _ROUTES6 = Path("/proc/thread-self/net/route"), Path("/proc/thread-self/net/ipv6_route")

@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks.errors import NetworkBusy
 
 NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19

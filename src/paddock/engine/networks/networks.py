@@ -17,8 +17,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddock.engine import namespace
 from paddock.engine.claims import HostReservations
-from paddock.engine.host import namespace
 from paddock.engine.networks import admission, hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
 from paddock.engine.networks.addresses import AddressTable, check_networks, choose_network, choose_network6, intruder
 from paddock.engine.networks.addressstore import AddressStore

@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.base import reasons
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridges, guestaddresses, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key

@@ -17,10 +17,11 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from paddock.engine.host import namespace, subprocesses
-from paddock.engine.host.namespace import NoNamespace
+from paddock.engine import namespace
+from paddock.engine.host import subprocesses
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import Process, boot_id, end_process, start_ticks
+from paddock.engine.namespace import NoNamespace
 from paddock.engine.networks import hostnetwork, podnetwork, taps
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.mirror import AddressMirror

@@ -7,7 +7,7 @@ import os
 import struct
 from pathlib import Path
 
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.networks.errors import NetworkBusy
 
 _TUN = "/dev/net/tun"

@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from paddock.base.errors import PaddockError
-from paddock.engine.host import namespace
+from paddock.engine import namespace
 from paddock.engine.machine.config import StreamNetwork, UserNetwork
 from paddock.engine.networks import hostnetwork, passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback

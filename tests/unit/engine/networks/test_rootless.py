@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.host import namespace
-from paddock.engine.host.namespace import NoNamespace
+from paddock.engine import namespace
 from paddock.engine.machine.process import boot_id, start_ticks
+from paddock.engine.namespace import NoNamespace
 from paddock.engine.networks import hostnetwork, rootless
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.mirror import is_mirrored

@@ -1,7 +1,7 @@
 """The network namespace in which machines' networks are: this process's own, or one that an ordinary user joined with a user namespace.
 
-A socket, a tap and a setting of the kernel belong to the namespace of the thread that made or wrote them, whoever uses them afterwards. A few
-threads live there; `call` runs something in one of them. Where no namespace was joined, it is a plain call.
+A socket, a tap and a setting of the kernel belong to the namespace of the thread that made or wrote them, whoever uses them afterwards.
+Some threads live there; `call` runs something in one of them. Where no namespace was joined, it is a plain call.
 """
 
 import asyncio
@@ -17,8 +17,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
 import msgspec
-
-from paddock.engine.host import subprocesses
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -111,9 +109,7 @@ def call(work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
 
 
 async def run(argv: Sequence[str], text: bytes, seconds: float) -> tuple[bytes, bytes, int]:
-    """Output, errors and exit status of a program that works on machines' networks."""
-    if _State.threads is None:
-        return await subprocesses.run(argv, text, seconds)
+    """Output, errors and exit status of a program that works on machines' networks, in the namespace that was joined."""
     return await asyncio.get_running_loop().run_in_executor(_State.threads, _run, argv, text, seconds)
 
 
