@@ -87,7 +87,7 @@ def play(lab: Lab, request: pytest.FixtureRequest) -> Play:
     """Runs a script in the host's namespace, with networks that are opened before and removed afterwards."""
     if request.param == "rootless":
         if mark := request.node.get_closest_marker("rooted"):
-            pytest.skip(f"only root: {mark.args[0]}")
+            pytest.skip(f"needs root: {mark.args[0]}")
         if reason := lacks("rootless"):
             pytest.skip(f"needs rootless: {reason}")
 

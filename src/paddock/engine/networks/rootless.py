@@ -148,7 +148,7 @@ def _fork() -> tuple[int, str]:
 
 
 def _hold(writing: int) -> None:
-    """In the child: make the namespace, try it, and sleep. What fails is said; silence and the end of the pipe mean success."""
+    """In the child: make the namespace, try it, and sleep. The pipe gets the step that failed, or ends without a word."""
     step = "a user namespace"
     try:
         os.setsid()
