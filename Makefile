@@ -20,6 +20,8 @@ IMAGE ?=
 recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--record=$(1)) $(if $(RECORD),--record-write) $(if $(WHICH),--record-part=$(WHICH))
 # Each module of a whole suite goes to one process, in the order of the suite.
 SPREAD := --dist loadfile --no-loadscope-reorder
+# A test that fails is tried once more, and named at the end (docs/contribute/gate.md).
+AGAIN := --reruns 1
 # Elsewhere a test that takes twenty minutes hangs.
 UNHURRIED := -o faulthandler_timeout=0
 
@@ -45,7 +47,7 @@ demo-down: setup ## take everything away that `make demo` left running
 
 test: setup ## unit, contract, scenario and architecture tests
 	@# The = matters: otherwise pytest takes an existing file for a test path before it knows the option.
-	$(PYTEST) -n auto --conformance-results=$(RESULTS)
+	$(PYTEST) -n auto $(AGAIN) --conformance-results=$(RESULTS)
 
 lint: setup ## format, rules, types, import contracts, size limits
 	$(PY) -m ruff format --check src tests tools
@@ -114,11 +116,11 @@ mutants: setup ## break the product in small ways, and say which the tests of th
 	$(PY) -m tools.mutants $(if $(ITEM),"$(ITEM)")
 
 weather: setup ## the controllers of other dialects in storms: 1,000 seeds of each dialect, 200 of the costliest; FIRST=n, SEEDS=n, WHOLE=1; RECORD=1 records what passes
-	WEATHER=$(FIRST):$$(($(FIRST) + $(SEEDS))) $(PYTEST) -n auto tests/scenario/fronts/test_convergence.py $(call recorded,weather)
+	WEATHER=$(FIRST):$$(($(FIRST) + $(SEEDS))) $(PYTEST) -n auto $(AGAIN) tests/scenario/fronts/test_convergence.py $(call recorded,weather)
 
 test-reference: setup ## ask real programs for their verdict (needs Go; says so when there is none); RECORD=1 records what passes
 	@if command -v go >/dev/null; then \
-		$(PYTEST) tests/reference -n $$(($$(nproc) + 1)) $(SPREAD) $(call recorded,test-reference) --conformance-results=tests/reference/results.json; \
+		$(PYTEST) tests/reference -n $$(($$(nproc) + 1)) $(SPREAD) $(AGAIN) $(call recorded,test-reference) --conformance-results=tests/reference/results.json; \
 	else \
 		echo "test-reference: left out: the programs that judge are built with Go, and there is no \`go\` on PATH"; \
 		$(if $(LIMIT),$(PYTEST) tests/reference $(call recorded,test-reference) --limit=0;) \
@@ -137,7 +139,7 @@ cluster-down: setup ## end what `make cluster` started
 	@exec $(PY) -m tests.reference.cluster down
 
 test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
-	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
+	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) $(AGAIN) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
 
 test-kvm: setup ## run a machine's life under KVM: a bare guest wherever /dev/kvm opens, and real guests where a processor runs them
 	$(PYTEST) tests/host/underkvm -v $(UNHURRIED)

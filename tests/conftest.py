@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from tests.golden import Golden
 from tools.conformance.plugin import ConformanceRecorder, SpecChoice, SpecChoices
 from tools.gate import plugin, verdict
+from tools.gate.attempts import SecondAttempts
 from tools.gate.cputimes import CpuTimes
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if items := config.getoption("--spec-item"):
         config.pluginmanager.register(SpecChoices([SpecChoice.parse(item) for item in items]))
+    config.pluginmanager.register(SecondAttempts())
     if (shown := config.getoption("--cpu-times")) is not None:
         config.pluginmanager.register(CpuTimes(shown))
     if config.getoption("--limit") is not None:

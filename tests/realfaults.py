@@ -347,6 +347,8 @@ ON_HOST: tuple[RealFault, ...] = (
         _vm("killed-qemu"),
         says="killed from outside",
         later="crashed-lately",
+        # while its next instance is on the way
+        earlier="VirtualMachine killed-qemu",
     ),
     _operation("VMSnapshot", "memory", QEMU, "provider-unable", vmRef={"name": "still-qemu"}, snapshotConfig={"includeMemory": True}),
     _operation(

@@ -87,8 +87,8 @@ version=$("$python" -c 'import platform; print(platform.python_version())')
 # What `make demo` needs, and what a host needs besides to run every kind of machine, and the tests to look at them.
 demo_packages=(qemu-system-x86 qemu-utils nftables e2fsprogs dosfstools mtools lz4)
 host_packages=("${demo_packages[@]}" iproute2 ovmf swtpm gdisk xfsprogs passt openssh-client xorriso xz-utils zstd mmdebstrap)
-# Providers of type libvirt: the library's headers, and for the tests a daemon, and virsh, which VirtRigaud's own provider runs.
-host_packages+=(libvirt-dev pkg-config gcc libc6-dev libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients dnsmasq-base netcat-openbsd)
+# Providers of type libvirt: the headers of the library and of Python, and for the tests a daemon, and virsh, which VirtRigaud's own provider runs.
+host_packages+=(libvirt-dev python3-dev pkg-config gcc libc6-dev libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients dnsmasq-base netcat-openbsd)
 # The clients of the network tests. Debian's two packages of it exclude each other, so the one that is there stays.
 command -v busybox >/dev/null || host_packages+=(busybox-static)
 # The small guest is made of Debian's packages everywhere.

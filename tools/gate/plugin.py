@@ -20,6 +20,8 @@ from tools.gate.verdict import Policy, Verdict
 _LEFT_OUT = "left-out"
 _COLLECTED = "gate-collected"
 PARTS = ("missing", "covered")
+# The choices by marks that leave out nothing that a record speaks of.
+_EVERYTHING = ("", "not soak")
 
 
 class TimeLimit:
@@ -150,8 +152,10 @@ class SuiteRecorder:
             collected=frozenset(seen.collected),
             passed=frozenset(seen.passed - seen.failed),
             failed=frozenset(seen.failed),
-            # Named tests and names are a part of a module, which says nothing of the rest of it.
-            whole=not config.option.keyword and not any("::" in argument for argument in config.args),
+            # Named tests, names and marks choose a part of a module, which says nothing of the rest of it.
+            whole=not config.option.keyword
+            and config.option.markexpr in _EVERYTHING
+            and not any("::" in argument for argument in config.args),
         )
         new = self._record.with_run(run, frozenset(repository_files(root)))
         self._settings.file.write_text(record.render(new), encoding="utf-8")

@@ -167,7 +167,9 @@ def _lose_the_source(between: Between) -> None:
             os.kill(pid, signal.SIGKILL)
 
     def delete_export() -> None:
-        between.cluster.kubectl.ok("delete", "vmexport", "--all")
+        # Its server may go on for 30 seconds, which suffice for the whole disk.
+        between.cluster.kubectl.ok("delete", "vmexport", "--all", "--wait=false")
+        kill_server()
 
     for kill in (kill_server, delete_export, partial(_kill_api, between), between.host.kill):
         process = between.back.until_line("carry a disk cargo-data", "cargo")

@@ -111,7 +111,7 @@ async def delete_source(source: MoveSide, target: MoveSide, machine: MachineView
     now = await observed.observe(source, target, machine)
     what = f"cannot delete the source of {machine}"
     if now.moved is None or not now.moved.confirmed or now.moved.undo:
-        raise CannotMove(what, why="no confirmed move is recorded in it", fix="finish the move first")
+        raise CannotMove(what, why="no confirmed move is recorded in it", fix="move it first, by the same command without --delete-source")
     _demand_target(now.moved, target, what)
     if now.there is None or now.target.fenced:
         raise CannotMove(what, why="the target does not have the machine, or has it fenced", fix="look there first")

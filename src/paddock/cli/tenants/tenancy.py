@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import ownnames
+from paddock.base import ownnames, quantity
 from paddock.base.errors import Terminal, Transient
 from paddock.cli.servers import ServerSession
 from paddock.cli.tenants import tenant
@@ -91,13 +91,11 @@ async def kubeconfig(session: ServerSession, name: str) -> Data:
 
 async def listed(session: ServerSession) -> list[TenantRow]:
     """Return all tenants, by name."""
-    found = (await session.client.list(NAMESPACES, Selection(labels=ownnames.TENANT.name))).items
-    rows = []
-    for each in found:
-        name = each["metadata"]["name"]
-        bound = await session.client.find(QUOTAS, Key(name, "tenant")) or {}
-        rows.append(TenantRow(name, each["metadata"].get("creationTimestamp", ""), *_amounts(bound)))
-    return sorted(rows, key=lambda row: row.name)
+    namespaces = (await session.client.list(NAMESPACES, Selection(labels=ownnames.TENANT.name))).items
+    quotas = (await session.client.list(QUOTAS, Selection(fields="metadata.name=tenant"))).items if namespaces else []
+    bounds = {each["metadata"]["namespace"]: each for each in quotas}
+    found = [(each["metadata"]["name"], each["metadata"].get("creationTimestamp", "")) for each in namespaces]
+    return [TenantRow(name, created, *_amounts(bounds.get(name, {}))) for name, created in sorted(found)]
 
 
 def _amounts(bound: Data) -> tuple[dict[str, str], dict[str, str]]:
@@ -117,4 +115,8 @@ async def remove(session: ServerSession, name: str, *, dry_run: bool = False) ->
 def shares_of(row: TenantRow) -> Iterator[str]:
     """Yield what a tenant uses of each of its shares."""
     for _, name in tenant.SHARES:
-        yield f"{row.used.get(name, '0')}/{row.hard[name]}" if name in row.hard else ""
+        yield f"{_readable(name, row.used.get(name, '0'))}/{row.hard[name]}" if name in row.hard else ""
+
+
+def _readable(name: str, amount: str) -> str:
+    return quantity.readable(quantity.whole(amount)) if measuring.is_binary(name) else amount

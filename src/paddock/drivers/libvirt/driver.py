@@ -7,6 +7,9 @@
 Nothing is kept between calls but work that would end with the process anyway: machines, owners and deadlines are read from libvirt.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from paddock.base.clock import Clock, SystemClock
 from paddock.contract import extensionmessages as x
 from paddock.contract import features
@@ -52,6 +55,15 @@ class LibvirtDriver(OptionalRpcs):
         await self._power.close()
         await self._disks.close()
 
+    @contextmanager
+    def _changes(self, id: str) -> Iterator[None]:
+        """Change a machine. The next list reads it anew, although libvirt's event of the change may still be on its way."""
+        with failures.mapped():
+            try:
+                yield
+            finally:
+                self._inventory.forget(id)
+
     async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
         """Say whether the hypervisor can be reached."""
         with failures.mapped():
@@ -72,17 +84,17 @@ class LibvirtDriver(OptionalRpcs):
 
     async def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
         """Stop a machine and delete it with its disks."""
-        with failures.mapped():
+        with self._changes(request.id):
             return await self._deletion.delete(request)
 
     async def power(self, request: m.PowerRequest) -> m.TaskResponse:
         """Change a machine's power."""
-        with failures.mapped():
+        with self._changes(request.id):
             return await self._power.change(request)
 
     async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
         """Bring a machine to the desired state."""
-        with failures.mapped():
+        with self._changes(request.id):
             return await self._reconfiguration.apply(request)
 
     async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
@@ -117,7 +129,7 @@ class LibvirtDriver(OptionalRpcs):
 
     async def snapshot_revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
         """Bring a machine back to a snapshot."""
-        with failures.mapped():
+        with self._changes(request.vm_id):
             return await self._disks.snapshots.revert(request)
 
     async def clone(self, request: m.CloneRequest) -> m.CloneResponse:

@@ -112,3 +112,10 @@ def test_the_kubeconfig_has_the_token_and_the_namespace() -> None:
 def test_a_server_elsewhere_makes_no_tenants() -> None:
     answer = paddock("tenant", "acme", "--kubeconfig", "/nowhere")
     assert answer.code == 2 and "/nowhere" in answer.err
+
+
+def test_a_use_that_is_no_whole_unit_is_readable() -> None:
+    names = [name for _, name in tenant.SHARES]
+    used = dict(zip(names, ("1500m", "35567698", "12884901889", "2"), strict=True))
+    row = tenancy.TenantRow("web", "", used, dict(zip(names, ("2", "4Gi", "100Gi", "5"), strict=True)))
+    assert list(tenancy.shares_of(row)) == ["1500m/2", "33.9Mi/4Gi", "12Gi/100Gi", "2/5"]

@@ -205,6 +205,24 @@ def test_a_detached_disk_stays_and_comes_back(play: Play) -> None:
     play(script)
 
 
+def test_a_list_knows_what_the_driver_changed_before_libvirt_tells(play: Play) -> None:
+    async def script(one: Bench) -> None:
+        made = await one.create()
+        await one.driver.list_vms(m.ListVMsRequest())
+        # From here on no event arrives.
+        one.connection.events._listeners.clear()
+        desired = p.encode(
+            p.DesiredPayload(
+                name="web", machine_class=p.ClassPayload(cpu=1, memory_mib=512), disks=(p.DiskPayload(name="data", size_gib=3),)
+            )
+        )
+        await one.driver.reconfigure(m.ReconfigureRequest(id=made, desired_json=desired))
+        entry = next(each for each in (await one.driver.list_vms(m.ListVMsRequest())).vms if each.id == made)
+        assert [each.size_gib for each in entry.disks] == [1, 3]
+
+    play(script)
+
+
 def test_a_list_reads_only_what_changed(play: Play) -> None:
     async def script(one: Bench) -> None:
         def define(conn: Any) -> None:

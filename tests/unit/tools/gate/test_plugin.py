@@ -159,3 +159,10 @@ def test_a_failure_is_red_and_takes_the_proof_away(play: Play) -> None:
 def test_a_named_test_proves_itself_only(play: Play) -> None:
     play.run("--write", f"{SUITE}test_b.py::test_two")
     assert play.record() == ["1 test_b.py::test_two"]
+
+
+def test_a_run_of_one_mark_keeps_what_the_record_says_of_the_rest(play: Play) -> None:
+    play.commit(**{f"{SUITE}test_a.py": TESTS + "@pytest.mark.xdist_group('one')\ndef test_marked(): pass\n"})
+    assert play.run("--write").ret == 0 and play.record()[0] == "3 test_a.py"
+    assert play.run("--write", "-m", "xdist_group").ret == 0
+    assert "3 test_a.py" in play.record()
