@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from paddock.engine.machine.config import StreamNetwork
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.netlink import MAIN, Netlink
 from paddock.engine.networks.nics import AttachedNic, DhcpOptions, NicSpec, Ports
@@ -270,5 +271,22 @@ def test_what_is_unplugged_leaves_nothing(play: Play) -> None:
         assert run("ip", "route") == before[1]
         assert sorted(Netlink().links()) == before[0]
         assert run("nft", "list", "ruleset") == before[2]
+
+    play(script)
+
+
+@pytest.mark.needs("passt")
+def test_a_card_bound_by_passt_has_a_process_beside_the_pod_network(play: Play) -> None:
+    async def script(world: World) -> None:
+        # As root, passt is another user, and passes through.
+        world.lab.folder.parent.chmod(0o755)
+        await world.networks.plug(WEB)
+        card = NicSpec("bound", "default", binding="passt", ports=(Ports("tcp", 8080),))
+        plug = await world.networks.plug(card)
+        assert isinstance(plug.backend, StreamNetwork) and plug.backend.path.is_socket() and plug.address.startswith("127.64.")
+        # Its ports are the host's, whose loopback device has the address.
+        assert await Child(world.lab.host, tcp_ask(plug.address, 8080, patience=0.5)).done() != "refused"
+        await world.networks.unplug(*card.key)
+        assert not plug.backend.path.exists()
 
     play(script)
