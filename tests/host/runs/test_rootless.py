@@ -114,10 +114,14 @@ def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: 
     # Out, seen as the host; and not to the host's own programs.
     outside, own = Child(lab.outside, tcp_peer(80)), Child(lab.host, tcp_peer(7444))
     try:
-        assert until(user, "outside", "b", "sh", "-c", "sleep 1 | timeout 5 nc -w 2 198.51.100.1 80 | grep .") == "198.51.100.2\n"
+        ask = ("sh", "-c", "sleep 1 | timeout 5 nc -w 2 198.51.100.1 80 | grep .")
+        assert until(user, "outside", "b", *ask) == "198.51.100.2\n"
         for place in ("198.51.100.2", "10.0.2.1"):
             refused = user.run([*user.program, "exec", "b", "--", "sh", "-c", f"sleep 1 | timeout 5 nc -w 2 {place} 7444 | grep ."])
             assert refused.returncode != 0, refused.stdout
+        record = user.root / "engine" / "networks" / "namespace.json"
+        os.kill(json.loads(record.read_text())["uplink"], signal.SIGKILL)
+        assert until(user, "outside, by another pasta", "b", *ask) == "198.51.100.2\n"
     finally:
         outside.end()
         own.end()

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -69,6 +70,7 @@ def _enter(directory: Path) -> NoNamespace | None:
     if os.geteuid() == 0:
         return NoNamespace("Paddock runs as root, which needs none", "leave --network out")
     record = _read(directory)
+    is_new = record is None
     if record is None:
         if problem := _programs():
             return problem
@@ -84,6 +86,8 @@ def _enter(directory: Path) -> NoNamespace | None:
     try:
         namespace.enter(record.holder)
     except OSError as error:
+        if is_new:
+            end(directory)
         return _explained(error.strerror or str(error))
     return None
 
@@ -249,7 +253,7 @@ class Uplink:
         if not (record.uplink_ticks and start_ticks(record.uplink) == record.uplink_ticks):
             record = self._start(record)
         with contextlib.suppress(ProcessLookupError):
-            self._process = Process(record.uplink, self._ended)
+            self._process = Process(record.uplink, partial(self._ended, record.uplink))
             return
         self._again()
 
@@ -272,7 +276,10 @@ class Uplink:
         _write(self._directory, record)
         return record
 
-    def _ended(self, status: int | None) -> None:
+    def _ended(self, pid: int, status: int | None) -> None:
+        if self._process is None or self._process.pid != pid:
+            # It was told to.
+            return
         self._process = None
         _LOG.warning("machines have no way out: pasta ended and is started again", extra={"status": status, "why": self._said()})
         self._again()
@@ -305,8 +312,12 @@ class Uplink:
 
     def end(self) -> None:
         """End it: there are no cards."""
-        if self._process is not None:
-            self._process.signal(signal.SIGTERM)
+        process, self._process = self._process, None
+        if process is not None:
+            # The event loop keeps it until it has ended, so that its status is read.
+            process.signal(signal.SIGTERM)
+            if (record := _read(self._directory)) is not None:
+                _write(self._directory, replace(record, uplink=0, uplink_ticks=0))
         self.close()
 
 
