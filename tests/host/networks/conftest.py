@@ -82,12 +82,17 @@ def lab(work: Path) -> Iterator[Lab]:
     made.close()
 
 
-@pytest.fixture(params=["root", "rootless"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Play each script as root, and as an ordinary user unless only root does what it shows."""
+    if "play" in metafunc.fixturenames:
+        is_rooted = metafunc.definition.get_closest_marker("rooted") is not None
+        metafunc.parametrize("play", ["root"] if is_rooted else ["root", "rootless"], indirect=True)
+
+
+@pytest.fixture
 def play(lab: Lab, request: pytest.FixtureRequest) -> Play:
     """Runs a script in the host's namespace, with networks that are opened before and removed afterwards."""
     if request.param == "rootless":
-        if mark := request.node.get_closest_marker("rooted"):
-            pytest.skip(f"needs root: {mark.args[0]}")
         if reason := lacks("rootless"):
             pytest.skip(f"needs rootless: {reason}")
 
