@@ -92,9 +92,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def play(lab: Lab, request: pytest.FixtureRequest) -> Play:
     """Runs a script in the host's namespace, with networks that are opened before and removed afterwards."""
-    if request.param == "rootless":
-        if reason := lacks("rootless"):
-            pytest.skip(f"needs rootless: {reason}")
+    if request.param == "rootless" and (reason := lacks("rootless")):
+        pytest.skip(f"needs rootless: {reason}")
 
     def run(script: Script) -> None:
         async def inside(world: World) -> None:
