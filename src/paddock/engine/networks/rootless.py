@@ -278,7 +278,7 @@ class Uplink:
 
     def _ended(self, pid: int, status: int | None) -> None:
         if self._process is None or self._process.pid != pid:
-            # It was told to.
+            # `end` ended it.
             return
         self._process = None
         _LOG.warning("machines have no way out: pasta ended and is started again", extra={"status": status, "why": self._said()})
