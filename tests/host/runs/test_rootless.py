@@ -98,6 +98,16 @@ def eventually(look: Callable[[], object], what: str) -> None:
         time.sleep(0.1)
 
 
+def policies(user: Unprivileged, lab: Lab, work: Path, address: str, inside: str, node: int) -> None:
+    """A policy denies and its end allows, for guests and through the host's ports."""
+    apply(user, work, POLICY)
+    eventually(lambda: user.run([*user.program, "exec", "b", "--", *web(address)]).returncode != 0, "the policy denies")
+    assert user.run([*user.program, "exec", "b", "--", *web(inside, 8080)]).returncode != 0
+    assert not Child(lab.outside, web_ask("198.51.100.2", node)).result()
+    user.kubectl("delete", "networkpolicy", "alone")
+    assert until(user, "the policy ends", "b", *web(address)) == "a\n"
+
+
 @pytest.mark.spec("kubevirt", 204)
 def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: Lab, work: Path, tiny_guest: tiny.TinyImage) -> None:
     said = user.paddock(*UP)
@@ -140,13 +150,7 @@ def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: 
     user.paddock(*UP)
     assert user.qemus_alive() == before
     assert until(user, "the name after a restart", "b", *web("a")) == until(user, "the Service", "b", *web(inside, 8080)) == "a\n"
-    # Policies, from guests and through the host's ports.
-    apply(user, work, POLICY)
-    eventually(lambda: user.run([*user.program, "exec", "b", "--", *web(address["a"])]).returncode != 0, "the policy denies")
-    assert user.run([*user.program, "exec", "b", "--", *web(inside, 8080)]).returncode != 0
-    assert not Child(lab.outside, web_ask("198.51.100.2", node)).result()
-    user.kubectl("delete", "networkpolicy", "alone")
-    assert until(user, "the policy ends", "b", *web(address["a"])) == "a\n"
+    policies(user, lab, work, address["a"], inside, node)
     # Guests gone and the server stopped, nothing of the network stays.
     user.paddock("rm", "a", "b", "--purge", "--yes")
     user.paddock("down")
