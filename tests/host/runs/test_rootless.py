@@ -108,7 +108,7 @@ def policies(user: Unprivileged, lab: Lab, work: Path, address: str, inside: str
     assert until(user, "the policy ends", "b", *web(address)) == "a\n"
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 227)
 def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: Lab, work: Path, tiny_guest: tiny.TinyImage) -> None:
     said = user.paddock(*UP)
     assert "addresses of machines' own" not in said.stderr
@@ -157,7 +157,7 @@ def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: 
     assert processes(user) == []
 
 
-@pytest.mark.spec("kubevirt", 205)
+@pytest.mark.spec("kubevirt", 228)
 def test_a_guest_of_user_mode_stays_there_until_it_starts_again(user: Unprivileged, tiny_guest: tiny.TinyImage) -> None:
     user.paddock(*UP, "--network", "user")
     user.paddock("run", str(tiny_guest.disk), "--name", "a", "--memory", "192Mi")
