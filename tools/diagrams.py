@@ -24,7 +24,7 @@ def networks() -> str:
     guests = [Box(560, 46 + 58 * number, 120, 44, name, (), PURE) for number, name in enumerate(("web", "db", "cache"))]
     named = Box(380, 214, 130, 50, "your bridge", ("multus network",), ACTS)
     routed = [
-        *_frame(180, 14, 520, 266, "as root: one routed network"),
+        *_frame(180, 14, 520, 266, "with or without root: one routed network"),
         *_all(clients, services, bridge, *guests, named),
         arrow(clients.right, services.left),
         arrow(services.right, (380, 125)),
@@ -37,7 +37,7 @@ def networks() -> str:
     ports = Box(200, 346, 130, 70, "host ports", ("forwarded",), ACTS)
     user = [
         *_frame(180, 296, 520, 150, ""),
-        caption(194, 318, "without root: each alone", TITLE, anchor="start"),
+        caption(194, 318, "user mode: each alone", TITLE, anchor="start"),
         *_all(ports, *users, *alone),
         *(arrow((330, 381), box.left) for box in users),
         *(arrow(mode.right, box.left, both=True) for mode, box in zip(users, alone, strict=True)),

@@ -87,6 +87,14 @@ def _apt() -> str:
     return "" if any(Path("/var/lib/apt/lists").glob("*_Packages*")) else "apt has no package lists; run `apt-get update`"
 
 
+def _rootless() -> str:
+    if missing := _programs("pasta", "nft")() or _root():
+        return missing
+    from tests.host.networks import rootless  # noqa: PLC0415 - hardly any test needs it
+
+    return rootless.lacks()
+
+
 NEEDS: dict[str, Callable[[], str]] = {
     "qemu": _programs(_QEMU, "qemu-img"),
     "root": _root,
@@ -102,6 +110,8 @@ NEEDS: dict[str, Callable[[], str]] = {
     "ovmf": _ovmf,
     "swtpm": _programs("swtpm"),
     "passt": _programs("passt"),
+    # root runs the test, and an ordinary user what it tests
+    "rootless": _rootless,
     "cc": _programs("cc"),
     "ssh": _programs("ssh", "ssh-keygen"),
     "kubectl": _programs("kubectl"),

@@ -18,7 +18,7 @@ from paddock.engine.images.cleanup import ImageUpkeep
 from paddock.engine.images.library import ImageLibrary
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.machine.argv.view import HostView
-from paddock.engine.machine.config import Forwarded, MachineConfig
+from paddock.engine.machine.config import Forwarded, MachineConfig, UserNetwork
 from paddock.engine.machine.host import MachineEnvironment
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import apart
@@ -96,6 +96,7 @@ class Engine:
         self.snapshots = Snapshots(self.machines, self.volumes)
         self.volumes.is_held = self.machines.suspended_on
         self.networks.forward_by(self._forward)
+        self.networks.runs_in_user_mode = self._runs_in_user_mode
         await self.networks.open()
         await self.machines.adopt()
         # Volumes in a pool that is not mounted have images below them that nobody else names.
@@ -113,6 +114,11 @@ class Engine:
                 await machine.forward(name, Forwarded(protocol, address, outside, inside))
                 return
         raise GuestUnreachable(f"cannot reach port {inside} of {name}", why="the machine does not run")
+
+    def _runs_in_user_mode(self, mac: str) -> bool:
+        """Return whether a machine runs that QEMU's own network connects, as a former server started it."""
+        running = (nic for machine in self.machines if machine.observed.live for nic in machine.config.nics)
+        return any(mac and nic.mac == mac and isinstance(nic.backend, UserNetwork) for nic in running)
 
     async def stop(self) -> None:
         """Let go of everything; the guests stay."""

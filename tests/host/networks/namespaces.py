@@ -40,7 +40,12 @@ def run(*command: str, check: bool = True) -> str:
 
 def enter(namespace: str) -> None:
     """Move this process there."""
-    descriptor = os.open(f"/run/netns/{namespace}", os.O_RDONLY | os.O_CLOEXEC)
+    enter_at(f"/run/netns/{namespace}")
+
+
+def enter_at(path: str) -> None:
+    """The same, for a namespace without a name."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     if _LIBC.setns(descriptor, _NEWNET):
         raise OSError(ctypes.get_errno(), "setns")
     os.close(descriptor)
@@ -265,6 +270,8 @@ class Lab:
             run("ip", "-n", name, "link", "set", "eth0", "up")
         run("ip", "-n", self.host, "route", "add", "default", "via", "198.51.100.1")
         run("ip", "-n", self.host, "route", "add", "default", "via", OUTSIDE6)
+        # As systemd does: everybody may send echo requests.
+        run("ip", "netns", "exec", self.host, "sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647")
 
     def namespace(self, name: str) -> str:
         """One more; the same when it is there."""
@@ -272,6 +279,12 @@ class Lab:
         if not Path("/run/netns", full).exists():
             run("ip", "netns", "add", full)
             run("ip", "-n", full, "link", "set", "lo", "up")
+        return full
+
+    def name(self, pid: int, name: str) -> str:
+        """Give the namespace of a process a name."""
+        full = f"{self._prefix}-{name}"
+        run("ip", "netns", "attach", full, str(pid))
         return full
 
     def ending(self, work: Callable[[], None]) -> None:

@@ -151,12 +151,12 @@ def talk(address: str, port: int) -> Callable[[], str]:
     return work
 
 
-def web_ask(address: str) -> Callable[[], str]:
+def web_ask(address: str, port: int = 80) -> Callable[[], str]:
     """The beginning of what a web server says; "" when it does not answer."""
 
     def work() -> str:
         try:
-            with socket.create_connection((address, 80), 1) as client:
+            with socket.create_connection((address, port), 1) as client:
                 client.settimeout(3)
                 client.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 return client.recv(100).decode()

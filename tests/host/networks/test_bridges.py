@@ -121,7 +121,8 @@ def test_vlans_of_a_bridge_of_the_host(play: Play) -> None:
 def test_what_is_no_bridge_is_refused(play: Play) -> None:
     async def script(world: World) -> None:
         for bridge, why in (
-            (HostBridge("eth0"), "is no bridge"),
+            (HostBridge("eth0"), "is no bridge|eth0 is the host's, and only root"),
+            (HostBridge("lo"), "is no bridge"),
             (HostBridge("absent", create=False), "has no bridge"),
             (HostBridge("a/b"), "no name of a device"),
         ):

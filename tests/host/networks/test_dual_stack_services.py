@@ -37,7 +37,7 @@ def test_an_address_of_each_family_leads_to_machines_in_turns(play: Play) -> Non
         servers = [web.child(tcp_serve(8080, b"web")), api.child(tcp_serve(8080, b"api"))]
         assert await world.networks.publish([service("web", "api")]) == {}
         for address in ADDRESSES:
-            for asker in (client.namespace, world.lab.host):
+            for asker in (client.namespace, world.inside):
                 assert sorted(await ask(asker, address, 80, 4)) == ["api", "api", "web", "web"], address
             assert sorted(await ask(web.namespace, address, 80, 2)) == ["api", "web"], "also by way of itself"
         await world.networks.publish([service("web", "api", sticky=60)])
@@ -66,9 +66,17 @@ def test_a_node_port_answers_on_the_families_of_its_service(play: Play) -> None:
                 said = await ask(world.lab.outside, address, 30080, patience=0.3)
                 assert (said == ["web"]) is (address == answering), (families, address, said)
         server.end()
+
+    play(script)
+
+
+@pytest.mark.rooted("a listener of the server takes the connection, and makes another one to the guest")
+def test_the_address_of_a_client_of_a_node_port_arrives(play: Play) -> None:
+    async def script(world: World) -> None:
+        (web,) = await guests(world, "web")
         seeing = web.child(tcp_peer(8080))
         await world.networks.publish([service("web")])
-        assert await ask(world.lab.outside, HOST6, 30080) == ["2001:db8:51::1"], "the client's own address arrives"
+        assert await ask(world.lab.outside, HOST6, 30080) == ["2001:db8:51::1"]
         seeing.end()
 
     play(script)

@@ -30,6 +30,7 @@ def earlier() -> Iterator[Before]:
 
 
 @pytest.mark.spec("kubevirt", 135)
+@pytest.mark.rooted("no version with such names had namespaces")
 def test_guests_of_an_earlier_version_keep_their_network(play: Play, earlier: Before) -> None:
     async def script(world: World) -> None:
         old = world.networks
@@ -66,6 +67,7 @@ def test_guests_of_an_earlier_version_keep_their_network(play: Play, earlier: Be
 
 
 @pytest.mark.spec("kubevirt", 136)
+@pytest.mark.rooted("no version with such names had namespaces")
 def test_a_purge_takes_what_an_earlier_version_left(play: Play, earlier: Before) -> None:
     async def script(world: World) -> None:
         await world.networks.plug(WEB)
@@ -82,6 +84,7 @@ def test_a_purge_takes_what_an_earlier_version_left(play: Play, earlier: Before)
 
 
 @pytest.mark.spec("kubevirt", 136)
+@pytest.mark.rooted("no version with such names had namespaces")
 def test_the_next_server_removes_what_a_directory_of_an_earlier_version_left(play: Play, earlier: Before) -> None:
     async def script(world: World) -> None:
         gone = world.beside("gone")
@@ -97,6 +100,7 @@ def test_the_next_server_removes_what_a_directory_of_an_earlier_version_left(pla
 
 @pytest.mark.spec("kubevirt", 136)
 @pytest.mark.parametrize("end", ["purge", "last guest"])
+@pytest.mark.rooted("no version with such names had namespaces")
 def test_filters_of_an_earlier_version_go_in_user_mode_too(play: Play, earlier: Before, end: str) -> None:
     async def script(world: World) -> None:
         world.settings = NetworkSettings(mode="user")
@@ -118,6 +122,7 @@ def test_filters_of_an_earlier_version_go_in_user_mode_too(play: Play, earlier: 
 
 
 @pytest.mark.spec("kubevirt", 118)
+@pytest.mark.rooted("no version with such names had namespaces")
 def test_the_network_of_another_directory_with_the_same_earlier_name_stays(play: Play, earlier: Before) -> None:
     async def script(world: World) -> None:
         first, second = alike(world.lab.folder)
@@ -143,13 +148,13 @@ def test_a_route_that_leads_the_network_elsewhere_is_named_with_advice_that_ends
     async def script(world: World) -> None:
         plug = await world.networks.plug(WEB)
         await world.networks.unplug("web", "default")
-        run("ip", "link", "add", "stranger", "type", "bridge")
-        run("ip", "link", "set", "stranger", "up")
-        run("ip", "route", "add", f"{plug.address}/32", "dev", "stranger")
+        run("ip", "-n", world.lab.host, "link", "add", "stranger", "type", "bridge")
+        run("ip", "-n", world.lab.host, "link", "set", "stranger", "up")
+        run("ip", "-n", world.lab.host, "route", "add", f"{plug.address}/32", "dev", "stranger")
         with pytest.raises(NetworkUnusable, match=f"leads {plug.address}/32 to stranger") as failed:
             await world.networks.plug(WEB)
         assert "addresses.json" not in failed.value.fix and "`ip -d link show stranger`" in failed.value.fix
-        run("ip", "link", "delete", "stranger")
+        run("ip", "-n", world.lab.host, "link", "delete", "stranger")
         assert (await world.networks.plug(WEB)).address == plug.address
         await world.networks.unplug("web", "default")
 

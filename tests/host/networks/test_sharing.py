@@ -26,6 +26,7 @@ def left() -> list[str]:
 
 
 @pytest.mark.spec("kubevirt", 118)
+@pytest.mark.rooted("each directory has a namespace of its own")
 def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(play: Play) -> None:
     async def script(world: World) -> None:
         servers = [world.networks, *(world.beside(f"server{number}") for number in range(20))]
@@ -60,6 +61,7 @@ def alike(folder: Path) -> tuple[str, str]:
 
 
 @pytest.mark.spec("kubevirt", 118)
+@pytest.mark.rooted("each directory has a namespace of its own")
 def test_two_directories_whose_devices_have_the_same_names_leave_each_other_alone(play: Play) -> None:
     async def script(world: World) -> None:
         names = alike(world.lab.folder)
@@ -86,7 +88,7 @@ def test_two_directories_whose_devices_have_the_same_names_leave_each_other_alon
 @pytest.mark.spec("kubevirt", 118)
 def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: Play) -> None:
     async def script(world: World) -> None:
-        forwarding = run("cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
+        forwarding = run("ip", "netns", "exec", world.lab.host, "cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
         first = await world.guest(WEB)
         bridged = await world.networks.plug(NicSpec("db", "second", binding="host-bridge", bridge=HostBridge("shop", create=True)))
         assert left() and bridged.mac
@@ -94,7 +96,7 @@ def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: 
         assert left(), "a card in a bridge is left"
         await world.networks.unplug("db", "second")
         assert left() == [] and "shop" not in Netlink().links()
-        assert run("cat", "/proc/sys/net/ipv4/conf/eth0/forwarding") == forwarding
+        assert run("ip", "netns", "exec", world.lab.host, "cat", "/proc/sys/net/ipv4/conf/eth0/forwarding") == forwarding
         first.unplug()
         again = await world.networks.plug(WEB)
         assert again.address == first.plug.address
@@ -141,6 +143,7 @@ def test_a_restart_after_the_last_machine_leaves_nothing(play: Play) -> None:
 
 
 @pytest.mark.spec("kubevirt", 118)
+@pytest.mark.rooted("each directory has a namespace of its own")
 def test_what_a_directory_that_is_gone_left_is_removed_unless_a_guest_lives(play: Play) -> None:
     async def script(world: World) -> None:
         gone = world.beside("gone")

@@ -1,86 +1,37 @@
-"""A user without root, without KVM and without groups: what `paddock up`, `paddock doctor` and the Node say is limited, and what works."""
+"""A user without root, without KVM, without groups and without namespaces: what `paddock up`, `paddock doctor`, `paddock why` and the Node
+say is limited, and what works."""
 
 import json
 import os
-import shutil
-import subprocess
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-import paddock
 from paddock.engine.images.build import tiny
+from tests.host.runs.unprivileged import USER, Unprivileged
 
 pytestmark = pytest.mark.needs("qemu", "root", "kubectl")
-# Nobody has this number.
-USER = 61_234
-SECONDS = 240
-# setpriv itself starts a program with the rights that it takes away; env does not have them any more.
-_BECOME = (
-    "setpriv",
-    f"--reuid={USER}",
-    f"--regid={USER}",
-    "--clear-groups",
-    "--inh-caps=-all",
-    "--bounding-set=-all",
-    "--no-new-privs",
-    "env",
+# The limit of a user namespace holds for those below it alone.
+_FORBIDDEN = (
+    *("setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups", "unshare", "--user", "--map-current-user", "--keep-caps"),
+    *(
+        "sh",
+        "-c",
+        'echo 0 >/proc/sys/user/max_user_namespaces; exec "$@"',
+        "sh",
+        "setpriv",
+        "--ambient-caps=-all",
+        "--inh-caps=-all",
+        "env",
+    ),
 )
-
-
-class Unprivileged:
-    """A user with a home of its own, and the program as an installation of the host's Python would start it."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.root = home / ".local" / "state" / "paddock"
-        packages = [str(Path(paddock.__file__).parents[1]), str(Path(yaml.__file__).parents[1])]
-        # A name or an entry in /etc/passwd is not needed either.
-        self._environment = {"HOME": str(home), "PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(packages), "PYTHONDONTWRITEBYTECODE": "1"}
-        self._python = self._find_python()
-
-    def _find_python(self) -> str:
-        """This Python, if that user may start it; otherwise the host's of the same version."""
-        version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-        for program in (sys.executable, shutil.which(version, path="/usr/bin:/usr/local/bin") or ""):
-            if program and self.run([program, "-c", "import msgspec, paddock.app.main"]).returncode == 0:
-                return program
-        pytest.skip(f"needs python: no {version} here may be started by another user")
-
-    def run(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-        """A command of that user's."""
-        words = [*_BECOME, *argv]
-        return subprocess.run(words, capture_output=True, text=True, check=False, env=self._environment, cwd=self.home, timeout=SECONDS)
-
-    def paddock(self, *words: str, code: int = 0) -> "subprocess.CompletedProcess[str]":
-        """A command of the program."""
-        said = self.run([self._python, "-m", "paddock.app", *words])
-        assert said.returncode == code, said.stdout + said.stderr
-        return said
-
-    def qemus(self) -> set[int]:
-        """Return the users that the machines of this server run as."""
-        records = (json.loads(path.read_text()) for path in self.root.glob("engine/machines/*/process.json"))
-        return {Path(f"/proc/{each['pid']}").stat().st_uid for each in records}
-
-    def kubectl(self, *words: str) -> str:
-        """kubectl of that user's."""
-        said = self.run(["kubectl", f"--kubeconfig={self.root / 'kubeconfig'}", *words])
-        assert said.returncode == 0, said.stderr
-        return said.stdout
 
 
 @pytest.fixture
 def user(work: Path) -> Iterator[Unprivileged]:
     """The user, whose server and machines end with the test."""
-    home = work / "home"
-    home.mkdir()
-    work.chmod(0o755)
-    os.chown(home, USER, USER)
-    made = Unprivileged(home)
+    made = Unprivileged(work / "home", _FORBIDDEN)
     yield made
     made.paddock("down", "--purge", "--yes")
 
@@ -89,7 +40,8 @@ def test_a_user_without_rights_hears_once_what_is_limited(user: Unprivileged) ->
     said = user.paddock("up", "--detach", "--listen", "127.0.0.1:0")
     # The server names the limits once, on one line, and the rest works.
     assert said.stderr.count("\n") == 1, said.stderr
-    assert "not available here" in said.stderr and "addresses of machines' own" in said.stderr and "KVM" in said.stderr
+    lifted = "addresses of machines' own (user.max_user_namespaces is 0, which forbids namespaces of ordinary users; to lift it: sysctl -w "
+    assert "not available here" in said.stderr and lifted in said.stderr and "KVM" in said.stderr
     limits = {each["id"]: each for each in json.loads(user.paddock("doctor", "-o", "json").stdout)["checks"] if each["state"] != "ok"}
     assert {"network-rights", "namespaces", "control-groups"} <= set(limits)
     assert all(each["state"] == "limited" for each in limits.values())
@@ -102,6 +54,8 @@ def test_a_user_without_rights_has_machines_that_work(user: Unprivileged, tiny_g
     user.paddock("up", "--detach", "--listen", "127.0.0.1:0")
     user.paddock("run", str(tiny_guest.disk), "--name", "web", "--memory", "192Mi")
     assert user.paddock("exec", "web", "--", "hostname").stdout == "web\n"
+    said = user.paddock("why", "web").stdout
+    assert "user.max_user_namespaces is 0" in said and "sysctl -w user.max_user_namespaces" in said
     # QEMU's own network gave the guest its address, and QEMU has no other rights than the user.
     assert "inet 10.0.2." in user.paddock("exec", "web", "--", "ip", "-4", "addr", "show", "eth0").stdout
     assert user.qemus() == {USER}
@@ -115,7 +69,8 @@ def test_a_user_without_rights_has_machines_that_work(user: Unprivileged, tiny_g
 
 @pytest.mark.spec("kubevirt", 133)
 @pytest.mark.needs("virtiofsd")
-def test_a_user_without_rights_shares_a_directory(user: Unprivileged, tiny_guest: tiny.TinyImage) -> None:
+def test_a_user_shares_a_directory(work: Path, tiny_guest: tiny.TinyImage) -> None:
+    user = Unprivileged(work / "home")
     source = user.home / "src"
     source.mkdir()
     (source / "mine").write_text("mine\n")
@@ -131,3 +86,4 @@ def test_a_user_without_rights_shares_a_directory(user: Unprivileged, tiny_guest
     refused = user.paddock("run", str(tiny_guest.disk), "--name", "home", "--mount", ".:/home/me", code=1)
     assert "keeps its own data" in refused.stderr
     assert (source / "mine").read_text() == "mine\n" and (source / "b").read_text() == "tiny\n"
+    user.paddock("down", "--purge", "--yes")

@@ -17,7 +17,7 @@ from paddock.engine.claims import HostReservations
 from paddock.engine.machine import limits
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.process import end_process, holders, start_ticks
-from paddock.engine.networks import hostobjects
+from paddock.engine.networks import hostobjects, rootless
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.networks import Networks
 from paddock.engine.simulated import records as simulated
@@ -50,6 +50,7 @@ async def clear(places: DataPaths, patience: float) -> None:
         await Networks(places.engine / "networks").destroy()
     elif os.geteuid() == 0:
         await _remove_network(places.engine / "networks")
+    rootless.end(places.engine / "networks")
     if os.geteuid() == 0:
         await hostobjects.collect()
         HostReservations().release(places.engine)

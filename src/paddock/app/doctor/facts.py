@@ -70,6 +70,9 @@ class NetworkFacts(msgspec.Struct, frozen=True, kw_only=True):
     reverse_path: int = 0
     # the error of a trial; "" when programs of machines get namespaces of their own
     namespaces: str = ""
+    # why an ordinary user's server has no network namespace, and what lifts it; "" if it has one, or would get one
+    rootless: str = ""
+    rootless_fix: str = ""
     # another packet filter drops what is forwarded
     forward_dropped: bool = False
     # ranges of other hypervisors' networks, as "range (bridge)"

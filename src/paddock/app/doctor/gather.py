@@ -40,7 +40,7 @@ from paddock.engine.host.qemu import Qemu, inspect
 from paddock.engine.host.subprocesses import run
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import apart
-from paddock.engine.networks import hostnetwork
+from paddock.engine.networks import hostnetwork, rootless
 
 _KVM = Path("/dev/kvm")
 _TUN = "/dev/net/tun"
@@ -152,8 +152,11 @@ def _user() -> UserFacts:
 async def _network(user: UserFacts) -> NetworkFacts:
     state: TunState = "usable" if os.access(_TUN, os.R_OK | os.W_OK) else "forbidden" if os.path.exists(_TUN) else "absent"
     ranges = tuple(f"{network} ({device})" for device, network in _routes() if device.startswith("virbr"))
+    refused = None if user.is_root else await rootless.examine()
     return NetworkFacts(
         tun=state,
+        rootless=refused.why if refused is not None else "",
+        rootless_fix=refused.fix if refused is not None else "",
         bridge=kernel.has_module("bridge"),
         reverse_path=kernel.number("/proc/sys/net/ipv4/conf/all/rp_filter"),
         namespaces=(await asyncio.to_thread(apart, offline=False))[1],

@@ -13,13 +13,17 @@ _MISSING = "addresses of machines' own"
 def network_rights(facts: DoctorFacts) -> Judgement:
     """The right to make bridges, taps and rules."""
     user = facts.user
+    refused = facts.network.rootless
+    if not user.is_root and not refused:
+        return ok("bridges, taps and packet filters can be made in a network namespace of this user")
     if user.has_network_rights:
         return ok("bridges, taps and packet filters can be made")
     if user.is_root:
         fix = "give the container the capability NET_ADMIN, or choose user mode: paddock up --network user"
         return broken("this root may not administer networks", "the server retries, and starts no machines", fix, "networks")
-    fix = "run Paddock as root where machines need bridges or addresses of their own"
-    return limited("Paddock does not run as root", _USER_MODE, fix, _MISSING)
+    fix = facts.network.rootless_fix
+    missing = f"{_MISSING} ({refused}; to lift it: {fix})"
+    return limited(f"no network namespace: {refused}", _USER_MODE, f"{fix}; or run Paddock as root", missing)
 
 
 def nft(facts: DoctorFacts) -> Judgement:
@@ -27,7 +31,7 @@ def nft(facts: DoctorFacts) -> Judgement:
     if facts.tools.nft:
         return ok(facts.tools.nft)
     if not facts.user.is_root:
-        return ok("not needed: only root's networks have packet filters")
+        return ok("not needed in user mode")
     return limited("there is no nft on this host", _USER_MODE, "install it (on Debian: apt install nftables)", _MISSING)
 
 
@@ -35,7 +39,7 @@ def tun(facts: DoctorFacts) -> Judgement:
     """The device that makes taps."""
     state = facts.network.tun
     if not facts.user.is_root:
-        return ok("not needed: only root's networks have taps")
+        return ok("not needed in user mode")
     if state == "usable":
         return ok("/dev/net/tun can be opened")
     if state == "absent":
@@ -48,7 +52,7 @@ def tun(facts: DoctorFacts) -> Judgement:
 def bridge(facts: DoctorFacts) -> Judgement:
     """Bridges in the kernel."""
     if not facts.user.is_root:
-        return ok("not needed: only root's networks have bridges")
+        return ok("not needed in user mode; elsewhere network-rights tried one")
     if facts.network.bridge is False:
         means = "the server retries, and starts no machines on routed networks"
         return broken("the kernel has no bridges", means, "load the kernel module: modprobe bridge", "networks")

@@ -121,7 +121,7 @@ def user_namespaces(facts: DoctorFacts) -> Judgement:
 def vhost(facts: DoctorFacts) -> Judgement:
     """Networks and sockets in the kernel."""
     if not facts.user.is_root:
-        return ok("not needed: only root's networks use it")
+        return ok("used where this user may open the devices")
     lacking = [name for name, has in (("vhost_net", facts.kernel.vhost_net), ("vhost_vsock", facts.kernel.vsock)) if not has]
     if not lacking:
         return ok("vhost-net and vhost-vsock can be used")

@@ -17,8 +17,11 @@ def add(options: Parser) -> None:
     arguments.add_choice(machines, ("--guests",), ("real", "simulated"), words, "real")
     words = "Nodes that simulated guests seem to run on, 1 to 1000 (default: 1)"
     machines.add_argument("--nodes", type=_nodes, default=1, metavar="N", help=words)
-    words = "How machines are connected: bridged and routed, or with QEMU's user-mode network (default: routed as root, otherwise user)"
-    arguments.add_choice(machines, ("--network",), ("auto", "routed", "user"), words, "auto")
+    words = (
+        "How machines are connected: bridged and routed, the same in a network namespace of this user, or with QEMU's user-mode network "
+        "(default: routed as root, otherwise rootless, or user where that is not possible)"
+    )
+    arguments.add_choice(machines, ("--network",), ("auto", "routed", "rootless", "user"), words, "auto")
     words = "Whether to refuse Pods and the kinds made of Pods, or to store them although nothing runs them (default: refused)"
     arguments.add_choice(machines, ("--workloads",), ("refused", "stored"), words, "refused")
     add = machines.add_argument

@@ -71,7 +71,7 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     # real, or simulated (docs/testing/simulated-guests.md), which seem to run on so many nodes
     guests: str = "real"
     nodes: int = 1
-    # auto, routed or user
+    # auto, routed, rootless or user
     network: str = "auto"
     # empty: one that the host does not use
     pod_network: str = ""

@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,15 +74,29 @@ def start(command: str, text: str, argv: list[str], console: Console) -> int:
 
 
 def _run(settings: ServerSettings, console: Console, directory: "_Directory", waiter: "_Waiter | None" = None) -> int:
-    # Nothing is garbage until everything is loaded, and looking for garbage takes a tenth of a start.
-    gc.disable()
-    allocator.settle()
-    log_to_stderr()
-    # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
-    sys.setswitchinterval(0.001)
-    with asyncio.Runner(loop_factory=eventloop.new) as runner:
-        runner.run(_serve(settings, console, directory, waiter or _Waiter()))
+    with _namespace(settings) if os.geteuid() and settings.controllers else contextlib.nullcontext():
+        # Nothing is garbage until everything is loaded, and looking for garbage takes a tenth of a start.
+        gc.disable()
+        allocator.settle()
+        log_to_stderr()
+        # The thread that commits is waited for by every writer: when the disk has answered, it gets its turn within a millisecond.
+        sys.setswitchinterval(0.001)
+        with asyncio.Runner(loop_factory=eventloop.new) as runner:
+            runner.run(_serve(settings, console, directory, waiter or _Waiter()))
     return 0
+
+
+@contextlib.contextmanager
+def _namespace(settings: ServerSettings) -> Iterator[None]:
+    """An ordinary user's network namespace, if there can be one. Only a process of one thread can join it, so nothing comes before."""
+    from paddock.engine.networks import rootless  # noqa: PLC0415 - root needs none
+
+    networks = DataPaths(settings.root).engine / "networks"
+    rootless.enter(networks, settings.machines.network)
+    try:
+        yield
+    finally:
+        rootless.leave(networks)
 
 
 class _Directory:

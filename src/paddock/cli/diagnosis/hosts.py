@@ -48,9 +48,20 @@ def _simulated(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
             )
 
 
+def _alone(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    for saying in view.sayings:
+        why, _, lifted = saying.message.partition("no pod network: ")[2].partition("; to lift it: ")
+        if saying.type == "NetworkLimited" and saying.status == "True" and lifted:
+            cause = f"The machine is alone in user mode: {why}; to lift it: {lifted.partition('; ')[0]}."
+            yield rule.found(
+                saying.node, cause, rank=CauseDepth.SAID, seen=Evidence(f"{saying.field}.message", saying.message, saying.since)
+            )
+
+
 LOOKS: Mapping[str, Look] = {
     "host-not-ready": _silent,
     "host-starting": _silent,
     "emulated": _emulated,
     "simulated": _simulated,
+    "user-mode": _alone,
 }

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.errors import PaddockError
+from paddock.engine import namespace
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import MachineConfig, Tap
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics
@@ -114,21 +115,14 @@ def guest_memory(stats: Mapping[str, Any]) -> dict[str, int]:
 
 def tap(device: str) -> NicStatistics:
     """Counters of a tap device. What the host sends into it is what the guest receives."""
-    folder = Path("/sys/class/net") / device / "statistics"
-
-    def count(name: str) -> int:
-        try:
-            return int((folder / name).read_text())
-        except (OSError, ValueError):
-            return 0
-
+    try:
+        # Not /sys, which shows the network namespace that mounted it.
+        lines = namespace.call(Path("/proc/thread-self/net/dev").read_text).splitlines()
+    except OSError:
+        lines = []
+    said = next((line.partition(":")[2].split() for line in lines if line.strip().startswith(f"{device}:")), ["0"] * 16)
+    host_received, host_sent = [int(each) for each in said[:4]], [int(each) for each in said[8:12]]
     return NicStatistics(
-        received_bytes=count("tx_bytes"),
-        received_packets=count("tx_packets"),
-        received_errors=count("tx_errors"),
-        received_dropped=count("tx_dropped"),
-        sent_bytes=count("rx_bytes"),
-        sent_packets=count("rx_packets"),
-        sent_errors=count("rx_errors"),
-        sent_dropped=count("rx_dropped"),
+        **dict(zip(("received_bytes", "received_packets", "received_errors", "received_dropped"), host_sent, strict=True)),
+        **dict(zip(("sent_bytes", "sent_packets", "sent_errors", "sent_dropped"), host_received, strict=True)),
     )

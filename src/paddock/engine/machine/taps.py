@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from paddock.engine import namespace
 from paddock.engine.machine.errors import StartFailed
 
 _TUNSETIFF = 0x400454CA
@@ -47,14 +48,14 @@ def open_tap(device: str, queues: int) -> list[int]:
         raise StartFailed(f"cannot open tap device {device!r}", why="a device has a name of 1 to 15 bytes")
     try:
         # Not by /sys, which may be that of another network namespace.
-        socket.if_nametoindex(device)
+        namespace.call(socket.if_nametoindex, device)
     except OSError as error:
         raise StartFailed(f"cannot open tap device {device}", why="there is none of that name", fix="the network is set up anew") from error
     flags = _TAP | _NO_PI | _VNET_HDR | (_MULTI_QUEUE if queues > 1 else 0)
     opened: list[int] = []
     try:
         for _ in range(max(1, queues)):
-            handle = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+            handle = namespace.call(os.open, "/dev/net/tun", os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
             opened.append(handle)
             fcntl.ioctl(handle, _TUNSETIFF, struct.pack("16sH22x", name, flags))
     except OSError as error:

@@ -1,8 +1,10 @@
 """UDP to a guest: datagrams in a queue of bounded length, as asyncio has no streams for them."""
 
 import asyncio
+import socket
 from typing import cast
 
+from paddock.engine import namespace
 from paddock.engine.networks.errors import GuestUnreachable
 
 _MOST_WAITING = 512
@@ -52,7 +54,8 @@ class Datagrams(asyncio.DatagramProtocol):
 async def open_datagrams(place: tuple[str, int]) -> Datagrams:
     """A flow to a place."""
     try:
-        _, flow = await asyncio.get_running_loop().create_datagram_endpoint(Datagrams, remote_addr=place)
+        sending = await namespace.connected(*place, socket.SOCK_DGRAM)
+        _, flow = await asyncio.get_running_loop().create_datagram_endpoint(Datagrams, sock=sending)
     except OSError as error:
         raise GuestUnreachable(f"cannot send to {place[0]}:{place[1]}", why=error.strerror or str(error)) from error
     return flow

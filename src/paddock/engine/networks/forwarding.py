@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import cast
 
 from paddock.base.errors import PaddockError
+from paddock.engine import namespace
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 
 # Where a client's connection goes now; None: nowhere. Asked again after a failure, with what failed.
@@ -169,7 +170,8 @@ class TcpForward:
                     if place is None:
                         return None
                     side = _Side()
-                    await loop.create_connection(lambda made=side: made, *place)  # type: ignore[misc]
+                    guest = await namespace.connected(*place, socket.SOCK_STREAM)
+                    await loop.create_connection(lambda made=side: made, sock=guest)  # type: ignore[misc]
                     return side
             except (OSError, TimeoutError, PaddockError):
                 continue

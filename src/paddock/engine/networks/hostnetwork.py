@@ -1,4 +1,4 @@
-"""The host's own network. Read-only."""
+"""The host's own network, or that of machines where `namespace.call` runs these functions. Read-only."""
 
 import fcntl
 import ipaddress
@@ -9,10 +9,12 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+from paddock.engine import namespace
 from paddock.engine.networks import resolvconf
 
-_ROUTES, _ROUTES6 = Path("/proc/net/route"), Path("/proc/net/ipv6_route")
-_ADDRESSES6 = Path("/proc/net/if_inet6")
+# Of the thread that reads: the threads of a process can be in different networks.
+_ROUTES, _ROUTES6 = Path("/proc/thread-self/net/route"), Path("/proc/thread-self/net/ipv6_route")
+_ADDRESSES6 = Path("/proc/thread-self/net/if_inet6")
 _NO_IPV6 = Path("/proc/sys/net/ipv6/conf/all/disable_ipv6")
 _TUN = Path("/dev/net/tun")
 _CAP_NET_ADMIN = 12
@@ -92,6 +94,25 @@ def address6_of(device: str, text: str | None = None) -> str:
     return ""
 
 
+def has_device(name: str) -> bool:
+    """Return whether the host has a device of this name, other than the loopback device that every network has."""
+    try:
+        return name != "lo" and socket.if_nametoindex(name) > 0
+    except OSError:
+        return False
+
+
+def is_own(address: str) -> bool:
+    """Return whether an address is one of this host's."""
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
+        try:
+            probe.bind((address, 0))
+        except OSError:
+            return False
+    return True
+
+
 def may_filter() -> bool:
     """Return True if this process may set packet filters."""
     return is_admin() and nft() is not None
@@ -107,7 +128,7 @@ def is_admin() -> bool:
 def why_not_routed() -> str:
     """Return the reason why this process cannot make taps and rules; "" if it can."""
     if not is_admin():
-        return "Paddock does not run as root"
+        return str(namespace.refusal() or "Paddock does not run as root")
     if not os.access(_TUN, os.R_OK | os.W_OK):
         return "/dev/net/tun cannot be opened"
     if nft() is None:

@@ -14,6 +14,8 @@ from msgspec import Struct
 from paddock.engine.networks.forwarding import TcpForward, UdpForward
 from paddock.engine.networks.nics import ForwardTarget, Protocol, PublishedService
 
+# Whether a client's address may connect to a target.
+Admits = Callable[[ForwardTarget, Protocol, str], bool]
 Reach = Callable[[ForwardTarget, Protocol], Awaitable[tuple[str, int]]]
 _MOST_CLIENTS = 4096
 
@@ -70,8 +72,9 @@ def _places(service: PublishedService, everywhere: Mapping[int, str]) -> Iterabl
 class _Choice:
     """The target of each client: in turns, or the same as before."""
 
-    def __init__(self, lead: ForwardTo, reach: Reach) -> None:
+    def __init__(self, lead: ForwardTo, reach: Reach, admits: Admits) -> None:
         self.lead = lead
+        self._admits = admits
         self._reach = reach
         self._turn = 0
         self._stays: OrderedDict[str, tuple[float, ForwardTarget]] = OrderedDict()
@@ -84,7 +87,9 @@ class _Choice:
 
     async def choose(self, client: str) -> tuple[str, int] | None:
         target = self._target(client)
-        return None if target is None else await self._reach(target, self.protocol)
+        if target is None or not self._admits(target, self.protocol, client):
+            return None
+        return await self._reach(target, self.protocol)
 
     protocol: Protocol = "tcp"
 
@@ -114,8 +119,9 @@ class _Choice:
 class Listeners:
     """Everything that is listened at."""
 
-    def __init__(self, reach: Reach) -> None:
+    def __init__(self, reach: Reach, admits: Admits = lambda *_: True) -> None:
         self._reach = reach
+        self._admits = admits
         self._open: dict[ListenEndpoint, tuple[_Choice, TcpForward | UdpForward]] = {}
 
     @property
@@ -140,7 +146,7 @@ class Listeners:
         return failed
 
     async def _listen(self, place: ListenEndpoint, lead: ForwardTo) -> tuple[_Choice, TcpForward | UdpForward]:
-        choice = _Choice(lead, self._reach)
+        choice = _Choice(lead, self._reach, self._admits)
         choice.protocol = place.protocol
         kind = TcpForward if place.protocol == "tcp" else UdpForward
         forward = kind(choice.choose, choice.allowed)

@@ -10,10 +10,11 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from paddock.engine import namespace
 from paddock.engine.networks.errors import NetworkBusy
 
 NEWLINK, DELLINK, GETLINK, SETLINK = 16, 17, 18, 19
-NEWADDR, GETADDR, NEWROUTE, DELROUTE, GETROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 22, 24, 25, 26, 28, 32, 33
+NEWADDR, DELADDR, GETADDR, NEWROUTE, DELROUTE, GETROUTE, NEWNEIGH, NEWRULE, DELRULE = 20, 21, 22, 24, 25, 26, 28, 32, 33
 _REQUEST, _ACK, _DUMP, _REPLACE, _EXCLUSIVE, _CREATE = 1, 4, 0x300, 0x100, 0x200, 0x400
 _ERROR, _DONE = 2, 3
 _NETLINK_OPTIONS, _CAPPED_ACK, _EXTENDED_ACK, _SAID = 270, 10, 11, 1
@@ -54,7 +55,7 @@ class NetworkDevice(NamedTuple):
 def index(name: str) -> int:
     """The number of a device; 0 when there is none."""
     try:
-        return socket.if_nametoindex(name)
+        return namespace.call(socket.if_nametoindex, name)
     except OSError:
         return 0
 
@@ -83,10 +84,12 @@ def _family(text: str) -> int:
 
 
 class Netlink:
-    """A socket to the kernel. Not for more than one thread."""
+    """A socket to the kernel. Not for more than one thread. `is_host`: to the host's network, wherever that of machines is."""
 
-    def __init__(self) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, socket.NETLINK_ROUTE)
+    def __init__(self, *, is_host: bool = False) -> None:
+        kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
+        words = (socket.AF_NETLINK, kind, socket.NETLINK_ROUTE)
+        self._socket = socket.socket(*words) if is_host else namespace.call(socket.socket, *words)
         # The kernel says in words what is wrong with a request, behind the head of that.
         for option in (_EXTENDED_ACK, _CAPPED_ACK):
             self._socket.setsockopt(_NETLINK_OPTIONS, option, 1)
@@ -157,6 +160,20 @@ class Netlink:
             # No search for duplicates: it is ours alone, and would take a second.
             body += attribute(8, struct.pack("=I", _NO_SEARCH if with_route else _NO_SEARCH | _NO_ROUTE))
         self._ask(NEWADDR, _CREATE | _EXCLUSIVE, body, errno.EEXIST)
+
+    def delete_address(self, number: int, address: str) -> None:
+        """Take an address from a device, which is all of its network there."""
+        body = struct.pack("=BBBBI", _family(address), 128 if ":" in address else 32, 0, 0, number)
+        self._ask(DELADDR, 0, body + attribute(2, _address(address)), errno.EADDRNOTAVAIL)
+
+    def addresses(self) -> Iterator[tuple[int, str]]:
+        """Every address, with the number of its device."""
+        for body in self._ask(GETADDR, _DUMP, struct.pack("=BBBBI", socket.AF_UNSPEC, 0, 0, 0, 0)):
+            family, _, _, _, device = struct.unpack_from("=BBBBI", body)
+            said = dict(attributes(body[8:]))
+            # Between two ends, the first attribute is the other end's.
+            if family in (socket.AF_INET, socket.AF_INET6) and (own := said.get(2) or said.get(1)):
+                yield device, socket.inet_ntop(family, own)
 
     def addresses6(self, number: int) -> list[str]:
         """The IPv6 addresses of a device, with their prefix lengths."""

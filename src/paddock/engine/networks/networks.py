@@ -1,7 +1,7 @@
 """`Networks`: the cards of machines, and who reaches them.
 
-As root each card is a tap that the host routes to; otherwise QEMU's user-mode network or passt. Callers see the same calls either way, and
-`AttachedNic.limits` names what cannot be done. Every call may be repeated.
+As root, or in a network namespace (`rootless`), each card is a tap that is routed to; otherwise QEMU's user-mode network or passt. Callers
+see the same calls either way, and `AttachedNic.limits` names what cannot be done. Every call may be repeated.
 """
 
 import asyncio
@@ -17,8 +17,9 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddock.engine import namespace
 from paddock.engine.claims import HostReservations
-from paddock.engine.networks import hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
+from paddock.engine.networks import admission, hostnames, hostnetwork, hostobjects, listeners, nft, rules, serviceforwards
 from paddock.engine.networks.addresses import AddressTable, check_networks, choose_network, choose_network6, intruder
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
@@ -29,6 +30,7 @@ from paddock.engine.networks.listeners import Listeners
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
 from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetwork
 from paddock.engine.networks.respondercontrol import ResponderControl
+from paddock.engine.networks.rootless import Uplink
 from paddock.engine.networks.usermode import Forward, UserMode, connect
 
 _LOG = logging.getLogger(__name__)
@@ -38,8 +40,8 @@ _DIAL_SECONDS = 10.0
 class NetworkSettings(Struct, frozen=True):
     """The settings of machines' networks."""
 
-    # "auto" is routed where that is possible
-    mode: Literal["auto", "routed", "user"] = "auto"
+    # "auto" is routed where that is possible; "rootless" is routed in the namespace that this process joined
+    mode: Literal["auto", "routed", "rootless", "user"] = "auto"
     # one for each family, with a comma; "" chooses those that the host does not use, once
     pod_network: str = ""
     service_network: str = "10.96.0.0/12"
@@ -67,15 +69,20 @@ class Networks:
         self._seconds = seconds
         self._wanted, self._wanted6 = check_networks(settings.pod_network) if settings.pod_network else ("", "")
         why_user = "user mode was chosen" if settings.mode == "user" else hostnetwork.why_not_routed()
-        if settings.mode == "routed" and why_user:
+        if settings.mode == "rootless" and not namespace.holder():
+            why_user = why_user or "this process is in no network namespace of a user"
+        if settings.mode in ("routed", "rootless") and why_user:
             raise NetworkUnusable("cannot route to machines", why=why_user, fix="run as root, or choose user mode")
         self._ledger = AddressStore.open(directory / "addresses.json", lambda: AddressTable("", os.urandom(5).hex()))
         self._cards: dict[tuple[str, str], NicSpec] = {}
         reasons = (f"no pod network: {why_user}",) if why_user else ()
-        self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons)
+        self._user = UserMode(directory, passt_program=shutil.which("passt"), reasons=reasons, is_routed=not why_user)
+        self._uplink = Uplink(directory)
+        # whether a machine runs whose card of this MAC is in QEMU's own network; set by whoever runs the machines
+        self.runs_in_user_mode: Callable[[str], bool] = lambda mac: False
         surroundings = PodNetworkSettings(directory, settings.service_network, settings.zone)
         self._routed = None if why_user else RoutedPodNetwork(surroundings)
-        self._listeners = Listeners(self._reach_target)
+        self._listeners = Listeners(self._reach_target, self._admits)
         self._published: tuple[PublishedService, ...] | None = None
         self._policies: tuple[NicPolicy, ...] | None = None
         # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
@@ -128,6 +135,7 @@ class Networks:
             if self._routed is None or self._is_open:
                 return
             await self._place(self._routed)
+            self._uplink.open()
             book = self._book
             self._routed.open(book, self.users)
             await self._answer(self._routed.responder, book)
@@ -150,7 +158,8 @@ class Networks:
         book = self._ledger.book
         if routed.is_open() and (book.network or not self._wants(IP4)) and (book.network6 or not self._wants(IP6)):
             return
-        if self._claims is not None:
+        # Nobody else is in a namespace of its own.
+        if self._claims is not None and not namespace.holder():
             await self._ledger.move(*self._claims.networks(self._directory.parent, self._choose))
         else:
             await self._ledger.move(*self._choose(()))
@@ -214,6 +223,7 @@ class Networks:
             if self._routed is not None and self._is_open and self._routed.is_idle and not self._plugging:
                 self._is_open = self._is_guarded = False
                 await self._routed.clear()
+                self._uplink.end()
             elif self._is_guarded is not False and self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
                 self._is_guarded = None
                 await nft.run(hostobjects.removal_of_filters(self._directory))
@@ -224,6 +234,7 @@ class Networks:
     async def close(self) -> None:
         """End what is in this process; what the host has for machines stays."""
         await self._listeners.close()
+        self._uplink.close()
         if self._routed is not None:
             await self._routed.close()
 
@@ -237,6 +248,7 @@ class Networks:
     async def destroy(self) -> None:
         """Take everything of ours off the host's network. Addresses stay written down."""
         await self._listeners.close()
+        self._uplink.end()
         self._is_open = self._is_guarded = False
         if self._routed is not None:
             await self._routed.clear()
@@ -266,7 +278,7 @@ class Networks:
         """Meanwhile the host's side stays, although the last card of another machine goes."""
         self._plugging += 1
         try:
-            if self._routed is None or card.binding == "passt":
+            if self._routed is None or card.binding == "passt" or self.runs_in_user_mode(self.mac(*card.key)):
                 await self._guard()
                 return await self._user.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
             await self._open()
@@ -277,8 +289,8 @@ class Networks:
     async def unplug(self, owner: str, name: str) -> None:
         """Remove the card from the host; its addresses stay."""
         key = (owner, name)
-        card = self._cards.pop(key, None)
-        if self._routed is not None and (card is None or card.binding != "passt"):
+        self._cards.pop(key, None)
+        if self._routed is not None and key not in self._user:
             if self._is_open or (self._routed.was_used() and not self._ledger.is_damaged):
                 await self._open()
                 await self._routed.unplug(key)
@@ -345,8 +357,17 @@ class Networks:
             await self._routed.serve(serviceforwards.services(self._published, self._listeners.places, self._addresses))
 
     def _addresses(self, target: ForwardTarget) -> tuple[str, ...]:
-        # Behind passt a machine has a loopback address, to which the kernel leads nobody. The others are known after a restart, too.
-        return self._routed.responder.addresses(target.owner, target.name) if self._routed is not None else ()
+        # In user mode and behind passt a machine has a loopback address, to which the kernel leads nobody. The others are known after a
+        # restart, too.
+        if self._routed is None or (target.owner, target.name) in self._user:
+            return ()
+        return self._routed.responder.addresses(target.owner, target.name)
+
+    def _admits(self, target: ForwardTarget, protocol: Protocol, client: str) -> bool:
+        """Hold clients of listeners to the policies, but for this host's own programs."""
+        client = client.partition("%")[0]
+        policies = self._routed.policies if self._routed is not None else ()
+        return admission.admits(policies, target, protocol, client) or hostnetwork.is_own(client)
 
     async def _reach_target(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         return await self._reach(target.owner, target.name, protocol, target.port)
@@ -355,8 +376,9 @@ class Networks:
         entry, card = self._ledger.get((owner, name)), self._cards.get((owner, name))
         if entry is None or card is None:
             raise GuestUnreachable(f"cannot reach {name}", why="the card is not plugged")
-        if self._routed is None or card.binding == "passt":
+        if (owner, name) in self._user:
             return await self._user.reach(entry, protocol, port)
+        assert self._routed is not None
         return self._routed.place(entry, port)
 
 

@@ -1,5 +1,6 @@
 """Runs nft. A text for `nft -f -` is one transaction, which happens or does not."""
 
+from paddock.engine import namespace
 from paddock.engine.host import subprocesses
 from paddock.engine.networks import hostnetwork
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
@@ -27,7 +28,8 @@ async def _done(*words: str, text: str = "") -> str:
     program = hostnetwork.nft()
     if program is None:
         raise NetworkUnusable("cannot set packet filters", why="nft is not installed", fix="install nftables")
-    out, said, code = await subprocesses.run([program, *words], text.encode(), _SECONDS)
+    run = namespace.run if namespace.holder() else subprocesses.run
+    out, said, code = await run([program, *words], text.encode(), _SECONDS)
     if code:
         first = said.decode(errors="replace").strip().splitlines()
         raise NetworkBusy("cannot set packet filters", why=first[0] if first else f"nft ended with {code}")

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.base import reasons
+from paddock.engine import namespace
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridges, guestaddresses, guestnames, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
@@ -31,6 +32,8 @@ from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.responderstate import GuestPort, NamedNic
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
 
+# The packet filter's last table; there as long as cards are.
+TABLE = "table.json"
 _LOOPBACK = 1
 _MTU, _SMALLEST_MTU = 1500, 1280
 
@@ -71,7 +74,7 @@ class RoutedPodNetwork:
 
     @property
     def _path(self) -> Path:
-        return self._surroundings.directory / "table.json"
+        return self._surroundings.directory / TABLE
 
     def was_used(self) -> bool:
         """Return whether there were cards before."""
@@ -80,6 +83,11 @@ class RoutedPodNetwork:
     def is_open(self) -> bool:
         """Return True if the host has the pod network of this Paddock, perhaps from a former run."""
         return bool(index(self.names.bridge))
+
+    @property
+    def policies(self) -> tuple[NicPolicy, ...]:
+        """The policies that cards are held to, those of a former run at first."""
+        return self._table.policies
 
     @property
     def is_idle(self) -> bool:
@@ -315,7 +323,7 @@ class RoutedPodNetwork:
 
     def _open_uplink(self) -> int:
         """Let replies from outside through to machines; returns the MTU there. This host is no router for others (`rules`)."""
-        device = hostnetwork.default_device()
+        device = namespace.call(hostnetwork.default_device)
         if taps.read_setting("ipv4/ip_forward") == "1":
             self._change(replace(self._table, opened=()))
         elif device:
@@ -371,6 +379,9 @@ class RoutedPodNetwork:
         bridge, action = card.bridge, f"cannot connect {card.name}"
         if bridge is None:
             raise NetworkUnusable(action, why="no bridge is named")
+        if namespace.holder() and hostnetwork.has_device(bridge.name):
+            fix = "run Paddock as root, or name a bridge that the host does not have: machines then share one of their own"
+            raise NetworkUnusable(action, why=f"{bridge.name} is the host's, and only root puts interfaces into it", fix=fix)
         if bridge.vlan and (bridge.name in self._table.made or not index(bridge.name)):
             bridge = bridges.segment(bridge)
         found = self._netlink.link(bridge.name)

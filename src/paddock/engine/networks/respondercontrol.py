@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
+from paddock.engine import namespace
 from paddock.engine.claims import FIRST
 from paddock.engine.machine.process import Process, end_process, start_ticks
 from paddock.engine.networks import dnsserver, packetsocket, responderprocess
@@ -239,7 +240,7 @@ class ResponderControl:
         kind, place = key.split()[:2]
         if kind == "tap":
             try:
-                return packetsocket.at(place)
+                return namespace.call(packetsocket.at, place)
             except OSError as error:
                 self._problems[key] = error.strerror or str(error)
                 return None
@@ -309,9 +310,9 @@ def _read(path: Path) -> ResponderState:
 async def _bound(address: str, kind: socket.SocketKind) -> socket.socket:
     for _ in range(_ATTEMPTS):
         try:
-            return dnsserver.bound(address, kind)
+            return namespace.call(dnsserver.bound, address, kind)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
         await asyncio.sleep(_PAUSE_SECONDS)
-    return dnsserver.bound(address, kind)
+    return namespace.call(dnsserver.bound, address, kind)

@@ -7,6 +7,7 @@ import os
 import struct
 from pathlib import Path
 
+from paddock.engine import namespace
 from paddock.engine.networks.errors import NetworkBusy
 
 _TUN = "/dev/net/tun"
@@ -19,7 +20,7 @@ GATEWAY_MAC = "02:00:00:00:00:00"
 def open_queue(name: str, *, queues: int = 1, header: bool = False) -> int:
     """A file descriptor of a tap, which is made when it is missing. `header`: packets carry what virtio wants to know."""
     flags = _TAP | _NO_PI | (_MULTI_QUEUE if queues > 1 else 0) | (_VNET_HEADER if header else 0)
-    descriptor = os.open(_TUN, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+    descriptor = namespace.call(os.open, _TUN, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         fcntl.ioctl(descriptor, _SETIFF, struct.pack("16sH22x", name.encode(), flags))
     except BaseException:
@@ -29,7 +30,7 @@ def open_queue(name: str, *, queues: int = 1, header: bool = False) -> int:
 
 
 def make(name: str, *, user: int, queues: int) -> None:
-    """A tap that stays, and that this user may open. One that a machine uses is left as it is."""
+    """A tap that stays, and that this user may open, 0 being Paddock's own. One that a machine uses is left as it is."""
     try:
         descriptor = open_queue(name, queues=queues)
     except OSError as error:
@@ -37,7 +38,7 @@ def make(name: str, *, user: int, queues: int) -> None:
             return
         raise NetworkBusy(f"cannot make tap {name}", why=error.strerror or str(error)) from error
     try:
-        fcntl.ioctl(descriptor, _SETOWNER, user)
+        fcntl.ioctl(descriptor, _SETOWNER, user or os.geteuid())
         fcntl.ioctl(descriptor, _SETPERSIST, 1)
     except OSError as error:
         raise NetworkBusy(f"cannot keep tap {name}", why=error.strerror or str(error)) from error
@@ -73,7 +74,7 @@ def set_ipv6(name: str, *, on: bool) -> None:
 def read_setting(path: str) -> str:
     """A setting of the kernel's network; "" when there is none."""
     try:
-        return Path("/proc/sys/net", path).read_text().strip()
+        return namespace.call(Path("/proc/sys/net", path).read_text).strip()
     except OSError:
         return ""
 
@@ -81,4 +82,4 @@ def read_setting(path: str) -> str:
 def write_setting(path: str, value: str) -> None:
     """Change a setting that is another."""
     if read_setting(path) != value:
-        Path("/proc/sys/net", path).write_text(value)
+        namespace.call(Path("/proc/sys/net", path).write_text, value)

@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from paddock.base.errors import PaddockError
+from paddock.engine import namespace
 from paddock.engine.machine.config import StreamNetwork, UserNetwork
 from paddock.engine.networks import hostnetwork, passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
@@ -29,7 +30,8 @@ _LOW, _HIGH = 1024, 64512
 # A card that lists more is served when somebody asks.
 _MOST_AHEAD = 64
 
-NO_MEETING = "machines cannot reach each other: the user-mode network has no pod network; they can where Paddock runs as root"
+NO_MEETING = "machines cannot reach each other: user mode has no pod network; they can where Paddock is root or gets a network namespace"
+STAYS = "the machine stays in user mode until it starts again; then it is in the pod network"
 NO_SERVICES = "the machine cannot reach Services by their address inside"
 ONLY_LOOPBACK = "the machine's address is a loopback address: only this host reaches it; a NodePort reaches it from elsewhere"
 HOST_IS_OPEN = "the machine reaches what listens at this host's loopback address, through its gateway; passt binding does not allow that"
@@ -61,11 +63,13 @@ class _Plugged(Struct):
 class UserMode:
     """The cards of machines without a network of the host's."""
 
-    def __init__(self, directory: Path, *, passt_program: str | None, reasons: tuple[str, ...] = ()) -> None:
+    def __init__(self, directory: Path, *, passt_program: str | None, reasons: tuple[str, ...] = (), is_routed: bool = False) -> None:
         # QEMU connects as another user: nobody can list the places, and nobody guesses their names
         self._places = passt.PasstSockets(directory)
         self._passt = passt_program
         self._reasons = reasons
+        # others of this Paddock are in the pod network
+        self._is_routed = is_routed
         self._cards: dict[Key, _Plugged] = {}
         # nothing here keeps machines from link-local addresses; set by whoever knows
         self.link_local_open = True
@@ -81,11 +85,16 @@ class UserMode:
             await self._end(found)
         if card.binding == "host-bridge":
             raise NetworkUnusable(
-                f"cannot connect {card.name} to a bridge", why="bridges need root", fix="run Paddock as root, or use the pod network"
+                f"cannot connect {card.name} to a bridge",
+                why="bridges need root or a network namespace",
+                fix="run `paddock doctor`, which says what lacks, or use the pod network",
             )
         made = await self._with_passt(card, entry) if card.binding == "passt" else self._with_slirp(card, entry)
         self._cards[card.key] = made
         return made.plug
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._cards
 
     async def unplug(self, key: Key) -> None:
         """The card is gone."""
@@ -147,6 +156,8 @@ class UserMode:
             forwards=forwards,
         )
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
+        if self._is_routed:
+            limits.append(STAYS)
         if card.queues > 1:
             limits.append(ONE_QUEUE)
         if card.traffic != NO_LIMIT:
@@ -156,7 +167,7 @@ class UserMode:
         if card.resolver.of(IP6).given.servers:
             limits.append(NO_SERVERS6)
         if card.binding == "bridge":
-            limits.append("the card is behind masquerade: bridges need root")
+            limits.append("the card is behind masquerade: user mode has no bridges")
         reached = ResolverConfig((backend.dns,), resolver.search)
         return _Plugged(card, entry, _attached(entry, backend, inner, reached, limits))
 
@@ -229,7 +240,7 @@ async def connect(place: tuple[str, int], seconds: float) -> tuple[asyncio.Strea
     """A connection to a place on the host or in the pod network."""
     try:
         async with asyncio.timeout(seconds):
-            return await asyncio.open_connection(*place)
+            return await asyncio.open_connection(sock=await namespace.connected(*place, socket.SOCK_STREAM))
     except TimeoutError as error:
         raise GuestUnreachable(f"cannot connect to {place[0]}:{place[1]}", why=f"no answer within {seconds:g} s") from error
     except OSError as error:

@@ -108,6 +108,13 @@ def test_this_host_is_judged_and_nothing_is_made(tmp_path: Path) -> None:
 
 
 def test_a_user_is_told_once_what_is_limited() -> None:
-    checks = judge.judge(facts(**USER, tools={"nft": ""}, kvm={"state": "forbidden"}, network={"namespaces": "not root"}))
+    checks = judge.judge(
+        facts(
+            **USER,
+            tools={"nft": ""},
+            kvm={"state": "forbidden"},
+            network={"namespaces": "not root", "rootless": "forbidden", "rootless_fix": "x=1"},
+        )
+    )
     assert judge.at_start(checks).count("addresses of machines' own") == 1
     assert judge.worst(checks) == "limited"

@@ -93,7 +93,13 @@ ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("kvm-group", "limited", "a server of ann cannot", {"user": UserFacts(name="root", is_root=True, has_network_rights=True, sudo="ann")}),
     ("hypervisors", "limited", "modprobe -r vboxdrv", {"kernel": {"hypervisors": ("vboxdrv",)}}),
     ("network-rights", "broken", "NET_ADMIN", {"user": {"has_network_rights": False}}),
-    ("network-rights", "limited", "user-mode network", USER),
+    ("network-rights", "limited", "user-mode network", {**USER, "network": {"rootless": "no pasta", "rootless_fix": "install it"}}),
+    (
+        "network-rights",
+        "limited",
+        "install it; or run Paddock as root",
+        {**USER, "network": {"rootless": "no pasta", "rootless_fix": "install it"}},
+    ),
     ("nft", "limited", "apt install nftables", {"tools": {"nft": ""}}),
     ("tun", "limited", "modprobe tun", {"network": {"tun": "absent"}}),
     ("tun", "limited", "--device /dev/net/tun", {"network": {"tun": "forbidden"}}),
@@ -143,6 +149,7 @@ WELL: list[tuple[str, dict[str, Any]]] = [
     ("kvm", {"kvm": {"works": {"bios"}, "why": {"efi": "the firmware is not installed", "smm": "this architecture has no SMM"}}}),
     ("kvm-group", USER),
     ("kvm-group", {"kvm": {"state": "forbidden"}, "user": UserFacts(name="ann", groups=frozenset({"kvm"}))}),
+    ("network-rights", USER),
     # An unprivileged user needs nothing of what only root's networks use.
     *((name, {**USER, "tools": {"nft": ""}, "network": {"tun": "absent", "bridge": False, "reverse_path": 1}}) for name in ("nft", "tun")),
     *((name, {**USER, "network": {"bridge": False, "reverse_path": 1, "forward_dropped": True}}) for name in ("bridge", "reverse-path")),
@@ -170,11 +177,12 @@ def test_every_check_has_a_row_that_fails() -> None:
 
 
 def test_what_a_start_says_is_one_line() -> None:
-    given = facts(**USER, tools={"swtpm": "", "qemus": {"amd64": QEMU}}, kvm={"state": "absent", "module": ""})
+    refused = {"rootless": "user.max_user_namespaces is 0", "rootless_fix": "sysctl -w user.max_user_namespaces=16384"}
+    given = facts(**USER, tools={"swtpm": "", "qemus": {"amd64": QEMU}}, kvm={"state": "absent", "module": ""}, network=refused)
     line = judge.at_start(judge.judge(given))
     assert line == (
-        "not available here: arm64 machines, TPMs, KVM (guests are emulated, and slow), addresses of machines' own; "
-        "`paddock doctor` says why and what helps"
+        "not available here: arm64 machines, TPMs, KVM (guests are emulated, and slow), addresses of machines' own "
+        "(user.max_user_namespaces is 0; to lift it: sysctl -w user.max_user_namespaces=16384); `paddock doctor` says why and what helps"
     )
 
 

@@ -33,8 +33,8 @@ def words(line: str) -> list[str]:
         ("backup --", ["--help", "--dir"]),
         ("image nonsense ", []),
         ("nonsense ", []),
-        ("up --network ", ["auto", "routed", "user"]),
-        ("up --network=r", ["--network=routed"]),
+        ("up --network ", ["auto", "routed", "rootless", "user"]),
+        ("up --network=r", ["--network=routed", "--network=rootless"]),
         # the options for experts, too
         ("up --oidc-issuer", ["--oidc-issuer-url"]),
         ("up --in-memory --in-mem", []),

@@ -138,6 +138,25 @@ def test_emulation_is_a_remark_and_no_cause() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("limits", "remark"),
+    [
+        (
+            "no ping; no pod network: user.max_user_namespaces is 0; to lift it: sysctl -w user.max_user_namespaces=9; one queue",
+            " (The machine is alone in user mode: user.max_user_namespaces is 0; to lift it: sysctl -w user.max_user_namespaces=9.)",
+        ),
+        ("no pod network: user mode was chosen", ""),
+    ],
+)
+def test_user_mode_is_a_remark_where_a_setting_lifts_it(limits: str, remark: str) -> None:
+    vm, vmi = RUNNING
+    said = condition("NetworkLimited", "True", "UserModeNetwork", limits)
+    alone = {**vmi, "status": {"phase": "Running", "conditions": [*vmi["status"]["conditions"], said]}}
+    answer = why(vm, alone)
+    assert answer.state == "good"
+    assert list(lines(answer, NOW)) == [f"VirtualMachine web runs; nothing is wrong with it.{remark}"]
+
+
 def test_what_may_not_be_looked_at_is_named_and_is_no_missing_object() -> None:
     volumes = [{"name": "seed", "cloudInitNoCloud": {"secretRef": {"name": "seed"}}}]
     answer = why(instance({"phase": "Scheduling"}, volumes=volumes), blind=("Secret",))
