@@ -13,12 +13,25 @@ from msgspec import Struct
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.memorysnapshots import MemoryRequest
+from paddock.engine.memorystates import MemoryState, MemoryStates
 from paddock.engine.storage.volume import busy, suspended
 from paddock.engine.storage.volumes import Volumes
 
 _FREEZE_SECONDS = 60.0
+NOT_RUNNING, LOST = "MemoryOfStopped", "MemoryLost"
+
+
+class WantedMemory(Struct, frozen=True):
+    """The memory that a snapshot is to have."""
+
+    # the name under which it is kept
+    id: str
+    # volumes that are made anew at each start from what does not change
+    unchanging: frozenset[str] = frozenset()
 
 
 class SnapshotContext(Struct, frozen=True):
@@ -31,14 +44,47 @@ class SnapshotContext(Struct, frozen=True):
     quiesced: bool = False
     # why the guest's file systems were not quiet, when they could have been
     problem: str = ""
+    memory: MemoryState | None = None
 
 
 class Snapshots:
     """Takes snapshots."""
 
-    def __init__(self, machines: Machines, volumes: Volumes) -> None:
+    def __init__(self, machines: Machines, volumes: Volumes, memories: MemoryStates) -> None:
         self._machines = machines
         self._volumes = volumes
+        self._memories = memories
+
+    async def take_with_memory(self, wanted: Mapping[str, str], memory: WantedMemory) -> SnapshotContext:
+        """Freeze what these volumes of a running machine hold, and its memory of the same moment."""
+        if (kept := self._memories.get(memory.id)) is None:
+            directories = self._directories(wanted)
+            running = [each for each in self._machines if each.observed.phase == "running" and _disks(each, directories)]
+            if len(running) != 1 or any(self._volumes.get_snapshot(each) is not None for each in wanted.values()):
+                raise _lost() if len(running) == 1 else _not_running()
+            kept = await self._with_memory(running[0], _disks(running[0], directories), wanted, memory)
+        for volume, snapshot in wanted.items():
+            await self._volumes.frozen(volume, snapshot)
+        return SnapshotContext(online=True, paused=kept.record.saved.paused, memory=kept)
+
+    async def _with_memory(
+        self, machine: QemuMachine, disks: Mapping[str, str], wanted: Mapping[str, str], memory: WantedMemory
+    ) -> MemoryState:
+        layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
+        used = {disk.name: disk.layer for disk in machine.config.disks}
+        steps = {name: _steps(used.get(name), layer) for name, layer in layers.items()}
+        if not all(steps.values()):
+            raise _lost()
+        *earlier, last = _rounds(steps)
+        for each in earlier:
+            await machine.overlay_disks(each)
+        path = self._memories.draft(memory.id)
+        try:
+            taken = await machine.take_memory(MemoryRequest(last, memory.unchanging, path))
+        except BaseException:
+            await self._memories.delete(memory.id)
+            raise
+        return await self._memories.keep(memory.id, taken)
 
     async def take(self, wanted: Mapping[str, str]) -> SnapshotContext:
         """Freeze what these volumes hold; `wanted` has a snapshot for each volume. Volumes of one machine show the same moment."""
@@ -99,6 +145,16 @@ class Snapshots:
                 with contextlib.suppress(PaddockError):
                     await machine.agent.thaw()
         return quiet, problem
+
+
+def _not_running() -> RequestRefused:
+    what, why = "cannot take a snapshot with memory", "the machine does not run"
+    return RequestRefused(what, reason=NOT_RUNNING, why=why, fix="start it, or take the snapshot without memory")
+
+
+def _lost() -> RequestRefused:
+    what, why = "cannot take a snapshot with memory", "an attempt was cut short after the disks had gone on"
+    return RequestRefused(what, reason=LOST, why=why, fix="delete this snapshot and take another one")
 
 
 def _disks(machine: QemuMachine, directories: Mapping[str, str]) -> dict[str, str]:

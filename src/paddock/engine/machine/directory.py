@@ -291,9 +291,14 @@ class Directory:
         """The machine is suspended: nobody may run its guest but a QEMU that has read the state."""
         return (self.path / "saved.json").exists()
 
+    @property
+    def fresh_state(self) -> Path:
+        """The file that becomes the state of a suspended machine with `write_saved`."""
+        return self.path / "saved.state.new"
+
     def write_saved(self, saved: SavedMachine) -> None:
-        """Synchronised: after it returned, the machine is suspended, and `saved.state.new` is its state."""
-        os.rename(self.path / "saved.state.new", self.saved_state)
+        """Synchronised: after it returned, the machine is suspended, and the fresh state is its state."""
+        os.rename(self.fresh_state, self.saved_state)
         self._replace("saved.json", msgspec.json.encode(saved, enc_hook=_encode), durable=True)
 
     def read_saved(self) -> SavedMachine | None:

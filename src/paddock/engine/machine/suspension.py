@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from paddock.engine.machine.argv.renewed import RunningHardware, renewed
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import RequestRefused, StartFailed
-from paddock.engine.machine.observation import RunEnd
+from paddock.engine.machine.observation import RunEnd, SuspendedState
 from paddock.engine.machine.owner import MachineOwner
 
 # The host keeps so much room besides the state.
@@ -86,7 +86,7 @@ class Suspensions:
 
     async def _write(self) -> int:
         """Returns the size of the state."""
-        path = self._owner.directory.path / "saved.state.new"
+        path = self._owner.directory.fresh_state
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             await migration.write(self._owner, handle)
@@ -150,6 +150,15 @@ class Suspensions:
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
         return RequestRefused(f"cannot suspend machine {self._owner.id}", reason=reason, why=why, fix=fix)
+
+
+async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
+    """A machine that never ran is suspended from now on. `fill` makes the file of its state, in a thread, and synchronises it."""
+    directory = owner.directory
+    directory.drop_leftovers()
+    await asyncio.to_thread(fill, directory.fresh_state)
+    directory.write_saved(replace(saved, disks=written(owner.config)))
+    owner.observe(phase="suspended", suspended=SuspendedState(saved.at, saved.size))
 
 
 def discard(owner: MachineOwner) -> None:
