@@ -7,7 +7,6 @@
 ID is that of the snapshot. A state is never written again, so a machine that goes on from it has it as a second name of the same file.
 """
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.threads import undisturbed
 from paddock.engine import versions
 from paddock.engine.images import zstd
 from paddock.engine.machine.directory import SavedMachine
@@ -57,12 +57,12 @@ class MemoryStates:
     """All memories that are kept. Whatever is half made is found and removed by the next `prepare`."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
+        self.root = root
 
     def prepare(self) -> None:
         """Once, at the start: remove what is not whole. Blocking."""
-        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for folder in self._root.iterdir():
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in self.root.iterdir():
             if not (folder / _RECORD).exists():
                 shutil.rmtree(folder, ignore_errors=True)
                 continue
@@ -95,20 +95,20 @@ class MemoryStates:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder / _STATE
 
-    async def keep(self, id: str, taken: TakenMemory) -> MemoryState:
+    def keep(self, id: str, taken: TakenMemory) -> MemoryState:
         """The file that was written is a memory from now on, also after a loss of power."""
         record = MemoryRecord(taken.saved, taken.pause, taken.qemu)
         data = msgspec.json.encode(record, enc_hook=os.fspath)
-        await asyncio.to_thread(files.write_whole, self._folder(id) / _RECORD, data)
+        files.write_whole(self._folder(id) / _RECORD, data)
         found = self.get(id)
         assert found is not None
         return found
 
-    async def delete(self, id: str) -> None:
+    def delete(self, id: str) -> None:
         """Remove a memory. The record goes first: what is left is no memory."""
         folder = self._folder(id)
         (folder / _RECORD).unlink(missing_ok=True)
-        await asyncio.to_thread(shutil.rmtree, folder, True)
+        shutil.rmtree(folder, ignore_errors=True)
 
     def filler(self, id: str) -> Callable[[Path], None]:
         """Return the function that makes the file of a machine's saved state from a memory. It blocks."""
@@ -132,10 +132,10 @@ class MemoryStates:
         """Pack a memory. Repeated, it is packed."""
         folder = self._folder(id)
         if self.get(id) is not None and (folder / _STATE).exists():
-            await asyncio.to_thread(_pack, folder)
+            await undisturbed(_pack, folder)
 
     def _folder(self, id: str) -> Path:
-        return self._root / checked(id)
+        return self.root / checked(id)
 
 
 def _pack(folder: Path) -> None:

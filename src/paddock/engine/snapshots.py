@@ -7,10 +7,11 @@ earlier attempt did: a new layer that nobody uses yet says the same as the one b
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.errors import RequestRefused
@@ -22,7 +23,6 @@ from paddock.engine.storage.volume import busy, suspended
 from paddock.engine.storage.volumes import Volumes
 
 _FREEZE_SECONDS = 60.0
-NOT_RUNNING, LOST = "MemoryOfStopped", "MemoryLost"
 
 
 class WantedMemory(Struct, frozen=True):
@@ -55,14 +55,29 @@ class Snapshots:
         self._volumes = volumes
         self._memories = memories
 
+    async def demand_memory(self, volumes: Collection[str], memory: WantedMemory) -> None:
+        """Raise if a snapshot of these volumes cannot have the memory of the machine that runs on them."""
+        if self._memories.get(memory.id) is None:
+            machine, disks = self._running(volumes)
+            await machine.demand_memory(disks.keys() | memory.unchanging, self._memories.root)
+
+    def _running(self, volumes: Iterable[str]) -> tuple[QemuMachine, dict[str, str]]:
+        """Return the machine that runs on volumes, with its disks on them."""
+        directories = self._directories(volumes)
+        found = [(each, disks) for each in self._machines if each.observed.phase == "running" and (disks := _disks(each, directories))]
+        if len(found) != 1:
+            why = "several machines run on its volumes" if found else "no machine runs on its volumes"
+            fix = "start the machine, or take the snapshot without memory"
+            raise RequestRefused("cannot take a snapshot with memory", reason=reasons.MEMORY_REFUSED, why=why, fix=fix)
+        return found[0]
+
     async def take_with_memory(self, wanted: Mapping[str, str], memory: WantedMemory) -> SnapshotContext:
         """Freeze what these volumes of a running machine hold, and its memory of the same moment."""
         if (kept := self._memories.get(memory.id)) is None:
-            directories = self._directories(wanted)
-            running = [each for each in self._machines if each.observed.phase == "running" and _disks(each, directories)]
-            if len(running) != 1 or any(self._volumes.get_snapshot(each) is not None for each in wanted.values()):
-                raise _lost() if len(running) == 1 else _not_running()
-            kept = await self._with_memory(running[0], _disks(running[0], directories), wanted, memory)
+            machine, disks = self._running(wanted)
+            if any(self._volumes.get_snapshot(each) is not None for each in wanted.values()):
+                raise _lost()
+            kept = await self._with_memory(machine, disks, wanted, memory)
         for volume, snapshot in wanted.items():
             await self._volumes.frozen(volume, snapshot)
         return SnapshotContext(online=True, paused=kept.record.saved.paused, memory=kept)
@@ -82,9 +97,9 @@ class Snapshots:
         try:
             taken = await machine.take_memory(MemoryRequest(last, memory.unchanging, path))
         except BaseException:
-            await self._memories.delete(memory.id)
+            self._memories.delete(memory.id)
             raise
-        return await self._memories.keep(memory.id, taken)
+        return self._memories.keep(memory.id, taken)
 
     async def take(self, wanted: Mapping[str, str]) -> SnapshotContext:
         """Freeze what these volumes hold; `wanted` has a snapshot for each volume. Volumes of one machine show the same moment."""
@@ -147,14 +162,9 @@ class Snapshots:
         return quiet, problem
 
 
-def _not_running() -> RequestRefused:
-    what, why = "cannot take a snapshot with memory", "the machine does not run"
-    return RequestRefused(what, reason=NOT_RUNNING, why=why, fix="start it, or take the snapshot without memory")
-
-
 def _lost() -> RequestRefused:
     what, why = "cannot take a snapshot with memory", "an attempt was cut short after the disks had gone on"
-    return RequestRefused(what, reason=LOST, why=why, fix="delete this snapshot and take another one")
+    return RequestRefused(what, reason=reasons.MEMORY_LOST, why=why, fix="delete this snapshot and take another one")
 
 
 def _disks(machine: QemuMachine, directories: Mapping[str, str]) -> dict[str, str]:

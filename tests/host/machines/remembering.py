@@ -35,7 +35,7 @@ async def main(root: Path, step: int) -> None:
             await asyncio.sleep(0.01)
         layers = overlaid(machine.config, root.parent, name)
         steps.begin(more)
-        await states.keep(name, await machine.take_memory(MemoryRequest(layers, frozenset(), states.draft(name))))
+        states.keep(name, await machine.take_memory(MemoryRequest(layers, frozenset(), states.draft(name))))
     else:
         fresh = fresh_of(kept.record.saved.config, root.parent, "b")
         steps.begin(more)

@@ -104,6 +104,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     restore: str = ""
     # the guest's state is being written
     saving: bool = False
+    # the guest goes on after a snapshot, and its agent has not been told the time
+    clock_due: bool = False
     program: QemuProgram | None = None
     renewal: Renewal | None = None
     end: RunEnd | None = None
@@ -132,6 +134,8 @@ class SavedMachine(msgspec.Struct, frozen=True):
     paused: bool
     # files of disks: path -> bytes, nanoseconds since the epoch at the last write
     disks: dict[str, tuple[int, int]]
+    # it comes out of a snapshot, so its guest may be far behind
+    from_snapshot: bool = False
     version: int = _VERSION
 
 

@@ -1,7 +1,7 @@
 """A machine, as others know it: each request is held against the table of `requests`, then done by its owner."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -138,6 +138,11 @@ class QemuMachine:
         """A machine that never ran is a suspended one, with a guest that was saved elsewhere. `fill` makes the file of its state."""
         if self._admit(Verb.RECEIVE):
             await suspension.begin(self._owner, saved, fill)
+
+    async def demand_memory(self, included: Collection[str], folder: Path) -> None:
+        """Raise if its memory cannot be kept in a folder now, beside a snapshot of these disks."""
+        if self._admit(Verb.CHANGE, "take the memory of"):
+            await self._parts.memory.demand(included, folder)
 
     async def take_memory(self, memory_request: MemoryRequest) -> TakenMemory:
         """The guest's state goes into a file, and its disks go on in new layers from the same moment on. The guest runs meanwhile."""

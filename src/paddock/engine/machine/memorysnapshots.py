@@ -19,6 +19,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.engine.machine import hardware, migration
 from paddock.engine.machine.argv.renewed import RunningHardware
@@ -33,7 +34,6 @@ from paddock.engine.machine.suspension import SPARE, taken
 FORCE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
 _WITHOUT = "take the snapshot without memory"
-NOT_POSSIBLE = "MemoryNotPossible"
 
 
 class MemoryRequest(Struct, frozen=True):
@@ -68,7 +68,8 @@ class MemorySnapshots:
         """Returns when the file is whole. Raises when it is not; unless it ended, the guest then goes on."""
         owner = self._owner
         try:
-            limit = await self._demand(memory_request)
+            included = memory_request.layers.keys() | memory_request.unchanging
+            limit = await self.demand(included, memory_request.path.parent)
             started, now = await hardware.find(owner, self._refused)
             qemu, paused = await _version(owner), bool(owner.observed.paused)
             async with self._layers.switching(memory_request.layers) as switch:
@@ -80,20 +81,22 @@ class MemorySnapshots:
 
     # --- what has to hold -------------------------------------------------------------------------------------------------
 
-    async def _demand(self, memory_request: MemoryRequest) -> int:
-        """Raise before the guest notices anything; return the size of the file at which the guest is stopped."""
+    async def demand(self, included: Collection[str], folder: Path) -> int:
+        """Raise before the guest notices anything; return the size of the file at which the guest is stopped.
+
+        `included`: the disks that the snapshot has, or that do not change. `folder`: where the memory is to be.
+        """
         owner = self._owner
 
         def refused(reason: str, why: str, fix: str) -> RequestRefused:
-            return self._refused(reason, why, _WITHOUT if reason == NOT_POSSIBLE else fix)
+            return self._refused(reason, why, _WITHOUT if reason == reasons.MEMORY_REFUSED else fix)
 
-        await hardware.demand_movable(owner, refused, reason=NOT_POSSIBLE)
-        included = memory_request.layers.keys() | memory_request.unchanging
+        await hardware.demand_movable(owner, refused, reason=reasons.MEMORY_REFUSED)
         if found := obstacles(owner.started, owner.config, included):
-            raise self._refused(NOT_POSSIBLE, "; ".join(found), _WITHOUT)
+            raise self._refused(reasons.MEMORY_REFUSED, "; ".join(found), _WITHOUT)
         if owner.observed.paused not in ("", "user"):
             raise self._refused("Busy", f"its guest does not run ({owner.observed.paused})", "try again when it does")
-        return self._room(memory_request.path.parent)
+        return self._room(folder)
 
     def _room(self, folder: Path) -> int:
         """Raise if the file may not fit. Between the limit and the end, the guest's memory is written once more at most."""
@@ -102,7 +105,7 @@ class MemorySnapshots:
         found = os.statvfs(folder)
         if (free := found.f_bavail * found.f_frsize) < (need := limit + size + SPARE):
             why = f"its memory may take {need >> 20} MiB, and {folder} has room for {free >> 20} MiB"
-            raise self._refused("NoSpace", why, f"make room there, or {_WITHOUT}")
+            raise self._refused(reasons.MEMORY_REFUSED, why, f"make room there, or {_WITHOUT}")
         return limit
 
     # --- writing ----------------------------------------------------------------------------------------------------------

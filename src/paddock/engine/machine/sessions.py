@@ -1,8 +1,10 @@
 """The connections to a guest: its agent, its console, its display, and ports for USB devices. The end of a run closes them."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from paddock.base.errors import PaddockError
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.errors import RequestRefused
@@ -78,11 +80,19 @@ class GuestSessions:
 
     def _agent_is(self, there: bool) -> None:
         self.agent.opened(there)
+        if there and self._owner.record.clock_due:
+            self._owner.background(self._tell_time())
         if there and "agent" not in self._owner.observed.times:
             self._owner.observe(agent=True, milestone="agent")
             self._owner.booted()
         else:
             self._owner.observe(agent=there)
+
+    async def _tell_time(self) -> None:
+        """Tell a guest that comes out of a snapshot the time. One whose agent cannot be told has its time service."""
+        with contextlib.suppress(PaddockError):
+            await self.agent.set_time(self._owner.surroundings.clock.seconds())
+        self._owner.save(clock_due=False)
 
     def _session(self, slot: SessionSlot, name: str, log: Callable[[], bytes] | None = None, *, screen: bool = True) -> Pipe:
         try:

@@ -146,6 +146,8 @@ class Suspensions:
         command = renewed(started, now, view)
         if found := tuple(mismatches(saved, command.accelerator, view.processor, written(saved.config))):
             raise StartFailed(f"cannot resume machine {owner.id}", why="; ".join(found), fix="undo that, or discard the saved state")
+        if saved.from_snapshot:
+            owner.save(clock_due=True)
         return started, command
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
@@ -157,7 +159,7 @@ async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path],
     directory = owner.directory
     directory.drop_leftovers()
     await asyncio.to_thread(fill, directory.fresh_state)
-    directory.write_saved(replace(saved, disks=written(owner.config)))
+    directory.write_saved(replace(saved, disks=written(owner.config), from_snapshot=True))
     owner.observe(phase="suspended", suspended=SuspendedState(saved.at, saved.size))
 
 

@@ -1,0 +1,47 @@
+"""Instances whose guest goes on from the memory of a snapshot: their machine begins as a suspended one."""
+
+from collections.abc import Iterator
+
+from paddock.base import reasons
+from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.engine.engine import Engine
+from paddock.engine.machine import rehosting
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.memorystates import MemoryState
+from paddock.plan.instance import prerequisites
+from paddock.plan.snapshots.memory import CONTINUES
+
+_FIX = "stop and start the machine to boot it from the restored disks"
+
+
+class GuestContinuations:
+    """Gives the memories of snapshots to machines that have not run yet."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def begin(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
+        """Have a machine begin as a suspended one, if its instance says so. Raises `MissingPrerequisite` where its guest cannot go on."""
+        name = (instance.metadata.annotations or {}).get(CONTINUES)
+        if not name or machine.observed.phase != "defined":
+            return
+        state = self._engine.memories.get(name)
+        found = ["the memory of the snapshot is gone"] if state is None else list(self._obstacles(state, machine.config))
+        if state is None or found:
+            message = f"the guest cannot go on from its snapshot: {'; '.join(found)}; {_FIX}"
+            raise prerequisites.failed(reasons.MEMORY_MISMATCH, message)
+        saved = rehosting.rehosted(state.record.saved, machine.config)
+        await machine.begin_suspended(saved, self._engine.memories.filler(name))
+
+    def _obstacles(self, state: MemoryState, config: MachineConfig) -> Iterator[str]:
+        saved = state.record.saved
+        if saved.config.label != config.label:
+            yield "it is of another machine"
+        yield from rehosting.mismatches(saved, state.record.qemu, self._engine.facts.view(config))
+        if members := rehosting.differences(saved, config):
+            yield f"the machine was changed since, in {', '.join(members)}"
+        written = {disk.name for disk in saved.config.disks if disk.layer is not None and not disk.readonly and disk.role != "cdrom"}
+        for disk in config.disks:
+            if disk.name in written and disk.layer is not None and not self._engine.volumes.is_unwritten(disk.layer):
+                yield f"its disk {disk.name} was written since it was restored"
