@@ -19,7 +19,7 @@ import msgspec
 from paddock.base.threads import undisturbed
 from paddock.engine import versions
 from paddock.engine.images import zstd
-from paddock.engine.machine.directory import SavedMachine
+from paddock.engine.machine.directory import SavedMachine, UnreadableState
 from paddock.engine.machine.memorysnapshots import TakenMemory
 from paddock.engine.storage import files
 from paddock.engine.storage.paths import checked
@@ -70,16 +70,15 @@ class MemoryStates:
                 (folder / name).unlink(missing_ok=True)
 
     def get(self, id: str) -> MemoryState | None:
-        """A memory; None: there is none, or another Paddock's that cannot be read."""
+        """A memory; None: there is none. Raises `UnreadableState`."""
         folder = self._folder(id)
+        record = read(folder / _RECORD)
+        packed = (folder / _PACKED).exists()
         try:
-            raw = (folder / _RECORD).read_bytes()
-            if versions.strange(raw, _VERSION):
-                return None
-            record = msgspec.json.decode(raw, type=MemoryRecord, dec_hook=_decode)
-            packed = (folder / _PACKED).exists()
             status = (folder / (_PACKED if packed else _STATE)).stat()
-        except (OSError, ValueError):
+        except OSError:
+            return None
+        if record is None:
             return None
         return MemoryState(record, status.st_blocks * 512, packed)
 
@@ -136,6 +135,21 @@ class MemoryStates:
 
     def _folder(self, id: str) -> Path:
         return self.root / checked(id)
+
+
+def read(path: Path) -> MemoryRecord | None:
+    """Return a record; None: there is none. Raises `UnreadableState`, also for one of another version."""
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    what, why = f"cannot read the memory of a snapshot in {path}", versions.strange(raw, _VERSION)
+    if why:
+        raise UnreadableState(what, why=why, fix=versions.FIX)
+    try:
+        return msgspec.json.decode(raw, type=MemoryRecord, dec_hook=_decode)
+    except ValueError as error:
+        raise UnreadableState(what, why="it is damaged", fix="restore the disks of the snapshot alone") from error
 
 
 def _pack(folder: Path) -> None:

@@ -85,6 +85,8 @@ _TALK = (
 )
 
 
+@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 207)
 def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
     port = free_port()
 
@@ -150,6 +152,7 @@ def _is_clean(place: Place) -> bool:
     return all((folder / "memory.json").exists() for folder in found) and not list(place.machines.glob("*/saved*"))
 
 
+@pytest.mark.spec("kubevirt", 210)
 def test_killed_at_every_step_of_taking(place: Place) -> None:
     """The guest runs on in its one process, and a memory is whole or is not there."""
     found: list[int] = []
@@ -173,6 +176,7 @@ def test_killed_at_every_step_of_taking(place: Place) -> None:
     print(f"{step} steps, {found[-1]} memories")
 
 
+@pytest.mark.spec("kubevirt", 210)
 @pytest.mark.parametrize("packed", [False, True])
 def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
     """The guest of a memory never boots, and never runs twice."""
@@ -214,6 +218,7 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
     assert step > 15
 
 
+@pytest.mark.spec("kubevirt", 210)
 @pytest.mark.parametrize("late", [False, True])
 def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Its end is that of the guest; while another reads the memory, nothing is lost."""

@@ -10,7 +10,19 @@ from msgspec.structs import replace
 from paddock.engine.machine.directory import SavedMachine
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
-from tests.scenario.hosts.snapshotting import SNAPSHOT, TEMPLATE, completed, restore, restored, snapshot, succeeded, taken
+from tests.scenario.hosts.snapshotting import (
+    CLONE,
+    SNAPSHOT,
+    TEMPLATE,
+    completed,
+    export,
+    exported,
+    restore,
+    restored,
+    snapshot,
+    succeeded,
+    taken,
+)
 
 WISH, STATE, CONTINUES = "paddock.dev/memory", "paddock.dev/memory-state", "paddock.dev/continues"
 VOLUMES = [{"name": "root", "dataVolume": {"name": "disk"}}, {"name": "seed", "cloudInitNoCloud": {"userData": "#cloud-config"}}]
@@ -61,6 +73,7 @@ async def failed(host: FakeHost) -> Data:
     return next(each for each in status["conditions"] if each["type"] == "Failure")
 
 
+@pytest.mark.spec("kubevirt", 205)
 def test_a_snapshot_tells_of_its_memory(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         status = await snapshotted(host)
@@ -78,6 +91,7 @@ def test_a_snapshot_tells_of_its_memory(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 207)
 def test_a_restore_goes_on(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         name = (await snapshotted(host))["virtualMachineSnapshotContentName"]
@@ -116,6 +130,7 @@ def test_disks_alone(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 206)
 @pytest.mark.parametrize("why", ["host device", "restart required", "not running", "cut short"])
 def test_what_cannot_be_is_refused_and_leaves_nothing(play: Play, why: str) -> None:
     reason, text = {
@@ -157,6 +172,7 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(play: Play, why: str) -> N
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 208)
 @pytest.mark.parametrize("why", ["series", "accelerator", "gone", "patches", "target"])
 def test_a_restore_that_could_not_go_on_is_refused_before_anything_happens(play: Play, why: str) -> None:
     text = {
@@ -196,6 +212,7 @@ def test_a_restore_that_could_not_go_on_is_refused_before_anything_happens(play:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 209)
 @pytest.mark.parametrize("why", ["edited", "written"])
 def test_a_guest_does_not_go_on_in_another_machine(play: Play, why: str) -> None:
     """A machine may be changed between its restore and its start."""
@@ -230,6 +247,7 @@ def test_a_guest_does_not_go_on_in_another_machine(play: Play, why: str) -> None
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 211)
 def test_the_memory_is_packed_when_it_is_cold_and_goes_with_its_content(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         host.engine.memories.age = lambda id, now: 0.0  # type: ignore[method-assign]
@@ -247,6 +265,7 @@ def test_the_memory_is_packed_when_it_is_cold_and_goes_with_its_content(play: Pl
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 211)
 def test_a_retained_content_retains_its_memory(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         name = (await snapshotted(host, deletionPolicy="Retain"))["virtualMachineSnapshotContentName"]
@@ -256,5 +275,25 @@ def test_a_retained_content_retains_its_memory(play: Play) -> None:
         await host.delete("VirtualMachineSnapshotContent", SNAPSHOT, name)
         await asyncio.sleep(10)
         assert kept(host) == []
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 212)
+def test_clones_and_exports_say_that_the_memory_is_left_out(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await snapshotted(host)
+        source = {"apiGroup": "snapshot.kubevirt.io", "kind": "VirtualMachineSnapshot", "name": "one"}
+        spec = {"source": source, "target": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "copy"}}
+        await host.make(
+            {"apiVersion": CLONE, "kind": "VirtualMachineClone", "metadata": {"name": "one"}, "spec": spec},
+            export("VirtualMachineSnapshot", "one", "snapshot.kubevirt.io"),
+        )
+        await asyncio.sleep(60)
+        assert (await host.get("VirtualMachineClone", CLONE, "one"))["status"]["phase"] == "Succeeded"
+        assert await told(host, "MemoryLeftOut") == "The memory in snapshot one is left out: the clone boots from its disks"
+        assert CONTINUES not in ((await host.vm("copy"))["metadata"].get("annotations") or {})
+        ready = next(each for each in (await exported(host))["conditions"] if each["type"] == "Ready")
+        assert ready["status"] == "True" and ready["message"] == "the memory in the snapshot is left out"
 
     play(script)

@@ -11,6 +11,7 @@ from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
 from paddock.engine.engine import Engine
 from paddock.engine.machine import rehosting
+from paddock.engine.machine.directory import UnreadableState
 from paddock.engine.machine.suspension import SPARE
 from paddock.plan.snapshots import memory
 from paddock.plan.snapshots.restores import is_made_by
@@ -47,9 +48,13 @@ class RestoredMemories:
             memory.check(restore, content, target, self._mismatches(content.metadata.name))
 
     def _mismatches(self, name: str) -> Iterator[str]:
-        state = self._engine.memories.get(name)
+        try:
+            state = self._engine.memories.get(name)
+        except UnreadableState as error:
+            yield str(error)
+            return
         if state is None:
-            yield "its memory is gone, or another version of Paddock wrote it"
+            yield "its memory is gone"
             return
         saved = state.record.saved
         # Its disks are those of then, and not there yet.

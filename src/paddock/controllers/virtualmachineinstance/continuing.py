@@ -7,6 +7,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
 from paddock.engine.machine import rehosting
 from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.directory import UnreadableState
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.memorystates import MemoryState
 from paddock.plan.instance import prerequisites
@@ -26,8 +27,12 @@ class GuestContinuations:
         name = (instance.metadata.annotations or {}).get(CONTINUES)
         if not name or machine.observed.phase != "defined":
             return
-        state = self._engine.memories.get(name)
-        found = ["the memory of the snapshot is gone"] if state is None else list(self._obstacles(state, machine.config))
+        found, state = ["the memory of the snapshot is gone"], None
+        try:
+            if (state := self._engine.memories.get(name)) is not None:
+                found = list(self._obstacles(state, machine.config))
+        except UnreadableState as error:
+            found = [str(error)]
         if state is None or found:
             message = f"the guest cannot go on from its snapshot: {'; '.join(found)}; {_FIX}"
             raise prerequisites.failed(reasons.MEMORY_MISMATCH, message)

@@ -44,6 +44,7 @@ def test_a_snapshot_is_taken_and_gone_back_to(play: Play, runs: bool) -> None:
     play(script)
 
 
+@pytest.mark.spec("virtrigaud", 178)
 def test_a_snapshot_with_memory(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.running()
@@ -60,6 +61,7 @@ def test_a_snapshot_with_memory(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("virtrigaud", 179)
 def test_no_memory_where_the_target_is_not_paddock(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.running()
