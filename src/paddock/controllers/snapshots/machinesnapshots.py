@@ -137,7 +137,7 @@ class MachineSnapshotReconciler(KindReconciler):
             return None
         if why := memory.obstacle(machine):
             raise RequestRefused("cannot take a snapshot with memory", reason=reasons.MEMORY_REFUSED, why=why)
-        return WantedMemory(plan.content_name(snapshot), memory.unchanging(machine))
+        return WantedMemory(plan.content_name(snapshot), memory.unchanging(machine.spec.template.spec.volumes or ()))
 
     async def _freeze(self, namespace: str, claims: dict[str, str], wanted_memory: WantedMemory | None) -> SnapshotContext | None:
         """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""

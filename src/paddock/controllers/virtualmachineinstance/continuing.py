@@ -9,9 +9,10 @@ from paddock.engine.machine import rehosting
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import UnreadableState
 from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.machine.memorysnapshots import is_written
 from paddock.engine.memorystates import MemoryState
 from paddock.plan.instance import prerequisites
-from paddock.plan.snapshots.memory import CONTINUES
+from paddock.plan.snapshots import memory
 
 _FIX = "stop and start the machine to boot it from the restored disks"
 
@@ -24,13 +25,13 @@ class GuestContinuations:
 
     async def begin(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """Have a machine begin as a suspended one, if its instance says so. Raises `MissingPrerequisite` where its guest cannot go on."""
-        name = (instance.metadata.annotations or {}).get(CONTINUES)
+        name = (instance.metadata.annotations or {}).get(memory.CONTINUES)
         if not name or machine.observed.phase != "defined":
             return
         found, state = ["the memory of the snapshot is gone"], None
         try:
             if (state := self._engine.memories.get(name)) is not None:
-                found = list(self._obstacles(state, machine.config))
+                found = list(self._obstacles(state, machine.config, memory.unchanging(instance.spec.volumes or ())))
         except UnreadableState as error:
             found = [str(error)]
         if state is None or found:
@@ -39,14 +40,13 @@ class GuestContinuations:
         saved = rehosting.rehosted(state.record.saved, machine.config)
         await machine.begin_suspended(saved, self._engine.memories.filler(name))
 
-    def _obstacles(self, state: MemoryState, config: MachineConfig) -> Iterator[str]:
+    def _obstacles(self, state: MemoryState, config: MachineConfig, unchanging: frozenset[str]) -> Iterator[str]:
         saved = state.record.saved
         if saved.config.label != config.label:
             yield "it is of another machine"
         yield from rehosting.mismatches(saved, state.record.qemu, self._engine.facts.view(config))
         if members := rehosting.differences(saved, config):
             yield f"the machine was changed since, in {', '.join(members)}"
-        written = {disk.name for disk in saved.config.disks if disk.layer is not None and not disk.readonly and disk.role != "cdrom"}
         for disk in config.disks:
-            if disk.name in written and disk.layer is not None and not self._engine.volumes.is_unwritten(disk.layer):
+            if is_written(disk) and disk.name not in unchanging and disk.layer and not self._engine.volumes.is_unwritten(disk.layer):
                 yield f"its disk {disk.name} was written since it was restored"

@@ -202,7 +202,7 @@ def obstacles(started: MachineConfig, config: MachineConfig, included: Collectio
     found += [
         f"disk {disk.name} is not in the snapshot, and the guest may write it"
         for disk in config.disks
-        if _is_written(disk) and disk.name not in included
+        if is_written(disk) and disk.name not in included
     ]
     return tuple(found)
 
@@ -213,5 +213,6 @@ def hardware_of(config: MachineConfig) -> MachineConfig:
     return replace(config, disks=disks, nics=tuple(replace(nic, link_up=True) for nic in config.nics))
 
 
-def _is_written(disk: DiskConfig) -> bool:
+def is_written(disk: DiskConfig) -> bool:
+    """Return whether the guest may write a disk."""
     return disk.layer is not None and not disk.readonly and disk.role != "cdrom"

@@ -8,6 +8,7 @@ from paddock.base import ownnames, reasons
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.dialects.kubevirt.volumes import Volume
 from paddock.meta.conditions import holds
 from paddock.plan.snapshots.machines import source_uid
 from paddock.plan.snapshots.restores import RestoreRefused
@@ -58,9 +59,8 @@ def note_of(annotations: Mapping[str, str] | None) -> MemoryNote | None:
         return None
 
 
-def unchanging(machine: VirtualMachine) -> frozenset[str]:
+def unchanging(volumes: Iterable[Volume]) -> frozenset[str]:
     """Return the volumes that hold the same at each start."""
-    volumes = machine.spec.template.spec.volumes or ()
     return frozenset(each.name for each in volumes if any(getattr(each, member, None) is not None for member in _UNCHANGING))
 
 
