@@ -13,7 +13,7 @@ A guest obeys the power button at once unless `machine.deaf`. Time is asyncio's,
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +21,7 @@ from msgspec.structs import replace
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic
-from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import RequestRefused
-from paddock.engine.machine.memorysnapshots import MemoryRequest, TakenMemory
 from paddock.engine.machine.observation import (
     DiskState,
     EndReason,
@@ -40,6 +38,7 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
+from tests.enginefakes_memory import FakeMemory
 
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
@@ -79,7 +78,7 @@ class FakeDirectory:
         return self.serial[-size:]
 
 
-class FakeMachine:
+class FakeMachine(FakeMemory):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
@@ -102,8 +101,7 @@ class FakeMachine:
         self.unreadable = ""
         self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
-        # saved guests that it began with
-        self.continued: list[SavedMachine] = []
+        self.continued = []
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
         self.usb_devices: list[FakePipe] = []
@@ -203,29 +201,6 @@ class FakeMachine:
             state = SuspendedState(self._machines.clock.seconds(), 38 << 20)
             end = RunEnd("saved", at=state.at)
             self._replace(Observation(phase="suspended", run=self.observed.run, end=end, suspended=state, times=self.observed.times))
-
-    async def demand_memory(self, included: Collection[str], folder: Path) -> None:
-        self._admit(Verb.CHANGE)
-        if self.immovable:
-            why = "; ".join(self.immovable)
-            raise RequestRefused(f"cannot take the memory of machine {self.id}", reason="MemoryNotPossible", why=why)
-
-    async def take_memory(self, memory_request: MemoryRequest) -> TakenMemory:
-        await self.demand_memory((), memory_request.path)
-        if not self.unwritable:
-            await self.overlay_disks(memory_request.layers)
-            memory_request.path.write_bytes(b"the memory" * 1000)
-        else:
-            raise RequestRefused(f"cannot take the memory of machine {self.id}", reason="MigrationFailed", why=self.unwritable)
-        now, paused = self._machines.clock.seconds(), bool(self.observed.paused)
-        saved = SavedMachine(now, 38 << 20, self.config, self.config, {}, [], "tcg", "", paused, {})
-        return TakenMemory(saved, 0.0425, "7.2.0")
-
-    async def begin_suspended(self, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
-        if self._admit(Verb.RECEIVE):
-            self.continued.append(saved)
-            self.saved_paused = saved.paused
-            self.observe(phase="suspended", suspended=SuspendedState(saved.at, saved.size))
 
     async def press_power(self) -> None:
         if self._admit(Verb.PRESS):

@@ -210,7 +210,7 @@ def test_a_failure_leaves_no_memory() -> None:
 
 def test_a_machine_that_does_not_run_has_no_memory() -> None:
     async def script() -> None:
-        machines, volumes, snapshots = parts()
+        _, volumes, snapshots = parts()
         for volume in WANTED:
             await volumes.create(volume, GIB)
         for ask in (snapshots.demand_memory(WANTED, MEMORY), snapshots.take_with_memory(WANTED, MEMORY)):

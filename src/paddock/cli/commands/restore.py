@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from paddock.cli.machines.snapshots import SnapshotRow
 
 _TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. If the snapshot has the
-memory of the guest, the guest goes on where it was. What it wrote since then is lost, so take a snapshot before if you may want it.
+memory of the guest, the guest continues where it was. What it wrote after that is lost, so take a snapshot before if you may want it.
 `paddock backup restore` restores the store of a server."""
 _EXITS = {0: "success", 1: "nothing was changed: the answer was no, or --yes is missing", 2: "wrong usage, or the restore failed"}
 

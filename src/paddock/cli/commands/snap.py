@@ -10,7 +10,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 _TEXT = """Take a snapshot of all disks of a machine, running or not. With a guest agent the file systems of the guest are frozen for
-it. With --memory it has the memory of the running guest, too, and a restore lets the guest go on there. `paddock snap ls` lists
+it. With --memory it has the memory of the running guest, too, and a restore continues the guest there. `paddock snap ls` lists
 snapshots, `paddock snap rm` deletes one, `paddock restore` brings a machine back. A machine called ls or rm is vm/ls or vm/rm here."""
 _EXITS = {0: "success", 2: "wrong usage, or the snapshot failed"}
 # verb -> its module and its summary

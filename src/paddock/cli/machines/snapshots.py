@@ -220,13 +220,13 @@ async def restore(
         await _annotate(server, machine, "true")
     try:
         notes = {ownnames.MEMORY.name: "false"} if disks_only else {}
-        await _replace_disks(server, machine, snapshot, Restoring(restore_name, notes, seconds))
+        await _replace_disks(server, machine, snapshot, RestoreRequest(restore_name, notes, seconds))
     finally:
         if paused:
             await _annotate(server, machine, at(machine.data, "metadata", "annotations", _PAUSED))
 
 
-class Restoring(msgspec.Struct, frozen=True):
+class RestoreRequest(msgspec.Struct, frozen=True):
     """A restore to make, and the seconds that it may take."""
 
     name: str
@@ -234,8 +234,8 @@ class Restoring(msgspec.Struct, frozen=True):
     seconds: float
 
 
-async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: str, restoring: Restoring) -> None:
-    key, seconds = Key(finding.needs_vm(machine, "restore the disks").namespace, restoring.name), restoring.seconds
+async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: str, restore_request: RestoreRequest) -> None:
+    key, seconds = Key(finding.needs_vm(machine, "restore the disks").namespace, restore_request.name), restore_request.seconds
     spec: dict[str, Any] = {
         "target": _source(machine),
         "virtualMachineSnapshotName": snapshot,
@@ -243,7 +243,7 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
         "volumeRestorePolicy": "InPlace",
     }
     head = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineRestore"}
-    metadata = {"name": key.name, "namespace": key.namespace, "annotations": dict(restoring.annotations)}
+    metadata = {"name": key.name, "namespace": key.namespace, "annotations": dict(restore_request.annotations)}
     await server.client.create(RESTORES, {**head, "metadata": metadata, "spec": spec}, key.namespace)
     found: Data = {}
 

@@ -104,7 +104,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     restore: str = ""
     # the guest's state is being written
     saving: bool = False
-    # the guest goes on after a snapshot, and its agent has not been told the time
+    # the guest comes out of a snapshot, and its clock was not set yet
     clock_due: bool = False
     program: QemuProgram | None = None
     renewal: Renewal | None = None

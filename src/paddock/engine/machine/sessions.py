@@ -81,15 +81,15 @@ class GuestSessions:
     def _agent_is(self, there: bool) -> None:
         self.agent.opened(there)
         if there and self._owner.record.clock_due:
-            self._owner.background(self._tell_time())
+            self._owner.background(self._set_time())
         if there and "agent" not in self._owner.observed.times:
             self._owner.observe(agent=True, milestone="agent")
             self._owner.booted()
         else:
             self._owner.observe(agent=there)
 
-    async def _tell_time(self) -> None:
-        """Tell a guest that comes out of a snapshot the time. One whose agent cannot be told has its time service."""
+    async def _set_time(self) -> None:
+        """Set the clock of a guest that comes out of a snapshot. If its agent cannot, its time service does."""
         with contextlib.suppress(PaddockError):
             await self.agent.set_time(self._owner.surroundings.clock.seconds())
         self._owner.save(clock_due=False)

@@ -1,4 +1,4 @@
-"""The memory in snapshots of machines: which has it, what is told of it, which restore can use it (docs/spec/kubevirt.md 7). Pure."""
+"""The memory in snapshots of machines: which has it, its note, and the restores that can use it (docs/spec/kubevirt.md 7). Pure."""
 
 from collections.abc import Iterable, Mapping
 
@@ -15,7 +15,7 @@ from paddock.plan.snapshots.restores import RestoreRefused
 
 WISH, STATE, CONTINUES = ownnames.MEMORY.name, ownnames.MEMORY_STATE.name, ownnames.CONTINUES.name
 # Of contents: the memory goes with them.
-FINALIZER = "paddock.dev/memory"
+FINALIZER = ownnames.MEMORY.name
 # A memory that nobody has used for so long is packed.
 COLD_SECONDS = 600.0
 _DISKS_ALONE = f'to restore the disks alone, give the restore the annotation {WISH}: "false"'
