@@ -82,6 +82,7 @@ class FakeMachine(FakeMemory):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
+        super().__init__()
         self.id = id
         self.config = config
         self.observed = Observation()
@@ -94,14 +95,10 @@ class FakeMachine(FakeMemory):
         self.presses = 0
         # that of its last start
         self.priority = 0
-        self.saved_paused = False
-        # why its state cannot be written
-        self.unwritable = ""
         # why it cannot be read
         self.unreadable = ""
         self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
-        self.continued = []
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
         self.usb_devices: list[FakePipe] = []

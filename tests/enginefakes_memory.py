@@ -22,11 +22,14 @@ class FakeMemory:
     config: MachineConfig
     observed: Observation
     immovable: tuple[str, ...]
-    unwritable: str
-    saved_paused: bool
-    # saved guests that it began with
-    continued: list[SavedMachine]
     _machines: "FakeMachines"
+
+    def __init__(self) -> None:
+        self.saved_paused = False
+        # why its state cannot be written
+        self.unwritable = ""
+        # saved guests that it began with
+        self.continued: list[SavedMachine] = []
 
     def _admit(self, verb: Verb) -> bool:
         raise NotImplementedError

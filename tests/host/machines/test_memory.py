@@ -69,11 +69,15 @@ async def continued(place: Place, machines: Machines, states: MemoryStates, stat
     machine = await machines.define("b", fresh)
     assert rehosting.differences(state.record.saved, fresh) == ()
     await machine.begin_suspended(rehosting.rehosted(state.record.saved, fresh), states.filler(name))
-    assert machine.observed.phase == "suspended"
+    assert _phase(machine) == "suspended"
     await machine.start()
     await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.paused, "it goes on")
-    assert machine.observed.phase == "running", machine.observed
+    assert _phase(machine) == "running", machine.observed
     return machine
+
+
+def _phase(machine: QemuMachine) -> str:
+    return machine.observed.phase
 
 
 _COUNT = "(i=0; while :; do i=$((i+1)); echo $i > /tmp/next; mv /tmp/next /tmp/count; sleep 0.05; done) >/dev/null 2>&1 &"
@@ -106,14 +110,17 @@ def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, f
         print(f"pause {state.record.pause * 1000:.0f} ms, {state.size / MIB:.1f} MiB")
         counted = int(await says(machine, "cat /tmp/count"))
         # The guest runs on in the same process, and writes into its new layer.
-        assert machine.observed.pid == pid and machine.config.disks[0].layer.path.name == "root-s.qcow2"
+        assert machine.observed.pid == pid and machine.config.disks[0].layer == DiskLayer(
+            place.root / "root-s.qcow2", "qcow2", config.disks[0].layer
+        )
         await says(machine, "sleep 1")
         assert int(await says(machine, "cat /tmp/count")) > counted and not machine.observed.paused
         await machine.stop(0)
         await until_phase(machine, "ended")
         frozen = (place.root / "root.img").read_bytes()
         await states.pack("s")
-        assert states.get("s").packed and states.get("s").stored < state.stored
+        packed = states.get("s")
+        assert packed is not None and packed.packed and packed.stored < state.stored
 
         again = await continued(place, machines, states, state)
         await until(again, lambda one: one.observed.agent, "the agent is found", 120)

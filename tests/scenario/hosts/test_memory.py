@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.machine.directory import SavedMachine
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import (
@@ -101,7 +100,7 @@ def test_a_restore_goes_on(play: Play) -> None:
         await completed(host)
         running = await host.running()
         (saved,) = running.continued
-        assert isinstance(saved, SavedMachine) and saved.config.disks[0].layer == running.config.disks[0].layer
+        assert saved.config.disks[0].layer == running.config.disks[0].layer
         assert (await host.vmi())["metadata"]["annotations"][CONTINUES] == name
         # The machine runs as it did, and no later instance goes on from there.
         found = await host.vm()
@@ -189,15 +188,15 @@ def test_a_restore_that_could_not_go_on_is_refused_before_anything_happens(play:
         name, memories = kept(host)[0], host.engine.memories
         state = memories.get(name)
         assert state is not None
-        get = memories.get
         record = {
             "series": replace(state.record, qemu="6.1.4"),
             "accelerator": replace(state.record, saved=replace(state.record.saved, accelerator="kvm")),
         }.get(why, state.record)
-        memories.get = lambda id: replace(get(id), record=record) if why != "gone" else None  # type: ignore[method-assign]
+        found = replace(state, record=record) if why != "gone" else None
+        memories.get = lambda id: found  # type: ignore[method-assign]
         before = await host.vm()
         change = '{"op": "add", "path": "/spec/template/spec/terminationGracePeriodSeconds", "value": 5}'
-        spec = {"patches": [change]} if why == "patches" else {}
+        spec: Data = {"patches": [change]} if why == "patches" else {}
         await host.make(restore(target="other" if why == "target" else "web", **spec))
         await asyncio.sleep(30)
         status = await restored(host)
