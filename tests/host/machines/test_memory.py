@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,7 @@ def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, f
         await says(machine, f"sleep 1; {_WRITES} {_TALK} sleep 1")
         checksum = await says(machine, "sha256sum /tmp/random")
         assert int(await says(machine, "wc -l < /tmp/heard")) > 0
+        await says(machine, "date -s @1000000000")
         pid = machine.observed.pid
         state = await kept(machine, states, place.root)
         print(f"pause {state.record.pause * 1000:.0f} ms, {state.size / MIB:.1f} MiB")
@@ -125,6 +127,8 @@ def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, f
         again = await continued(place, machines, states, state)
         await until(again, lambda one: one.observed.agent, "the agent is found", 120)
         assert await says(again, "sha256sum /tmp/random; cat /tmp/broken 2>/dev/null || true") == checksum
+        # Its agent gets the time.
+        assert abs(int(await says(again, "sleep 1; date +%s")) - time.time()) < 30
         later = int(await says(again, "cat /tmp/count"))
         heard = int(await says(again, "wc -l < /tmp/heard"))
         await says(again, "sleep 2")

@@ -14,6 +14,7 @@ from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.renewal import MOVED
 
 _SCREEN_BYTES = 16_384
+_DATE_SECONDS = 10.0
 
 
 class GuestSessions:
@@ -90,8 +91,13 @@ class GuestSessions:
 
     async def _set_time(self) -> None:
         """Set the clock of a guest that comes out of a snapshot. If its agent cannot, its time service does."""
-        with contextlib.suppress(PaddockError):
-            await self.agent.set_time(self._owner.surroundings.clock.seconds())
+        clock = self._owner.surroundings.clock
+        try:
+            await self.agent.set_time(clock.seconds())
+        except PaddockError:
+            # The agent wants hwclock for that, which small guests do not have.
+            with contextlib.suppress(PaddockError):
+                await self.agent.execute(["date", "-s", f"@{int(clock.seconds())}"], _DATE_SECONDS)
         self._owner.save(clock_due=False)
 
     def _session(self, slot: SessionSlot, name: str, log: Callable[[], bytes] | None = None, *, screen: bool = True) -> Pipe:
