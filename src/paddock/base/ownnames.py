@@ -101,7 +101,7 @@ CONTINUES = OwnName(
     "paddock.dev/continues",
     "annotation of a VirtualMachine and a VirtualMachineInstance",
     "Paddock",
-    "VirtualMachineSnapshotContent whose memory the next start continues; the VirtualMachine loses it when it has an instance",
+    "UID of the VirtualMachineSnapshotContent whose memory the next start continues; the VirtualMachine loses it when it has an instance",
 )
 FENCE = OwnName(
     "paddock.dev/fence",

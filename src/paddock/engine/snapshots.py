@@ -28,7 +28,7 @@ _FREEZE_SECONDS = 60.0
 class WantedMemory(Struct, frozen=True):
     """The memory that a snapshot is to have."""
 
-    # the name under which it is kept
+    # the name under which it is kept; empty: there is none yet
     id: str
     # volumes that are made anew at each start from what does not change
     unchanging: frozenset[str] = frozenset()
@@ -57,7 +57,7 @@ class Snapshots:
 
     async def demand_memory(self, volumes: Collection[str], memory: WantedMemory) -> None:
         """Raise if a snapshot of these volumes cannot have the memory of the machine that runs on them."""
-        if self._memories.get(memory.id) is None:
+        if not memory.id or self._memories.get(memory.id) is None:
             machine, disks = self._running(volumes)
             await machine.demand_memory(disks.keys() | memory.unchanging, self._memories.root)
 

@@ -115,7 +115,7 @@ class MachineSnapshotReconciler(KindReconciler):
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
             return f"volume not bound: {', '.join(missing)}"
-        memory_wish = self._memory_wish(snapshot, machine)
+        memory_wish = await self._memory_wish(snapshot, machine)
         if memory_wish is not None:
             await self._engine.demand_memory([each.meta.uid for each in there.values() if each is not None], memory_wish)
         if not await self._machine_lock.lock(found, seen.key.name):
@@ -126,18 +126,25 @@ class MachineSnapshotReconciler(KindReconciler):
         for volume, name in names.items():
             await self._volume_snapshot(content, machine, name, volumes.claims[volume])
         claims = {names[volume]: claim for volume, claim in volumes.claims.items()}
+        if memory_wish is not None:
+            memory_wish = msgspec.structs.replace(memory_wish, id=content.metadata.uid or "")
         taken = await self._freeze(key.namespace, claims, memory_wish) if claims else await self._context(key)
         if taken is None:
             return "VolumeSnapshots are being made"
         return await self._finish(seen, snapshot, taken, volumes)
 
-    def _memory_wish(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine) -> WantedMemory | None:
-        """Return the memory that the snapshot is to have. Raises `RequestRefused` if the machine is written otherwise than it runs."""
+    async def _memory_wish(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine) -> WantedMemory | None:
+        """Return the memory that the snapshot is to have, with the UID of its content if that is there already.
+
+        Raises `RequestRefused` if the machine is written otherwise than it runs.
+        """
         if not memory.is_wished(snapshot):
             return None
         if why := memory.obstacle(machine):
             raise RequestRefused("cannot take a snapshot with memory", reason=reasons.MEMORY_REFUSED, why=why)
-        return WantedMemory(plan.content_name(snapshot), memory.unchanging(machine.spec.template.spec.volumes or ()))
+        content = await self._client.find(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
+        uid = (content.metadata.uid if content is not None else None) or ""
+        return WantedMemory(uid, memory.unchanging(machine.spec.template.spec.volumes or ()))
 
     async def _freeze(self, namespace: str, claims: dict[str, str], wanted_memory: WantedMemory | None) -> SnapshotContext | None:
         """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""

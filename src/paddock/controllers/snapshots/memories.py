@@ -2,7 +2,6 @@
 
 from paddock.base.clock import Clock
 from paddock.client.client import Client
-from paddock.client.target import Key
 from paddock.controllers.snapshots.targets import CONTENTS
 from paddock.engine.memorystates import MemoryStates
 from paddock.plan.snapshots import memory
@@ -17,7 +16,7 @@ _WAIT_SECONDS = 60.0
 
 
 class MemoryReconciler(KindReconciler):
-    """Reconciles contents that have memory. Whoever makes one puts the finalizer on it."""
+    """Reconciles contents that have memory, which is kept under their UIDs: a user chooses names."""
 
     def __init__(self, client: Client, contents: Informer, memories: MemoryStates, clock: Clock) -> None:
         super().__init__(contents)
@@ -29,24 +28,20 @@ class MemoryReconciler(KindReconciler):
         """Pack a memory that is cold."""
         if memory.FINALIZER not in (seen.meta.finalizers or ()):
             return DONE
-        state = self._memories.get(seen.key.name)
+        state = self._memories.get(seen.meta.uid)
         if state is None:
             return again(_WAIT_SECONDS)
         if state.packed:
             return DONE
-        left = memory.COLD_SECONDS - self._memories.age(seen.key.name, self._clock.seconds())
+        left = memory.COLD_SECONDS - self._memories.age(seen.meta.uid, self._clock.seconds())
         if left > 0:
             return again(left)
-        await self._memories.pack(seen.key.name)
+        await self._memories.pack(seen.meta.uid)
         return DONE
-
-    async def forget(self, key: Key) -> None:
-        """Remove the memory of a content that went without its finalizer."""
-        self._memories.delete(key.name)
 
     async def finalize(self, seen: CachedObject) -> Outcome:
         """Remove the memory. A guest that has begun to go on from it has the file by a name of its own."""
         if memory.FINALIZER in (seen.meta.finalizers or ()):
-            self._memories.delete(seen.key.name)
+            self._memories.delete(seen.meta.uid)
             await finalizers.take_off(self._client, CONTENTS, seen.meta, memory.FINALIZER)
         return DONE

@@ -29,7 +29,7 @@ def go_on(restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent
     """Have a restored machine go on from the memory, if the restore brings that back: it ran, so it runs again."""
     if not has_memory(restore, content):
         return
-    machine["metadata"]["annotations"][memory.CONTINUES] = content.metadata.name
+    machine["metadata"]["annotations"][memory.CONTINUES] = content.metadata.uid
     before = (content.spec.source.virtualMachine or {}).get("spec") or {}
     machine["spec"] = {name: value for name, value in machine["spec"].items() if name not in _STRATEGY}
     machine["spec"] |= {name: before[name] for name in _STRATEGY if before.get(name) is not None}
@@ -45,11 +45,11 @@ class RestoredMemories:
         """Raise `RestoreRefused` if the guest could not go on. A machine that is written already is past that."""
         target = seen.read(MACHINES) if seen is not None else None
         if has_memory(restore, content) and not (target is not None and is_made_by(restore, target.metadata.annotations)):
-            memory.check(restore, content, target, self._mismatches(content.metadata.name))
+            memory.check(restore, content, target, self._mismatches(content.metadata.uid or ""))
 
-    def _mismatches(self, name: str) -> Iterator[str]:
+    def _mismatches(self, id: str) -> Iterator[str]:
         try:
-            state = self._engine.memories.get(name)
+            state = self._engine.memories.get(id)
         except UnreadableState as error:
             yield str(error)
             return
