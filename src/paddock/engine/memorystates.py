@@ -4,8 +4,8 @@
     memory/ID/state.zst     the same, packed; the other one goes when this is whole
     memory/ID/memory.json   written last: without it there is no memory, and the directory goes at the next start
 
-ID is the UID of the VirtualMachineSnapshotContent. A state is never written again, so a machine that goes on from it has it as a second name
-of the same file.
+ID is the UID of the VirtualMachineSnapshotContent. A state is never written again, so a machine that goes on from it has it as a second
+name of the same file.
 """
 
 import contextlib

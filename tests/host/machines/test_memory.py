@@ -351,3 +351,25 @@ def test_a_pause_outlasts_it(place: Place) -> None:
         await until_phase(machine, "suspended")
 
     run(script)
+
+
+@pytest.mark.spec("kubevirt", 204)
+def test_the_disks_go_on_while_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        machine, _, states = await _small_one(place)
+        owner, seen = machine._owner, list[str]()
+        execute = owner.execute
+
+        async def spied(command: str, *more: Any, **named: Any) -> Any:
+            if command == "transaction":
+                seen.append(str((await execute("query-status"))["status"]))
+                seen.append(str((await execute("query-migrate"))["status"]))
+            if command in ("migrate", "transaction", "migrate-continue", "cont"):
+                seen.append(command)
+            return await execute(command, *more, **named)
+
+        monkeypatch.setattr(owner, "execute", spied)
+        await kept(machine, states, place.root)
+        assert seen == ["migrate", "finish-migrate", "pre-switchover", "transaction", "migrate-continue", "cont"]
+
+    run(script)
