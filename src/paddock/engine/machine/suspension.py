@@ -144,7 +144,9 @@ class Suspensions:
         started = with_host_parts(saved.started, owner.config)
         now = RunningHardware(owner.config, saved.places, saved.processors, ports_taken=False)
         command = renewed(started, now, view)
-        if found := tuple(mismatches(saved, command.accelerator, view.processor, written(saved.config))):
+        # The header of a layer that nobody has written is corrected when layers below it are merged.
+        disks = written(saved.config, times=not saved.from_snapshot)
+        if found := tuple(mismatches(saved, command.accelerator, view.processor, disks)):
             raise StartFailed(f"cannot resume machine {owner.id}", why="; ".join(found), fix="undo that, or discard the saved state")
         if saved.from_snapshot:
             owner.save(clock_due=True)
@@ -159,7 +161,7 @@ async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path],
     directory = owner.directory
     directory.drop_leftovers()
     await asyncio.to_thread(fill, directory.fresh_state)
-    directory.write_saved(replace(saved, disks=written(owner.config), from_snapshot=True))
+    directory.write_saved(replace(saved, disks=written(owner.config, times=False), from_snapshot=True))
     owner.observe(phase="suspended", suspended=SuspendedState(saved.at, saved.size))
 
 
@@ -194,14 +196,17 @@ def mismatches(saved: SavedMachine, accelerator: str, processor: str, disks: Map
             yield f"its disk {path} was written since"
 
 
-def written(config: MachineConfig) -> dict[str, tuple[int, int]]:
-    """Return the size and the last write of each file that the disks consist of; 0 for those that nobody writes. Devices do not tell."""
+def written(config: MachineConfig, *, times: bool = True) -> dict[str, tuple[int, int]]:
+    """Return the size and the last write of each file that the disks consist of; 0 for those that nobody writes. Devices do not tell.
+
+    Without `times` there are sizes alone, which are enough for empty layers: the first write makes them larger.
+    """
     found = {}
     for path, own in _files(config).items():
         with contextlib.suppress(OSError):
             status = path.stat()
             if stat.S_ISREG(status.st_mode):
-                found[os.fspath(path)] = (status.st_size, status.st_mtime_ns if own else 0)
+                found[os.fspath(path)] = (status.st_size, status.st_mtime_ns if own and times else 0)
     return found
 
 
