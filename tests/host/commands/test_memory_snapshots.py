@@ -27,8 +27,8 @@ def _on_disk(image: str) -> Data:
     return made
 
 
-@pytest.mark.spec("kubevirt", 204)
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 212)
 def test_a_guest_goes_on_from_a_snapshot(host: Host, tiny_disk_image: str) -> None:
     async def snapshotted(talk: Talk) -> tuple[str, float, int]:
         await talk.make(VMS, _on_disk(tiny_disk_image))

@@ -90,8 +90,8 @@ _TALK = (
 )
 
 
-@pytest.mark.spec("kubevirt", 204)
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 212)
 def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
     port = free_port()
 
@@ -163,7 +163,7 @@ def _is_clean(place: Place) -> bool:
     return all((folder / "memory.json").exists() for folder in found) and not list(place.machines.glob("*/saved*"))
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 215)
 def test_killed_at_every_step_of_taking(place: Place) -> None:
     """The guest runs on in its one process, and a memory is whole or is not there."""
     found: list[int] = []
@@ -187,7 +187,7 @@ def test_killed_at_every_step_of_taking(place: Place) -> None:
     print(f"{step} steps, {found[-1]} memories")
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 215)
 @pytest.mark.parametrize("packed", [False, True])
 def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
     """The guest of a memory never boots, and never runs twice."""
@@ -229,7 +229,7 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
     assert step > 15
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 215)
 @pytest.mark.parametrize("late", [False, True])
 def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Its end is that of the guest; while another reads the memory, nothing is lost."""
@@ -353,7 +353,7 @@ def test_a_pause_outlasts_it(place: Place) -> None:
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 209)
 def test_the_disks_go_on_while_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script() -> None:
         machine, _, states = await _small_one(place)

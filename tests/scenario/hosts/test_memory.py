@@ -72,7 +72,7 @@ async def failed(host: FakeHost) -> Data:
     return next(each for each in status["conditions"] if each["type"] == "Failure")
 
 
-@pytest.mark.spec("kubevirt", 205)
+@pytest.mark.spec("kubevirt", 210)
 def test_a_snapshot_tells_of_its_memory(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         status = await snapshotted(host)
@@ -90,7 +90,7 @@ def test_a_snapshot_tells_of_its_memory(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 212)
 def test_a_restore_goes_on(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await snapshotted(host)
@@ -130,7 +130,7 @@ def test_disks_alone(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 211)
 @pytest.mark.parametrize("why", ["host device", "restart required", "not running", "cut short"])
 def test_what_cannot_be_is_refused_and_leaves_nothing(play: Play, why: str) -> None:
     reason, text = {
@@ -172,7 +172,7 @@ def test_what_cannot_be_is_refused_and_leaves_nothing(play: Play, why: str) -> N
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 213)
 @pytest.mark.parametrize("why", ["series", "accelerator", "gone", "patches", "target"])
 def test_a_restore_that_could_not_go_on_is_refused_before_anything_happens(play: Play, why: str) -> None:
     text = {
@@ -212,7 +212,7 @@ def test_a_restore_that_could_not_go_on_is_refused_before_anything_happens(play:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 214)
 @pytest.mark.parametrize("why", ["edited", "written"])
 def test_a_guest_does_not_go_on_in_another_machine(play: Play, why: str) -> None:
     """A machine may be changed between its restore and its start."""
@@ -247,7 +247,7 @@ def test_a_guest_does_not_go_on_in_another_machine(play: Play, why: str) -> None
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 211)
+@pytest.mark.spec("kubevirt", 216)
 def test_the_memory_is_packed_when_it_is_cold_and_goes_with_its_content(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         host.engine.memories.age = lambda id, now: 0.0  # type: ignore[method-assign]
@@ -266,7 +266,7 @@ def test_the_memory_is_packed_when_it_is_cold_and_goes_with_its_content(play: Pl
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 211)
+@pytest.mark.spec("kubevirt", 216)
 def test_a_retained_content_retains_its_memory(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         name = (await snapshotted(host, deletionPolicy="Retain"))["virtualMachineSnapshotContentName"]
@@ -280,7 +280,7 @@ def test_a_retained_content_retains_its_memory(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 212)
+@pytest.mark.spec("kubevirt", 217)
 def test_clones_and_exports_say_that_the_memory_is_left_out(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await snapshotted(host)
@@ -300,7 +300,7 @@ def test_clones_and_exports_say_that_the_memory_is_left_out(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 211)
+@pytest.mark.spec("kubevirt", 216)
 def test_a_content_of_somebody_else_does_nothing_to_a_memory(play: Play) -> None:
     """A user chooses the names, finalizers and annotations of objects, not their UIDs."""
 
