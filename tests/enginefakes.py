@@ -38,6 +38,7 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
+from tests.enginefakes_memory import FakeMemory
 
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
@@ -77,10 +78,11 @@ class FakeDirectory:
         return self.serial[-size:]
 
 
-class FakeMachine:
+class FakeMachine(FakeMemory):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
+        super().__init__()
         self.id = id
         self.config = config
         self.observed = Observation()
@@ -93,9 +95,6 @@ class FakeMachine:
         self.presses = 0
         # that of its last start
         self.priority = 0
-        self.saved_paused = False
-        # why its state cannot be written
-        self.unwritable = ""
         # why it cannot be read
         self.unreadable = ""
         self.overlays: list[Mapping[str, DiskLayer]] = []

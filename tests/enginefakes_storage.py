@@ -124,6 +124,8 @@ class FakeVolumes:
         self.failures: list[BaseException] = []
         self.preallocated: set[str] = set()
         self.collapsed: list[str] = []
+        # layers that a guest has written to
+        self.written: set[Path] = set()
         # volumes and snapshots whose records cannot be read
         self.damaged: set[str] = set()
 
@@ -138,6 +140,9 @@ class FakeVolumes:
     def _check(self, id: str, what: str) -> None:
         if id in self.damaged:
             raise VolumeBroken(f"cannot read {id}.json", why="it is damaged", fix=f"restore the file from a backup, or delete {what}")
+
+    def is_unwritten(self, layer: DiskLayer) -> bool:
+        return layer.path not in self.written
 
     def capacity(self, pool: str = "") -> FilesystemCapacity:
         return FilesystemCapacity(1 << 40, 1 << 39)

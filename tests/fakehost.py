@@ -25,6 +25,7 @@ from paddock.app.subresources.environment import DatagramFlow, SubresourceEnviro
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.client.client import Client
 from paddock.controllers.installation import controller as installation
+from paddock.engine import memorystates
 from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
@@ -34,6 +35,7 @@ from paddock.engine.host.qemu import Qemu
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machines import Machines as EngineMachines
 from paddock.engine.machine.users import UserRange
+from paddock.engine.memorystates import MemoryStates
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
@@ -164,6 +166,13 @@ class Networks(FakeNetworks):
         raise GuestUnreachable(f"cannot reach port {port} of {name}", why="guests in memory take no datagrams")
 
 
+class Memories(MemoryStates):
+    """Memories that are packed without a thread."""
+
+    async def pack(self, id: str) -> None:
+        memorystates._pack(self.root / id)
+
+
 class FakeEngine:
     """An engine in memory, on a host with so much memory."""
 
@@ -180,7 +189,9 @@ class FakeEngine:
         self.consoles = ConsoleLogs(root / "consoles")
         self.users = UserRange()
         self.volumes.users = self._is_used
-        self.snapshots = Snapshots(cast(EngineMachines, self.machines), cast(EngineVolumes, self.volumes))
+        self.memories = Memories(root / "memory")
+        self.memories.prepare()
+        self.snapshots = Snapshots(cast(EngineMachines, self.machines), cast(EngineVolumes, self.volumes), self.memories)
         (root / "scratch").mkdir(exist_ok=True)
         self.states.prepare()
 

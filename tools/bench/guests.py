@@ -15,7 +15,7 @@ from paddock.engine.host.facts import collect
 from paddock.engine.images.build import places, tiny
 from paddock.engine.machine import clones
 from paddock.engine.machine.config import DiskLayer
-from tools.bench import crowds
+from tools.bench import crowds, memories
 from tools.bench.tinyguest import Bench, Samples
 
 ROUNDS = 7
@@ -32,6 +32,7 @@ async def _measure(folder: Path, count: int, rounds: int) -> Samples:
         for _ in range(rounds):
             bench.by_hand("cold", lambda: bench.config(below, bench.by_qemu_img))
             await bench.by_engine(machines, "cold", lambda: bench.config(below, bench.by_ourselves))
+        await memories.measure(bench, machines, rounds)
         template = await bench.template(machines)
         for _ in range(rounds):
             bench.by_hand("clone", lambda: clones.config_of(template, bench.clone(template, bench.by_qemu_img)), template.state)
@@ -84,6 +85,8 @@ def table(samples: Samples) -> str:
         _row(f"{count} guests, cold: memory (PSS) of each", "crowd pss", samples, "<= 1.1x", 1 << 20, "MiB"),
         _row(f"{count} clones: until all answer", "many answer", samples, "<= 1.1x"),
         _row(f"{count} clones: memory (PSS) of each", "many pss", samples, "<= 1.1x", 1 << 20, "MiB"),
+        f"{'snapshot with memory, 256 MiB: pause':<46} {samples.median('memory pause') * 1000:9.0f} ms {'':>19}  <= 300 ms",
+        f"{'snapshot with memory, 256 MiB: size':<46} {samples.median('memory size') / (1 << 20):9.0f} MiB",
         f"{f'{count} clones: until each has its own identity':<46} {samples.median('many own') * 1000:9.0f} ms",
     ]
     return "\n".join([f"{'':<46} {'engine':>12} {'by hand':>12} {'ratio':>6}  target", *rows])

@@ -85,6 +85,24 @@ SUSPENDED = OwnName(
     "Paddock",
     '"true" from the request to suspend the machine to disk until the request to resume it',
 )
+MEMORY = OwnName(
+    "paddock.dev/memory",
+    "annotation of a VirtualMachineSnapshot or a VirtualMachineRestore",
+    "user",
+    '"true" at a snapshot: it has the memory of the running guest. "false" at a restore: it restores the disks alone',
+)
+MEMORY_STATE = OwnName(
+    "paddock.dev/memory-state",
+    "annotation of a VirtualMachineSnapshot",
+    "Paddock",
+    "Size of the memory in the snapshot, the time for which the guest stood still, and the version of QEMU, as JSON",
+)
+CONTINUES = OwnName(
+    "paddock.dev/continues",
+    "annotation of a VirtualMachine and a VirtualMachineInstance",
+    "Paddock",
+    "UID of the VirtualMachineSnapshotContent whose memory the next start continues; the VirtualMachine loses it when it has an instance",
+)
 FENCE = OwnName(
     "paddock.dev/fence",
     "annotation of a machine",
@@ -120,6 +138,9 @@ ALL: Sequence[OwnName] = (
     DELETE_PROTECTION,
     SERVER,
     SUSPENDED,
+    MEMORY,
+    MEMORY_STATE,
+    CONTINUES,
     FENCE,
     MOVE,
     MOVE_ID,

@@ -94,6 +94,11 @@ MACHINE_LOST: Final = "MachineLost"
 ADOPTED_LOST: Final = "AdoptedMachineLost"
 DISK_SHRINKS: Final = "DiskShrinks"
 
+# --- snapshots with memory ------------------------------------------------------------------------------------------------
+MEMORY_REFUSED: Final = "MemoryNotPossible"
+MEMORY_LOST: Final = "MemoryLost"
+MEMORY_MISMATCH: Final = "MemoryMismatch"
+
 # --- suspension to disk ---------------------------------------------------------------------------------------------------
 SUSPEND_FAILED: Final = "SuspendFailed"
 RESUME_FAILED: Final = "ResumeFailed"

@@ -24,6 +24,7 @@ from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.process import apart
 from paddock.engine.machine.startqueue import LONGEST, StartQueue, places
 from paddock.engine.machine.users import UserRange, on_this_host
+from paddock.engine.memorystates import MemoryStates
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import Protocol
@@ -71,6 +72,7 @@ class Engine:
         self.networks = Networks(root / "networks", settings.networks, claims=self._claims)
         self.states = States(root / "states")
         self.consoles = ConsoleLogs(root / "consoles")
+        self.memories = MemoryStates(root / "memory")
 
     async def start(self) -> None:
         """Look at the host, then take over what runs."""
@@ -82,6 +84,7 @@ class Engine:
         self.room = Room.of(self.facts.memory_bytes, overcommit=self.settings.memory_overcommit)
         self.volumes.prepare()
         self.states.prepare()
+        self.memories.prepare()
         accelerator = self.facts.accelerator_for("bios", smm=False).accelerator
         self.users = users = on_this_host(lambda: self._claims.users(self.root), self.root / "layer-group")
         if users.first:
@@ -93,7 +96,7 @@ class Engine:
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
         surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
-        self.snapshots = Snapshots(self.machines, self.volumes)
+        self.snapshots = Snapshots(self.machines, self.volumes, self.memories)
         self.volumes.is_held = self.machines.suspended_on
         self.networks.forward_by(self._forward)
         self.networks.runs_in_user_mode = self._runs_in_user_mode

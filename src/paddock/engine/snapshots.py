@@ -7,18 +7,31 @@ earlier attempt did: a new layer that nobody uses yet says the same as the one b
 import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.memorysnapshots import MemoryRequest
+from paddock.engine.memorystates import MemoryState, MemoryStates
 from paddock.engine.storage.volume import busy, suspended
 from paddock.engine.storage.volumes import Volumes
 
 _FREEZE_SECONDS = 60.0
+
+
+class WantedMemory(Struct, frozen=True):
+    """The memory that a snapshot is to have."""
+
+    # the name under which it is kept; empty: there is none yet
+    id: str
+    # volumes that are made anew at each start from what does not change
+    unchanging: frozenset[str] = frozenset()
 
 
 class SnapshotContext(Struct, frozen=True):
@@ -31,14 +44,62 @@ class SnapshotContext(Struct, frozen=True):
     quiesced: bool = False
     # why the guest's file systems were not quiet, when they could have been
     problem: str = ""
+    memory: MemoryState | None = None
 
 
 class Snapshots:
     """Takes snapshots."""
 
-    def __init__(self, machines: Machines, volumes: Volumes) -> None:
+    def __init__(self, machines: Machines, volumes: Volumes, memories: MemoryStates) -> None:
         self._machines = machines
         self._volumes = volumes
+        self._memories = memories
+
+    async def demand_memory(self, volumes: Collection[str], memory: WantedMemory) -> None:
+        """Raise if a snapshot of these volumes cannot have the memory of the machine that runs on them."""
+        if not memory.id or self._memories.get(memory.id) is None:
+            machine, disks = self._running(volumes)
+            await machine.demand_memory(disks.keys() | memory.unchanging, self._memories.root)
+
+    def _running(self, volumes: Iterable[str]) -> tuple[QemuMachine, dict[str, str]]:
+        """Return the machine that runs on volumes, with its disks on them."""
+        directories = self._directories(volumes)
+        found = [(each, disks) for each in self._machines if each.observed.phase == "running" and (disks := _disks(each, directories))]
+        if len(found) != 1:
+            why = "several machines run on its volumes" if found else "no machine runs on its volumes"
+            fix = "start the machine, or take the snapshot without memory"
+            raise RequestRefused("cannot take a snapshot with memory", reason=reasons.MEMORY_REFUSED, why=why, fix=fix)
+        return found[0]
+
+    async def take_with_memory(self, wanted: Mapping[str, str], memory: WantedMemory) -> SnapshotContext:
+        """Freeze what these volumes of a running machine hold, and its memory of the same moment."""
+        if (kept := self._memories.get(memory.id)) is None:
+            machine, disks = self._running(wanted)
+            if any(self._volumes.get_snapshot(each) is not None for each in wanted.values()):
+                raise _lost()
+            kept = await self._with_memory(machine, disks, wanted, memory)
+        for volume, snapshot in wanted.items():
+            await self._volumes.frozen(volume, snapshot)
+        return SnapshotContext(online=True, paused=kept.record.saved.paused, memory=kept)
+
+    async def _with_memory(
+        self, machine: QemuMachine, disks: Mapping[str, str], wanted: Mapping[str, str], memory: WantedMemory
+    ) -> MemoryState:
+        layers = {name: await self._volumes.next_layer(volume, wanted[volume]) for name, volume in disks.items()}
+        used = {disk.name: disk.layer for disk in machine.config.disks}
+        steps = {name: _steps(used.get(name), layer) for name, layer in layers.items()}
+        if not all(steps.values()):
+            raise _lost()
+        *earlier, last = _rounds(steps)
+        for each in earlier:
+            await machine.overlay_disks(each)
+        path = self._memories.draft(memory.id)
+        try:
+            taken = await machine.take_memory(MemoryRequest(last, memory.unchanging, path))
+        except BaseException:
+            self._memories.delete(memory.id)
+            raise
+        return self._memories.keep(memory.id, taken)
 
     async def take(self, wanted: Mapping[str, str]) -> SnapshotContext:
         """Freeze what these volumes hold; `wanted` has a snapshot for each volume. Volumes of one machine show the same moment."""
@@ -99,6 +160,11 @@ class Snapshots:
                 with contextlib.suppress(PaddockError):
                     await machine.agent.thaw()
         return quiet, problem
+
+
+def _lost() -> RequestRefused:
+    what, why = "cannot take a snapshot with memory", "an attempt was cut short after the disks had gone on"
+    return RequestRefused(what, reason=reasons.MEMORY_LOST, why=why, fix="delete this snapshot and take another one")
 
 
 def _disks(machine: QemuMachine, directories: Mapping[str, str]) -> dict[str, str]:

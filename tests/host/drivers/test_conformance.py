@@ -20,7 +20,7 @@ from tests.host.runs.conftest import Play, Talk
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.slow]
 # What the driver does not have.
-SKIPPED = {"snapshot-memory", "clone-linked", "datastores"}
+SKIPPED = {"clone-linked", "datastores"}
 
 
 def test_the_driver_keeps_the_contract_with_real_guests(

@@ -160,7 +160,7 @@ def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch:
     """Before the state is whole its end is that of the guest; while it reads the state, nothing is lost."""
     send, receive = migration.send, migration.receive
 
-    async def dies(owner: Any, *action: str) -> None:
+    async def dies(owner: Any, *action: Any) -> None:
         if not late:
             os.kill(owner.observed.pid, signal.SIGKILL)
         await (send(owner, *action) if action else receive(owner))

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import cast
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machines import Machines
-from paddock.engine.snapshots import SnapshotContext, Snapshots, _rounds, _steps
+from paddock.engine.memorystates import MemoryStates
+from paddock.engine.snapshots import SnapshotContext, Snapshots, WantedMemory, _rounds, _steps
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volumes import Volumes
 from tests.enginefakes import FakeMachine, FakeMachines
@@ -68,7 +70,8 @@ WANTED = {"vol-root": "s1", "vol-data": "s2"}
 
 def parts() -> tuple[FakeMachines, FakeVolumes, Snapshots]:
     machines, volumes = FakeMachines(), FakeVolumes()
-    return machines, volumes, Snapshots(cast(Machines, machines), cast(Volumes, volumes))
+    memories = MemoryStates(Path(mkdtemp(prefix="pdk-memory-")))
+    return machines, volumes, Snapshots(cast(Machines, machines), cast(Volumes, volumes), memories)
 
 
 def test_the_disks_of_a_machine_go_on_together_while_it_is_quiet() -> None:
@@ -151,5 +154,68 @@ def test_disks_of_a_machine_that_is_about_to_open_them_are_left_alone() -> None:
         machines.release("m")
         await asyncio.sleep(0.01)
         assert (await snapshots.take(WANTED)).online
+
+    play(script())
+
+
+# --- with memory ----------------------------------------------------------------------------------------------------------
+
+MEMORY = WantedMemory("m1")
+
+
+def test_memory_and_disks_are_of_one_moment_and_nobody_is_frozen() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+        taken = await snapshots.take_with_memory(WANTED, MEMORY)
+        assert taken.online and taken.memory is not None and taken.memory.size == 38 << 20 and not taken.quiesced
+        assert [set(each) for each in machine.overlays] == [{"root", "data"}] and not machine.agent.calls
+        assert set(volumes.snapshots) == {"s1", "s2"}
+        # Repeated after a kill, it finds all.
+        again = await snapshots.take_with_memory(WANTED, MEMORY)
+        assert again.memory == taken.memory and len(machine.overlays) == 1
+
+    play(script())
+
+
+@pytest.mark.parametrize("moved", [("root", "data"), ("root",)])
+def test_disks_that_have_gone_on_without_memory_are_never_taken_for_it(moved: tuple[str, ...]) -> None:
+    """Paddock was killed after the switch, or it laid a layer over one disk when it was back."""
+
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+        layers = {name: await volumes.next_layer(f"vol-{name}", WANTED[f"vol-{name}"]) for name in ("root", "data")}
+        await machine.overlay_disks({name: layers[name] for name in moved})
+        with pytest.raises(RequestRefused, match="take another one") as caught:
+            await snapshots.take_with_memory(WANTED, MEMORY)
+        assert caught.value.reason == "MemoryLost" and not volumes.snapshots and len(machine.overlays) == 1
+
+    play(script())
+
+
+def test_a_failure_leaves_no_memory() -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+        machine.unwritable = "QEMU said no"
+        with pytest.raises(RequestRefused, match="QEMU said no"):
+            await snapshots.take_with_memory(WANTED, MEMORY)
+        assert not list(snapshots._memories.root.iterdir())
+        machine.unwritable = ""
+        assert (await snapshots.take_with_memory(WANTED, MEMORY)).memory is not None
+
+    play(script())
+
+
+def test_a_machine_that_does_not_run_has_no_memory() -> None:
+    async def script() -> None:
+        _, volumes, snapshots = parts()
+        for volume in WANTED:
+            await volumes.create(volume, GIB)
+        for ask in (snapshots.demand_memory(WANTED, MEMORY), snapshots.take_with_memory(WANTED, MEMORY)):
+            with pytest.raises(RequestRefused, match="no machine runs on its volumes") as caught:
+                await ask
+            assert caught.value.reason == "MemoryNotPossible"
 
     play(script())

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from paddock.base.errors import PaddockError
-from paddock.engine import versions
+from paddock.engine import memorystates, versions
 from paddock.engine.claims import HostReservations
 from paddock.engine.machine.directory import Directory
 from paddock.engine.networks.addresses import AddressTable
@@ -22,6 +22,7 @@ READERS: dict[str, Reader] = {
     "addresses.json": lambda path: AddressStore.open(path, lambda: AddressTable("")).check(),
     "config.json": lambda path: Directory(path.parent).read_config(),
     "saved.json": lambda path: Directory(path.parent).read_saved(),
+    "memory.json": memorystates.read,
     "pools.json": lambda path: PoolMarkers(path.parent)._read(),
     "volume.json": records.read,
     "snapshot.json": records.read_snapshot,

@@ -48,7 +48,7 @@ def test_the_way_of_its_status() -> None:
     }
     assert plan.waiting(waits, export(), "InUse", "pvc is in use", "2026-01-01T00:00:09Z") == waits
     links = plan.links(export(), [], "a", "b", manifests=False)
-    done = plan.ready(waits, export(), links, NOW, "web")
+    done = plan.ready(waits, export(), links, NOW, machine="web")
     assert (done.phase, done.virtualMachineName, done.ttlExpirationTime) == ("Ready", "web", "2026-01-01T02:00:00Z")
     assert {each.status for each in done.conditions or ()} == {"True"}
     assert plan.ready(waits, export(), None, NOW).phase == "Skipped"

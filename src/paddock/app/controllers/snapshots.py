@@ -11,6 +11,6 @@ from paddock.runtime.program import ControllerManager
 
 def wire(program: ControllerManager, engine: Engine) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     """Add the controllers to the program."""
-    assemble(program, engine.snapshots, engine.volumes)
+    assemble(program, engine)
     clones.wire(program)
     return []

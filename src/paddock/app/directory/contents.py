@@ -15,7 +15,7 @@ _FOLDERS = ("engine", "pki")
 # In the order of their deletion. The marks are the last of each folder, so that a deletion that failed can be repeated.
 _ENTRIES = (
     *("kubeconfig", "kubeconfig.new", "server.json", "server.json.new", "server.log", "stacks.log", "audit.log", "audit-[0-9]*.log"),
-    *(f"engine/{name}" for name in ("machines", "scratch", "snapshots", "volumes", "networks", "states", "consoles", "usage")),
+    *(f"engine/{name}" for name in ("machines", "scratch", "snapshots", "memory", "volumes", "networks", "states", "consoles", "usage")),
     *(f"engine/{name}" for name in ("providers", "staging", "cache", "layer-group", "pools.json", ".pools.json.new")),
     *(f"engine/{name}" for name in ("simulated.db", "simulated.db-wal", "simulated.db-shm", "cluster.new", "images", "cluster")),
     *(f"pki/{name}" for name in ("admin.*", "server.*", "ca.*", "service-accounts-*", "service-accounts.key.new", "service-accounts.key")),

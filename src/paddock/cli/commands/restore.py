@@ -11,9 +11,11 @@ from paddock.cli.exits import FINDINGS, GOOD
 
 if TYPE_CHECKING:
     from paddock.cli.machines.finding import MachineView
+    from paddock.cli.machines.snapshots import SnapshotRow
 
-_TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. What the guest wrote since
-then is lost, so take a snapshot before if you may want it. `paddock backup restore` restores the store of a server."""
+_TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. If the snapshot has the
+memory of the guest, the guest continues where it was. What it wrote after that is lost, so take a snapshot before if you may want it.
+`paddock backup restore` restores the store of a server."""
 _EXITS = {0: "success", 1: "nothing was changed: the answer was no, or --yes is missing", 2: "wrong usage, or the restore failed"}
 
 
@@ -23,6 +25,7 @@ def parser() -> Parser:
     arguments.add_machine(options, "Machine to bring back")
     # Optional for argparse alone: the former spelling gets an answer of its own.
     options.add_argument("snapshot", metavar="SNAPSHOT", nargs="?", default="", help="Snapshot of it; `paddock snap ls NAME` lists them")
+    options.add_argument("--disks-only", action="store_true", help="Leave the memory in the snapshot alone, and boot from its disks")
     options.add_argument("--no-start", action="store_true", help="Leave the machine stopped afterwards")
     arguments.add_dry_run(options)
     arguments.add_yes(options)
@@ -60,8 +63,10 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
         machine = await find(server.client, parsed.name, server.namespace)
         found = await restores.usable(server, machine, parsed.snapshot)
         running = changing.runs(machine)
+        row = snapshots.row(found)
         _check_start(parsed, machine, running=running)
-        for line in _plan(parsed, machine, snapshots.row(found).created, running=running):
+        _check_memory(parsed, machine, has_memory=row.consistency == "with memory")
+        for line in _plan(parsed, machine, row, running=running):
             console.say(line)
         if parsed.dry_run:
             console.say("paddock: nothing was changed (--dry-run)")
@@ -69,7 +74,7 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
         if not confirming.agreed(console, "Go on?", yes=parsed.yes):
             confirming.refused(console, "nothing was changed", "--yes restores without a question")
             return FINDINGS
-        await restores.carry_out(server, machine, parsed.snapshot, parsed.timeout, start=not parsed.no_start)
+        await restores.carry_out(server, machine, parsed.snapshot, parsed.timeout, start=not parsed.no_start, disks_only=parsed.disks_only)
         console.out(f"{machine} restored to {parsed.snapshot}\n")
     return GOOD
 
@@ -86,8 +91,25 @@ def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running:
         )
 
 
-def _plan(parsed: argparse.Namespace, machine: "MachineView", created: str, *, running: bool) -> list[str]:
-    lines = [f"{machine}: the disks become as they were at {created}; what was written since is lost."]
-    if running:
+def _check_memory(parsed: argparse.Namespace, machine: "MachineView", *, has_memory: bool) -> None:
+    from paddock.cli.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
+    from paddock.cli.machines.kinds import VIRTRIGAUD  # noqa: PLC0415
+
+    if parsed.disks_only and machine.kind is VIRTRIGAUD:
+        why = "VirtRigaud's revert has no field that leaves the memory out"
+        fix = f"restore its VirtualMachine: `paddock restore vm/{machine.name} SNAPSHOT --disks-only`"
+        raise ChangeRefused(f"cannot restore the disks of {machine} alone", why=why, fix=fix)
+    if parsed.no_start and has_memory and not parsed.disks_only:
+        why = "its guest goes on where it was"
+        raise ChangeRefused(f"cannot leave {machine} stopped after a restore with memory", why=why, fix="add --disks-only")
+
+
+def _plan(parsed: argparse.Namespace, machine: "MachineView", row: "SnapshotRow", *, running: bool) -> list[str]:
+    lines = [f"{machine}: the disks become as they were at {row.created}; what was written since is lost."]
+    if row.consistency == "with memory" and not parsed.disks_only:
+        lines.append("The guest goes on where it was then.")
+        if running:
+            lines.append("The present guest shuts down for it.")
+    elif running:
         lines.append("The guest shuts down for it" + (" and stays off." if parsed.no_start else " and starts again."))
     return lines

@@ -10,8 +10,8 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 _TEXT = """Take a snapshot of all disks of a machine, running or not. With a guest agent the file systems of the guest are frozen for
-it. `paddock snap ls` lists snapshots, `paddock snap rm` deletes one, `paddock restore` brings the disks back. A machine called ls or rm is
-vm/ls or vm/rm here."""
+it. With --memory it has the memory of the running guest, too, and a restore continues the guest there. `paddock snap ls` lists
+snapshots, `paddock snap rm` deletes one, `paddock restore` brings a machine back. A machine called ls or rm is vm/ls or vm/rm here."""
 _EXITS = {0: "success", 2: "wrong usage, or the snapshot failed"}
 # verb -> its module and its summary
 COMMANDS = {
@@ -27,6 +27,7 @@ def parser() -> Parser:
     arguments.add_machine(options, "Machine to take a snapshot of")
     text = "Name of the snapshot (default: the machine's name and the time)"
     options.add_argument("snapshot", metavar="SNAPSHOT", nargs="?", default="", help=text)
+    options.add_argument("--memory", action="store_true", help="Keep the memory of the running guest, too")
     arguments.add_wait(options)
     arguments.add_dry_run(options)
     arguments.add_server(options)
@@ -57,12 +58,15 @@ async def _take(parsed: argparse.Namespace, console: Console) -> int:
         arguments.check_name(name)
         if parsed.dry_run:
             key = snapshots.place_of(machine, name)
-            wanted = snapshots.wish(machine, name)
+            wanted = snapshots.wish(machine, name, memory=parsed.memory)
             await server.client.create(snapshots.kind_of(machine.kind), wanted, key.namespace, WriteOptions(dry_run=True))
             console.say(f"paddock: the server would take the snapshot {name} of {machine}; nothing was changed (--dry-run)")
             return GOOD
-        taken = await snapshots.take(server, machine, name, parsed.timeout if parsed.wait else 0.0)
-    if snapshots.row(taken).consistency == "like a power cut":
+        taken = await snapshots.take(server, machine, name, parsed.timeout if parsed.wait else 0.0, memory=parsed.memory)
+    row = snapshots.row(taken)
+    if row.consistency == "like a power cut":
         console.say("paddock: the guest has no agent that freezes its file systems; they are as after a power cut")
+    if row.memory:
+        console.say(f"paddock: the memory of the guest takes {row.memory.replace(', ', '; the guest stood still for ')}")
     console.out(f"{name}\n")
     return GOOD

@@ -42,7 +42,7 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
         machine = await find(server.client, parsed.name, server.namespace) if parsed.name else None
         rows = await snapshots.listed(server, machine, server.namespace)
         now = server.clock.seconds()
-    titles = ("NAME", "MACHINE", "STATE", "AGE", "CONSISTENT")
+    titles = ("NAME", "MACHINE", "STATE", "AGE", "CONSISTENT", "MEMORY, PAUSE")
     console.out(shown(parsed.output, titles, [_cells(each, now) for each in rows], [_data(each) for each in rows]))
     return GOOD
 
@@ -50,9 +50,10 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
 def _cells(row: "SnapshotRow", now: float) -> tuple[str, ...]:
     from paddock.meta.ages import age  # noqa: PLC0415 - as above
 
-    return (row.name, row.machine, row.state, age(row.created, now) if row.created else "", row.consistency)
+    return (row.name, row.machine, row.state, age(row.created, now) if row.created else "", row.consistency, row.memory)
 
 
 def _data(row: "SnapshotRow") -> dict[str, Any]:
     found = {"name": row.name, "machine": row.machine, "state": row.state, "created": row.created, "consistent": row.consistency}
+    found["memory"] = row.memory
     return {name: value for name, value in found.items() if value}

@@ -16,15 +16,17 @@ async def usable(server: ServerSession, machine: MachineView, snapshot: str) -> 
     return found
 
 
-async def carry_out(server: ServerSession, machine: MachineView, snapshot: str, seconds: float, *, start: bool) -> None:
-    """Bring the disks back. With `start`, a machine that ran runs again afterwards, also if the restore failed."""
+async def carry_out(
+    server: ServerSession, machine: MachineView, snapshot: str, seconds: float, *, start: bool, disks_only: bool = False
+) -> None:
+    """Bring a machine back. With `start`, a machine that ran runs again afterwards, also if the restore failed."""
     # VirtRigaud's Providers stop and start the machine themselves.
     by_hand = changing.runs(machine) and machine.kind is not VIRTRIGAUD
     if by_hand:
         await snapshots.stopped(server, machine, seconds)
     name = f"{snapshot}-{int(server.clock.seconds())}"
     try:
-        await snapshots.restore(server, machine, snapshot, name, seconds)
+        await snapshots.restore(server, machine, snapshot, name, seconds, disks_only=disks_only)
     finally:
         if by_hand and start:
             now = await find(server.client, str(machine), machine.namespace)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import ownnames
 from paddock.base.nearest import nearest
 from paddock.cli.diagnosis.scene import at, conditions, texts
 from paddock.cli.machines import changing, finding, waiting, writing
@@ -20,6 +21,7 @@ from paddock.cli.servers import ServerSession
 from paddock.client.errors import AlreadyExists, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target, plain
+from paddock.plan.snapshots.memory import note_of
 
 SNAPSHOTS = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", "VirtualMachineSnapshot")
 RESTORES = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinerestores", "VirtualMachineRestore")
@@ -43,8 +45,10 @@ class SnapshotRow(msgspec.Struct, frozen=True, kw_only=True):
     machine: str
     state: str
     created: str
-    # the guest's file systems were frozen for it
+    # the guest's file systems were frozen for it, or its memory is in it
     consistency: str
+    # its size, and for how long the guest stood still
+    memory: str = ""
 
 
 # --- the kind of a machine's snapshots --------------------------------------------------------------------------------------
@@ -75,24 +79,27 @@ def default_name(machine: str, seconds: float) -> str:
 # --- taking and listing -----------------------------------------------------------------------------------------------------
 
 
-def wish(machine: MachineView, name: str) -> Data:
+def wish(machine: MachineView, name: str, *, memory: bool = False) -> Data:
     """Return the object that asks for a snapshot."""
-    metadata = {"name": name, "namespace": place_of(machine, name).namespace}
+    metadata: dict[str, Any] = {"name": name, "namespace": place_of(machine, name).namespace}
     if machine.kind is VIRTRIGAUD:
         head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMSnapshot"}
-        return {**head, "metadata": metadata, "spec": {"vmRef": {"name": machine.name}}}
+        spec = {"vmRef": {"name": machine.name}, **({"snapshotConfig": {"includeMemory": True}} if memory else {})}
+        return {**head, "metadata": metadata, "spec": spec}
+    if memory:
+        metadata["annotations"] = {ownnames.MEMORY.name: "true"}
     head = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot"}
     return {**head, "metadata": metadata, "spec": {"source": _source(machine)}}
 
 
-async def take(server: ServerSession, machine: MachineView, name: str, seconds: float) -> Data:
+async def take(server: ServerSession, machine: MachineView, name: str, seconds: float, *, memory: bool = False) -> Data:
     """Take a snapshot, and wait until it can be restored unless `seconds` is 0. Raises `SnapshotNotTaken`."""
     target, key = kind_of(machine.kind), place_of(machine, name)
     if machine.kind is VIRTRIGAUD and not texts(machine.data, "status", "id"):
         why = "its provider has no machine for it yet"
         raise SnapshotNotTaken(f"cannot take a snapshot of {machine}", why=why, fix=f"`paddock why {machine}` says what it waits for")
     try:
-        await server.client.create(target, wish(machine, name), key.namespace)
+        await server.client.create(target, wish(machine, name, memory=memory), key.namespace)
     except AlreadyExists as error:
         raise SnapshotNotTaken(f"there is a snapshot {name} already", fix="choose another name, or leave it out") from error
     found: Data = {}
@@ -150,12 +157,16 @@ def row(snapshot: Data) -> SnapshotRow:
     """Return a snapshot for a list."""
     indications = at(snapshot, "status", "indications") or ()
     consistency = "" if "Online" not in indications else "file systems" if "GuestAgent" in indications else "like a power cut"
+    note = note_of(at(snapshot, "metadata", "annotations"))
+    if "Memory" in indications or at(snapshot, "spec", "snapshotConfig", "includeMemory"):
+        consistency = "with memory"
     return SnapshotRow(
         name=texts(snapshot, "metadata", "name"),
         machine=texts(snapshot, "spec", "source", "name") or texts(snapshot, "spec", "vmRef", "name"),
         state=state_of(snapshot),
         created=texts(snapshot, "status", "creationTime") or texts(snapshot, "metadata", "creationTimestamp"),
         consistency=consistency,
+        memory=f"{-(-note.bytes >> 20)} MiB, {note.pause_milliseconds} ms" if note is not None else "",
     )
 
 
@@ -197,8 +208,10 @@ async def rehearse_deletion(server: ServerSession, machine: MachineView, name: s
 # --- restoring --------------------------------------------------------------------------------------------------------------
 
 
-async def restore(server: ServerSession, machine: MachineView, snapshot: str, restore_name: str, seconds: float) -> None:
-    """Bring the disks of a stopped machine back to a snapshot. Raises `SnapshotNotTaken`."""
+async def restore(
+    server: ServerSession, machine: MachineView, snapshot: str, restore_name: str, seconds: float, *, disks_only: bool = False
+) -> None:
+    """Bring a stopped machine back to a snapshot, with the memory that is in it. Raises `SnapshotNotTaken`."""
     if machine.kind is VIRTRIGAUD:
         await _revert(server, machine, snapshot, seconds)
         return
@@ -206,14 +219,23 @@ async def restore(server: ServerSession, machine: MachineView, snapshot: str, re
     if paused:
         await _annotate(server, machine, "true")
     try:
-        await _replace_disks(server, machine, snapshot, restore_name, seconds)
+        notes = {ownnames.MEMORY.name: "false"} if disks_only else {}
+        await _replace_disks(server, machine, snapshot, RestoreRequest(restore_name, notes, seconds))
     finally:
         if paused:
             await _annotate(server, machine, at(machine.data, "metadata", "annotations", _PAUSED))
 
 
-async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: str, restore_name: str, seconds: float) -> None:
-    key = Key(finding.needs_vm(machine, "restore the disks").namespace, restore_name)
+class RestoreRequest(msgspec.Struct, frozen=True):
+    """A restore to make, and the seconds that it may take."""
+
+    name: str
+    annotations: Mapping[str, str]
+    seconds: float
+
+
+async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: str, restore_request: RestoreRequest) -> None:
+    key, seconds = Key(finding.needs_vm(machine, "restore the disks").namespace, restore_request.name), restore_request.seconds
     spec: dict[str, Any] = {
         "target": _source(machine),
         "virtualMachineSnapshotName": snapshot,
@@ -221,7 +243,8 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
         "volumeRestorePolicy": "InPlace",
     }
     head = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineRestore"}
-    await server.client.create(RESTORES, {**head, "metadata": {"name": key.name, "namespace": key.namespace}, "spec": spec}, key.namespace)
+    metadata = {"name": key.name, "namespace": key.namespace, "annotations": dict(restore_request.annotations)}
+    await server.client.create(RESTORES, {**head, "metadata": metadata, "spec": spec}, key.namespace)
     found: Data = {}
 
     async def over() -> bool:

@@ -242,9 +242,11 @@ class MovePreflight:
             yield "the firmware's UUID is a new one, because the target's controller makes the VirtualMachine anew"
         if machine.vmi is not None and not holds(machine.vmi, "AgentConnected") and waiting.is_running(machine):
             yield "the guest has no agent, so nobody sees whether its services are up again"
-        count = await self._snapshots(machine)
-        if count:
-            yield f"{count} snapshots stay at the source, and go with it"
+        snapshots = await self._snapshots(machine)
+        if snapshots:
+            memories = sum(1 for each in snapshots if "Memory" in (at(each, "status", "indications") or ()))
+            with_memory = f" ({memories} with the memory of the guest)" if memories else ""
+            yield f"{len(snapshots)} snapshots stay at the source, and go with it{with_memory}"
         plugged = {texts(each, "name") for each in entries(machine.vmi, "spec", "volumes")} - {
             texts(each, "name") for each in entries(spec, "volumes")
         }
@@ -257,13 +259,13 @@ class MovePreflight:
     def _classes(self, now: ObservedMove) -> list[str]:
         return sorted({texts(each.claim, "spec", "storageClassName") for each in now.survey.disks} - {""})
 
-    async def _snapshots(self, machine: MachineView) -> int:
+    async def _snapshots(self, machine: MachineView) -> list[Data]:
         assert machine.vm_key is not None
         try:
             found = await observed.named(self._source.client, SNAPSHOTS, machine.vm_key.namespace)
         except Forbidden:
-            return 0
-        return sum(1 for each in found.values() if texts(each, "spec", "source", "name") == machine.vm_key.name)
+            return []
+        return [each for each in found.values() if texts(each, "spec", "source", "name") == machine.vm_key.name]
 
 
 def _usual(classes: Named) -> str:

@@ -21,12 +21,13 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.plan.snapshots import clones as plan
+from paddock.plan.snapshots import memory
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, owners
 from paddock.runtime.informers import Informers
 from paddock.runtime.kindreconciler import ReportingReconciler
 from paddock.runtime.program import ControllerManager
-from paddock.runtime.reference import reference
+from paddock.runtime.reference import InvolvedObject, reference
 from paddock.runtime.statuses import StatusWriter
 
 CLONES: Target[VirtualMachineClone] = declared(clone.KINDS[0], VirtualMachineClone)
@@ -116,6 +117,10 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         if content is None:
             return plan.FAILED, f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
         await self._create(RESTORES.path(namespace), plan.restore(clone, content.spec.source.virtualMachine or {}))
+        if memory.is_in(content):
+            note = f"The memory in snapshot {plan.snapshot_name(clone)} is left out: the clone boots from its disks"
+            about = InvolvedObject(CLONES.api_version, CLONES.kind, namespace, clone.metadata.name, clone.metadata.uid or "")
+            self._recorder.tell(about, "Normal", "MemoryLeftOut", note)
         return plan.CREATING, ""
 
     async def _create(self, path: str, data: Data) -> None:

@@ -67,7 +67,7 @@ class ExportReconciler(KindReconciler):
             return plan.ready(before, export, None, now)
         links = plan.links(export, export_source.volumes, self._address(), self._authority, manifests=export_source.machine is not None)
         name = export.spec.source.name if export.spec.source.kind == "VirtualMachine" else ""
-        return plan.ready(before, export, links, now, name)
+        return plan.ready(before, export, links, now, machine=name, note=export_source.left_out)
 
     async def _token(self, seen: CachedObject, export: VirtualMachineExport) -> None:
         """A token of our own, where none was given."""

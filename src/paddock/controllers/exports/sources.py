@@ -13,6 +13,7 @@ from paddock.controllers.exports.targets import CLAIMS, CONTENTS, MACHINES, SNAP
 from paddock.dialects.kubevirt.export import VirtualMachineExport
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
+from paddock.plan.snapshots import memory
 from paddock.plan.snapshots.machines import volumes_of
 from paddock.plan.storage import exports as plan
 from paddock.plan.storage import hostdirectories
@@ -31,6 +32,8 @@ class ExportSource(msgspec.Struct, frozen=True):
 
     volumes: tuple[plan.ExportedVolume, ...]
     machine: Data | None = None
+    # what of the source is not in it
+    left_out: str = ""
 
 
 class ExportSources:
@@ -98,4 +101,5 @@ class ExportSources:
             if made is None:
                 return ExportUnavailable("VMSnapshotNotReady", f"VolumeSnapshot {backup.volumeSnapshotName} does not exist")
             found.append(plan.ExportedVolume(backup.volumeName, made.meta.uid, is_snapshot=True))
-        return ExportSource(tuple(found), plan.manifest(dict(content.spec.source.virtualMachine or {})))
+        left_out = "the memory in the snapshot is left out" if memory.is_in(content) else ""
+        return ExportSource(tuple(found), plan.manifest(dict(content.spec.source.virtualMachine or {})), left_out)

@@ -4,11 +4,11 @@ from paddock.client.target import Key
 from paddock.controllers.snapshots import machinesnapshots, restores
 from paddock.controllers.snapshots.layers import Layers
 from paddock.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
+from paddock.controllers.snapshots.memories import MemoryReconciler
 from paddock.controllers.snapshots.restores import RestoreReconciler
-from paddock.controllers.snapshots.targets import CLAIMS, INSTANCES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
+from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, INSTANCES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.controllers.snapshots.volumesnapshots import VolumeSnapshotReconciler
-from paddock.engine.snapshots import Snapshots
-from paddock.engine.storage.volumes import Volumes
+from paddock.engine.engine import Engine
 from paddock.plan.instance.brief import brief
 from paddock.plan.snapshots import machines as plan
 from paddock.runtime.cache import CacheChange
@@ -20,8 +20,9 @@ from paddock.runtime.program import ControllerManager
 _DONE, _READY = b'"complete":true', b'"readyToUse":true'
 
 
-def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) -> None:
+def assemble(program: ControllerManager, host: Engine) -> None:
     """Add the controllers to a program."""
+    engine, volumes = host.snapshots, host.volumes
     client, clock, recorder = program.client, program.machinery.clock, program.recorder
     of = program.informers.of
     snapshots, claims, machines, volume_snapshots = of(SNAPSHOTS), of(CLAIMS), of(MACHINES), of(VOLUME_SNAPSHOTS)
@@ -43,13 +44,17 @@ def assemble(program: ControllerManager, engine: Snapshots, volumes: Volumes) ->
     restoring = Controller(
         "virtualmachinerestores",
         restored,
-        RestoreReconciler(client, seen, volumes, clock, recorder).reconcile,
+        RestoreReconciler(client, seen, host, clock, recorder).reconcile,
         machinery=program.machinery,
         recorder=recorder,
     )
     for informer in (snapshots, machines, instances, claims):
         restoring.watch(informer, lambda change: _unfinished(restored, change))
     program.add(restoring)
+
+    contents = of(CONTENTS)
+    memories = MemoryReconciler(client, contents, host.memories, clock)
+    program.add(Controller("snapshotmemories", contents, memories.reconcile, machinery=program.machinery, recorder=recorder))
 
     layers = Layers(claims, instances, engine, volumes)
     merging = Controller("snapshotlayers", claims, layers.reconcile, machinery=program.machinery, recorder=recorder)

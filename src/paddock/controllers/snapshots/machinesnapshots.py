@@ -23,12 +23,15 @@ from paddock.controllers.snapshots.targets import CLAIMS, CLASS_NAME, CONTENTS, 
 from paddock.controllers.snapshots.volumesnapshots import TAKEN_WITH
 from paddock.dialects.kubevirt.snapshot import SnapshotStatus, VirtualMachineSnapshot, VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.engine.snapshots import SnapshotContext, Snapshots
+from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.memorystates import MemoryState
+from paddock.engine.snapshots import SnapshotContext, Snapshots, WantedMemory
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.plan.snapshots import machines as plan
+from paddock.plan.snapshots import memory
 from paddock.plan.storage import hostdirectories
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
@@ -86,6 +89,11 @@ class MachineSnapshotReconciler(KindReconciler):
             why = await self._take(seen, snapshot)
         except Conflict:
             raise
+        except RequestRefused as error:
+            if error.reason in (reasons.MEMORY_REFUSED, reasons.MEMORY_LOST):
+                await self._refuse(seen, snapshot, error)
+                return DONE
+            why = str(error)
         except PaddockError as error:
             # Also what the server refuses, or cannot do now: the machine is locked, and the deadline holds whatever is in the way.
             why = str(error)
@@ -107,6 +115,9 @@ class MachineSnapshotReconciler(KindReconciler):
         there = {name: self._claim(key.namespace, name) for name in volumes.claims.values()}
         if missing := sorted(name for name, claim in there.items() if claim is None or self._volumes.get(claim.meta.uid) is None):
             return f"volume not bound: {', '.join(missing)}"
+        memory_wish = await self._memory_wish(snapshot, machine)
+        if memory_wish is not None:
+            await self._engine.demand_memory([each.meta.uid for each in there.values() if each is not None], memory_wish)
         if not await self._machine_lock.lock(found, seen.key.name):
             return f"Source does not exist: VirtualMachine {key.name}"
         content = await self._content(seen, snapshot, machine, {volume: there[name] for volume, name in volumes.claims.items()})
@@ -115,12 +126,27 @@ class MachineSnapshotReconciler(KindReconciler):
         for volume, name in names.items():
             await self._volume_snapshot(content, machine, name, volumes.claims[volume])
         claims = {names[volume]: claim for volume, claim in volumes.claims.items()}
-        taken = await self._freeze(key.namespace, claims) if claims else await self._context(key)
+        if memory_wish is not None:
+            memory_wish = msgspec.structs.replace(memory_wish, id=content.metadata.uid or "")
+        taken = await self._freeze(key.namespace, claims, memory_wish) if claims else await self._context(key)
         if taken is None:
             return "VolumeSnapshots are being made"
         return await self._finish(seen, snapshot, taken, volumes)
 
-    async def _freeze(self, namespace: str, claims: dict[str, str]) -> SnapshotContext | None:
+    async def _memory_wish(self, snapshot: VirtualMachineSnapshot, machine: VirtualMachine) -> WantedMemory | None:
+        """Return the memory that the snapshot is to have, with the UID of its content if that is there already.
+
+        Raises `RequestRefused` if the machine is written otherwise than it runs.
+        """
+        if not memory.is_wished(snapshot):
+            return None
+        if why := memory.obstacle(machine):
+            raise RequestRefused("cannot take a snapshot with memory", reason=reasons.MEMORY_REFUSED, why=why)
+        content = await self._client.find(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
+        uid = (content.metadata.uid if content is not None else None) or ""
+        return WantedMemory(uid, memory.unchanging(machine.spec.template.spec.volumes or ()))
+
+    async def _freeze(self, namespace: str, claims: dict[str, str], wanted_memory: WantedMemory | None) -> SnapshotContext | None:
         """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""
         wanted: dict[str, str] = {}
         for name, claim in claims.items():
@@ -128,7 +154,7 @@ class MachineSnapshotReconciler(KindReconciler):
             if made is None or source is None:
                 return None
             wanted[source.meta.uid] = made.meta.uid
-        return await self._engine.take(wanted)
+        return await (self._engine.take(wanted) if wanted_memory is None else self._engine.take_with_memory(wanted, wanted_memory))
 
     async def _context(self, key: Key) -> SnapshotContext:
         """The circumstances of a snapshot without volumes: no guest has anything to quiesce."""
@@ -141,7 +167,10 @@ class MachineSnapshotReconciler(KindReconciler):
         self, seen: CachedObject, snapshot: VirtualMachineSnapshot, taken: SnapshotContext, volumes: plan.MachineVolumes
     ) -> str:
         now = ages.timestamp(self._clock.seconds())
-        said = plan.indications(online=taken.online, paused=taken.paused, agent=taken.agent, quiesced=taken.quiesced)
+        has_memory = taken.memory is not None
+        said = plan.indications(online=taken.online, paused=taken.paused, agent=taken.agent, quiesced=taken.quiesced, memory=has_memory)
+        if taken.memory is not None:
+            seen = await self._note_memory(seen, taken.memory)
         if taken.problem:
             self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Warning", "QuiesceFailed", taken.problem)
         for volume in volumes.claims:
@@ -160,6 +189,15 @@ class MachineSnapshotReconciler(KindReconciler):
         await self._unlock(snapshot)
         return ""
 
+    async def _note_memory(self, seen: CachedObject, memory_state: MemoryState) -> CachedObject:
+        """Tell of the memory by an annotation and an event; the snapshot as it is then."""
+        note = memory.MemoryNote(memory_state.size, round(memory_state.record.pause * 1000), memory_state.record.qemu)
+        notes = {memory.STATE: msgspec.json.encode(note).decode()}
+        written = CachedObject.of(await self._client.patch_raw(SNAPSHOTS, seen.key, merge_patch({"metadata": {"annotations": notes}})))
+        self._caches.snapshots.expectations.wrote(written)
+        self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Normal", "MemoryKept", note.text)
+        return written
+
     async def _content(
         self, seen: CachedObject, snapshot: VirtualMachineSnapshot, machine: VirtualMachine, claims: Mapping[str, CachedObject | None]
     ) -> VirtualMachineSnapshotContent:
@@ -175,7 +213,11 @@ class MachineSnapshotReconciler(KindReconciler):
         data: Data = {
             "apiVersion": CONTENTS.api_version,
             "kind": CONTENTS.kind,
-            "metadata": {"name": plan.content_name(snapshot), "namespace": snapshot.metadata.namespace},
+            "metadata": {
+                "name": plan.content_name(snapshot),
+                "namespace": snapshot.metadata.namespace,
+                "finalizers": [memory.FINALIZER] if memory.is_wished(snapshot) else None,
+            },
             "spec": {
                 "virtualMachineSnapshotName": snapshot.metadata.name,
                 "source": {"virtualMachine": plan.copy_of(machine)},
@@ -308,6 +350,14 @@ class MachineSnapshotReconciler(KindReconciler):
             wanted = plan.waiting(before, stamp, uid, f"{seen.key.namespace}/{snapshot.spec.source.name}", why)
         await self._statuses.write(seen, wanted)
         return again(_WAIT_SECONDS)
+
+    async def _refuse(self, seen: CachedObject, snapshot: VirtualMachineSnapshot, refused: RequestRefused) -> None:
+        """It cannot be taken with memory, and is not taken without."""
+        await self._discard(snapshot)
+        stamp, before = ages.timestamp(self._clock.seconds()), snapshot.status or SnapshotStatus()
+        await self._statuses.write(seen, plan.refused(before, stamp, refused.reason, str(refused)))
+        self._recorder.tell(reference(SNAPSHOTS, seen.meta), "Warning", refused.reason, str(refused))
+        await self._unlock(snapshot)
 
     # --- going ------------------------------------------------------------------------------------------------------------
 

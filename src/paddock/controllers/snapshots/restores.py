@@ -20,12 +20,13 @@ from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots import revisions
 from paddock.controllers.snapshots.locks import MachineLock
+from paddock.controllers.snapshots.restoredmemories import RestoredMemories, go_on
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.engine.storage.volumes import Volumes
+from paddock.engine.engine import Engine
 from paddock.meta import adoption, ages
 from paddock.meta.conditions import Condition, holds, settled
 from paddock.plan.pool import preservation
@@ -67,11 +68,12 @@ class RestorePass(msgspec.Struct):
 class RestoreReconciler(ReportingReconciler[RestorePass]):
     """Reconciles VirtualMachineRestores."""
 
-    def __init__(self, client: Client, caches: RestoreCaches, volumes: Volumes, clock: Clock, recorder: EventRecorder) -> None:
+    def __init__(self, client: Client, caches: RestoreCaches, engine: Engine, clock: Clock, recorder: EventRecorder) -> None:
         super().__init__(caches.restores, ObjectFinalizer(client, _FINALIZER))
         self._client = client
         self._caches = caches
-        self._volumes = volumes
+        self._volumes = engine.volumes
+        self._memories = RestoredMemories(engine)
         self._clock = clock
         self._recorder = recorder
         self._machine_lock = MachineLock(client, caches.machines, "restoreInProgress")
@@ -126,6 +128,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         # What cannot be done is refused before anything is touched.
         plan.check(restore, content, (machine.read(MACHINES).metadata.annotations or {}) if machine is not None else None)
         plan.machine(restore, content, found, fresh=True)
+        self._memories.check(restore, content, machine)
         await self._check_data(restore, found)
         if machine is not None and (waits := await self._settle(restore, target, machine)):
             return waits
@@ -332,6 +335,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         kept = {name: value for name, value in data["spec"].items() if name not in ("running", "runStrategy") and value is not None}
         merged["spec"] = kept | strategy
         merged["metadata"]["annotations"] = data["metadata"]["annotations"]
+        go_on(restore, content, merged)
         try:
             await self._client.request("PUT", f"{path}/{before.key.name}", body=msgspec.json.encode(merged))
         except (Invalid, BadRequest) as error:

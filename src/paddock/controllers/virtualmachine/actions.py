@@ -8,7 +8,7 @@ import msgspec
 from paddock.base.errors import PaddockError, Terminal
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.client.options import DeletionOptions, json_patch
+from paddock.client.options import DeletionOptions, json_patch, merge_patch
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine
@@ -63,6 +63,14 @@ class VirtualMachineActions:
         if kept is not None:
             raise kept
         return made
+
+    async def hand_on_memory(self, observed: ObservedVirtualMachine) -> bool:
+        """Have a machine forget the memory that its instance goes on from, so that no later one does; return whether it did."""
+        if not observed.is_ours or observed.instance is None or instances.CONTINUES not in (observed.machine.metadata.annotations or {}):
+            return False
+        metadata = {"annotations": {instances.CONTINUES: None}, "uid": observed.meta.uid}
+        await self._client.patch(targets.MACHINES, observed.key, merge_patch({"metadata": metadata}))
+        return True
 
     async def _make_instance(self, observed: ObservedVirtualMachine, wanted: Data) -> Data:
         made: Data

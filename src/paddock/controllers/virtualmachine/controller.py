@@ -101,7 +101,7 @@ class VirtualMachineReconciler(KindReconciler):
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring one machine a step on."""
         observed = self._caches.observe(seen)
-        if await self._carry_requests(observed):
+        if await self._actions.hand_on_memory(observed) or await self._carry_requests(observed):
             # The watch brings us here again.
             return DONE
         return await self._go_on(observed)

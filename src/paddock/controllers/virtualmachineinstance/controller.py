@@ -22,6 +22,7 @@ from paddock.client.client import Client
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import merge_patch
 from paddock.client.target import Key
+from paddock.controllers.virtualmachineinstance.continuing import GuestContinuations
 from paddock.controllers.virtualmachineinstance.disks import ClaimUsers, DiskLayers, ImagePulls
 from paddock.controllers.virtualmachineinstance.guest import GuestMonitors
 from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirectories
@@ -94,6 +95,7 @@ class ReconcilerParts(msgspec.Struct, frozen=True):
     recorder: EventRecorder
     consoles: ConsoleLogs
     suspensions: GuestSuspensions
+    continuations: GuestContinuations
     bounds: NamespaceBounds
 
 
@@ -114,6 +116,7 @@ class InstanceReconciler(KindReconciler):
         self._recorder = parts.recorder
         self._consoles = parts.consoles
         self._suspensions = parts.suspensions
+        self._continuations = parts.continuations
         self._bounds = parts.bounds
 
     async def forget(self, key: Key) -> None:
@@ -204,6 +207,7 @@ class InstanceReconciler(KindReconciler):
         try:
             config = await self._preparer.prepare(instance, place_request.ask)
             machine = await self._machines.define(instance.metadata.uid or "", config)
+            await self._continuations.begin(instance, machine)
             paused, priority = instance.spec.startStrategy == "Paused", self._preparer.priority(instance)
             await machine.start(paused=paused, priority=priority, grace=grace_of(instance))
             return machine
@@ -379,7 +383,8 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     placing = InstancePlacing(scheduler.node_of, len(nodes), node_identity.simulated)
     observer = InstanceObserver(placing, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
     bounds = NamespaceBounds(informers)
-    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, bounds)
+    continuations = GuestContinuations(engine)
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, continuations, bounds)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 

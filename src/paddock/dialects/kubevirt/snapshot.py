@@ -47,7 +47,7 @@ class SourceIndication(Object):
 
     indication: Annotated[
         str,
-        Field("Online, GuestAgent, NoGuestAgent, QuiesceFailed, QuiesceTimeout, Paused or PartialSnapshot.", required=True),
+        Field("Online, Memory, GuestAgent, NoGuestAgent, QuiesceFailed, QuiesceTimeout, Paused or PartialSnapshot.", required=True),
     ] = ""
     message: Annotated[str, Field("What it means.", required=True)] = ""
 

@@ -15,6 +15,7 @@ from paddock.driverkit import conversion
 from paddock.drivers.kubevirt import disks, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.commands import GuestCommandRunner
+from paddock.drivers.kubevirt.snapshots import keeps_memory
 
 _DISK_TYPES = ("thin", "thick")
 _QUEUES = f"{features.NETWORK_DRIVER}.queues"
@@ -57,7 +58,7 @@ class TargetCapabilities:
             supports_reconfigure_online=online,
             supports_disk_expansion_online=grows,
             supports_snapshots=snapshots,
-            supports_memory_snapshots=False,
+            supports_memory_snapshots=snapshots and await keeps_memory(self._cluster),
             supports_linked_clones=False,
             supports_image_import=imports,
             supported_disk_types=_DISK_TYPES,

@@ -1,9 +1,13 @@
 """Snapshots: taken, deleted, and gone back to. A snapshot goes with its machine, as with other hypervisors."""
 
+import contextlib
 import hashlib
 
 import msgspec
 
+from paddock.base import ownnames
+from paddock.client.errors import Forbidden, NotFound
+from paddock.client.options import EVERYTHING
 from paddock.contract import messages as m
 from paddock.dialects.kubevirt.restore import RestoreSpec, VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import SnapshotSpec, VirtualMachineSnapshot
@@ -27,11 +31,11 @@ class SnapshotControl:
 
     async def create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
         """Take a snapshot. The same name of the same machine is the same snapshot, unless that failed, so a repeated call takes one."""
-        if request.include_memory:
-            raise refusals.not_supported(
-                "a snapshot cannot include memory", why="KubeVirt keeps disks only", fix="set includeMemory to false"
-            )
         machine = await self._cluster.machine(request.vm_id)
+        notes = {marks.DESCRIPTION: request.description} if request.description else {}
+        if request.include_memory:
+            await self._check_memory(machine)
+            notes[ownnames.MEMORY.name] = "true"
         name = snapshot_name(machine, request.name_hint)
         wanted = VirtualMachineSnapshot(
             apiVersion=targets.SNAPSHOTS.api_version,
@@ -40,7 +44,7 @@ class SnapshotControl:
                 name=name,
                 namespace=self._cluster.namespace,
                 labels={marks.PURPOSE: _SNAPSHOT},
-                annotations={marks.DESCRIPTION: request.description} if request.description else None,
+                annotations=notes or None,
                 ownerReferences=_shared(machine),
             ),
             spec=SnapshotSpec(source=_reference(machine)),
@@ -54,6 +58,14 @@ class SnapshotControl:
             raise refusals.retry_later(f"{problem}; it is removed, and the next call takes another one")
         task = TaskId(TaskGoal.SNAPSHOTTED, id_of(found))
         return m.SnapshotCreateResponse(snapshot_id=str(id_of(found)), task=m.TaskRef(id=str(task)))
+
+    async def _check_memory(self, machine: VirtualMachine) -> None:
+        """Raise `ProviderError` for a machine whose memory cannot be kept."""
+        what = f"a snapshot of machine {machine.metadata.name} cannot include memory"
+        if not await keeps_memory(self._cluster):
+            raise refusals.not_supported(what, why="KubeVirt keeps disks only", fix="set includeMemory to false")
+        if machine.status is None or not machine.status.created:
+            raise refusals.conflict(what, why="the machine is off", fix="power it on, or set includeMemory to false")
 
     async def delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
         """Delete a snapshot. One that is gone is deleted."""
@@ -128,6 +140,14 @@ class SnapshotControl:
         machine = ObjectId.parse(vm_id)
         if machine is None or snapshot.spec.source.name != machine.name or not _was_of(snapshot, machine.uid):
             raise refusals.conflict(f"snapshot {snapshot.metadata.name} is not of machine {vm_id}", fix="name a snapshot of this machine")
+
+
+async def keeps_memory(cluster: TargetCluster) -> bool:
+    """Return whether the target takes snapshots with memory: that is Paddock, which makes the volumes itself."""
+    with contextlib.suppress(NotFound, Forbidden):
+        found = await cluster.client.list(targets.SNAPSHOT_CLASSES, EVERYTHING)
+        return any(each.get("driver") == ownnames.DIRECTORY.name for each in found.items)
+    return False
 
 
 def snapshot_name(machine: VirtualMachine, hint: str) -> str:

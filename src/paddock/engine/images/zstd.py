@@ -3,8 +3,8 @@
 import sys
 
 if sys.version_info >= (3, 14):
-    from compression.zstd import CompressionParameter, DecompressionParameter, ZstdDecompressor, compress
+    from compression.zstd import CompressionParameter, DecompressionParameter, ZstdCompressor, ZstdDecompressor, compress
 else:
-    from backports.zstd import CompressionParameter, DecompressionParameter, ZstdDecompressor, compress
+    from backports.zstd import CompressionParameter, DecompressionParameter, ZstdCompressor, ZstdDecompressor, compress
 
-__all__ = ["CompressionParameter", "DecompressionParameter", "ZstdDecompressor", "compress"]
+__all__ = ["CompressionParameter", "DecompressionParameter", "ZstdCompressor", "ZstdDecompressor", "compress"]

@@ -106,6 +106,10 @@ class Agent:
         """They stand still."""
         return bool(await self._ask("guest-fsfreeze-status") == "frozen")
 
+    async def set_time(self, seconds: float) -> None:
+        """Set the guest's clocks, in seconds since the epoch."""
+        await self._ask("guest-set-time", {"time": int(seconds * 1e9)})
+
     async def set_password(self, user: str, password: str, *, crypted: bool = False) -> None:
         """Of a user of the guest."""
         encoded = base64.b64encode(password.encode()).decode()

@@ -7,7 +7,7 @@ changed.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,47 +34,81 @@ class BlockJobs:
 
     async def overlay(self, layers: Mapping[str, DiskLayer]) -> None:
         """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one."""
+        async with self.switching(layers) as switch:
+            await switch()
+
+    @contextlib.asynccontextmanager
+    async def switching(self, layers: Mapping[str, DiskLayer]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """The config has the layers and QEMU has them open; the function has all disks go on in them.
+
+        Without that call, or when it fails, everything becomes as it was.
+        """
+        owner, added, laid = self._owner, list[str](), False
+        wanted = self._overlays(layers)
+        before = owner.config
+        below = {disk.name: disk for disk in before.disks}
+
+        async def switch() -> None:
+            nonlocal laid
+            if wanted:
+                await self._switch(wanted, below)
+            laid = True
+
+        if wanted:
+            await owner.reconfigure(
+                lambda config: replace(config, disks=tuple(replace(disk, layer=wanted.get(disk.name, disk.layer)) for disk in config.disks))
+            )
+        try:
+            await self._add(wanted, below, added)
+            yield switch
+        finally:
+            if not laid and wanted:
+                await self._remove(added)
+                await owner.reconfigure(lambda _: before)
+
+    def _overlays(self, layers: Mapping[str, DiskLayer]) -> dict[str, DiskLayer]:
+        """Return the layers that disks are not on yet. Raises `RequestRefused` for one that is no overlay of its disk."""
         owner = self._owner
         wanted = {name: layer for name, layer in layers.items() if self._disk(name).layer != layer}
         for name, layer in wanted.items():
             if layer.format != "qcow2" or layer.backing is None or layer.backing != self._disk(name).layer:
                 why = "it is not an overlay of the layer that the disk is on"
                 raise RequestRefused(f"cannot lay {layer.path} over disk {name} of machine {owner.id}", reason="NotAnOverlay", why=why)
-        if not wanted:
-            return
-        before = owner.config
-        await owner.reconfigure(
-            lambda config: replace(config, disks=tuple(replace(disk, layer=wanted.get(disk.name, disk.layer)) for disk in config.disks))
-        )
-        try:
-            await self._lay(wanted, {disk.name: disk for disk in before.disks})
-        except BaseException:
-            await owner.reconfigure(lambda _: before)
-            raise
+        return wanted
 
     async def _lay(self, layers: Mapping[str, DiskLayer], below: Mapping[str, DiskConfig]) -> None:
-        owner = self._owner
         added: list[str] = []
         try:
-            for name, layer in layers.items():
-                hand_over(layer.path, owner.record.user)
-                # Its backing comes with the transaction.
-                alone = replace(below[name], layer=replace(layer, backing=None))
-                view = owner.surroundings.look(replace(owner.config, disks=(alone,)))
-                node = blocks.tree(alone, view)
-                if node is None:
-                    raise RequestRefused(
-                        f"cannot lay a layer over drive {name} of machine {owner.id}", reason="NotAnOverlay", why="it is empty"
-                    )
-                await owner.execute("blockdev-add", node)
-                added.append(str(node["node-name"]))
-            actions = [self._action(below[name], layer) for name, layer in layers.items()]
-            await owner.execute("transaction", {"actions": actions}, patience=_PATIENCE)
+            await self._add(layers, below, added)
+            await self._switch(layers, below)
         except BaseException:
-            for name in added:
-                with contextlib.suppress(PaddockError):
-                    await owner.execute("blockdev-del", {"node-name": name})
+            await self._remove(added)
             raise
+
+    async def _add(self, layers: Mapping[str, DiskLayer], below: Mapping[str, DiskConfig], added: list[str]) -> None:
+        """Have QEMU open layers; `added` gets the names of their nodes."""
+        owner = self._owner
+        for name, layer in layers.items():
+            hand_over(layer.path, owner.record.user)
+            # Its backing comes with the transaction.
+            alone = replace(below[name], layer=replace(layer, backing=None))
+            view = owner.surroundings.look(replace(owner.config, disks=(alone,)))
+            node = blocks.tree(alone, view)
+            if node is None:
+                raise RequestRefused(
+                    f"cannot lay a layer over drive {name} of machine {owner.id}", reason="NotAnOverlay", why="it is empty"
+                )
+            await owner.execute("blockdev-add", node)
+            added.append(str(node["node-name"]))
+
+    async def _switch(self, layers: Mapping[str, DiskLayer], below: Mapping[str, DiskConfig]) -> None:
+        actions = [self._action(below[name], layer) for name, layer in layers.items()]
+        await self._owner.execute("transaction", {"actions": actions}, patience=_PATIENCE)
+
+    async def _remove(self, nodes: Iterable[str]) -> None:
+        for name in nodes:
+            with contextlib.suppress(PaddockError):
+                await self._owner.execute("blockdev-del", {"node-name": name})
 
     def _action(self, disk: DiskConfig, layer: DiskLayer) -> dict[str, Any]:
         old = names.format_node(disk.name, disk.layer.path) if disk.layer else ""

@@ -104,6 +104,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     restore: str = ""
     # the guest's state is being written
     saving: bool = False
+    # the guest comes out of a snapshot, and its clock was not set yet
+    clock_due: bool = False
     program: QemuProgram | None = None
     renewal: Renewal | None = None
     end: RunEnd | None = None
@@ -132,6 +134,8 @@ class SavedMachine(msgspec.Struct, frozen=True):
     paused: bool
     # files of disks: path -> bytes, nanoseconds since the epoch at the last write
     disks: dict[str, tuple[int, int]]
+    # it comes out of a snapshot, so its guest may be far behind
+    from_snapshot: bool = False
     version: int = _VERSION
 
 
@@ -291,9 +295,14 @@ class Directory:
         """The machine is suspended: nobody may run its guest but a QEMU that has read the state."""
         return (self.path / "saved.json").exists()
 
+    @property
+    def fresh_state(self) -> Path:
+        """The file that becomes the state of a suspended machine with `write_saved`."""
+        return self.path / "saved.state.new"
+
     def write_saved(self, saved: SavedMachine) -> None:
-        """Synchronised: after it returned, the machine is suspended, and `saved.state.new` is its state."""
-        os.rename(self.path / "saved.state.new", self.saved_state)
+        """Synchronised: after it returned, the machine is suspended, and the fresh state is its state."""
+        os.rename(self.fresh_state, self.saved_state)
         self._replace("saved.json", msgspec.json.encode(saved, enc_hook=_encode), durable=True)
 
     def read_saved(self) -> SavedMachine | None:

@@ -1,7 +1,7 @@
 """A machine, as others know it: each request is held against the table of `requests`, then done by its owner."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -9,7 +9,8 @@ from paddock.base.threads import undisturbed
 from paddock.engine.machine import migration, programs, screenshots, statistics, suspension
 from paddock.engine.machine.argv.renewed import obstacles
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
-from paddock.engine.machine.directory import GRACE_SECONDS, Directory
+from paddock.engine.machine.directory import GRACE_SECONDS, Directory, SavedMachine
+from paddock.engine.machine.memorysnapshots import MemoryRequest, TakenMemory
 from paddock.engine.machine.observation import Observation, RenewalResult, Statistics
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.parts import MachineParts
@@ -132,6 +133,28 @@ class QemuMachine:
         if self._admit(Verb.SUSPEND):
             async with self._owner.moving:
                 await self._owner.inbox.offer(admitted)
+
+    async def begin_suspended(self, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
+        """A machine that never ran is a suspended one, with a guest that was saved elsewhere. `fill` makes the file of its state."""
+        if self._admit(Verb.RECEIVE):
+            await suspension.begin(self._owner, saved, fill)
+
+    async def demand_memory(self, included: Collection[str], folder: Path) -> None:
+        """Raise if its memory cannot be kept in a folder now, beside a snapshot of these disks."""
+        if self._admit(Verb.CHANGE, "take the memory of"):
+            await self._parts.memory.demand(included, folder)
+
+    async def take_memory(self, memory_request: MemoryRequest) -> TakenMemory:
+        """The guest's state goes into a file, and its disks go on in new layers from the same moment on. The guest runs meanwhile."""
+
+        async def admitted() -> TakenMemory:
+            self._admit(Verb.CHANGE, "take the memory of")
+            self._parts.sessions.demand_no_usb("take the memory of")
+            return await self._parts.memory.take(memory_request)
+
+        self._admit(Verb.CHANGE, "take the memory of")
+        async with self._owner.moving:
+            return await self._owner.inbox.offer(admitted)
 
     async def save(self, path: Path) -> None:
         """Its state goes into a file, and it ends with `saved`. Its disks belong to that state: they must not change until then."""

@@ -6,7 +6,7 @@ QEMU gets descriptors, never names: its sandbox starts no programs, and no port 
 import asyncio
 import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,6 +21,7 @@ _PATIENCE = 3600.0
 # A guest that goes on elsewhere should stand still no longer than this.
 _STILL_MS = 100
 _STATE = "state"
+_SWITCHOVER = "pre-switchover"
 _UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
 _PAUSE = 0.005
 
@@ -39,14 +40,23 @@ class MigrationEnd(Protocol):
     async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any: ...
 
 
-def _capabilities(owner: MigrationEnd) -> dict[str, Any]:
-    """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file."""
-    wanted = ["events"] if owner.started.memory.file is None else ["events", "x-ignore-shared"]
-    return {"capabilities": [{"capability": name, "state": True} for name in wanted]}
+def _capabilities(owner: MigrationEnd, *, pauses: bool = False) -> dict[str, Any]:
+    """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file.
+
+    `pauses`: with the guest stopped, QEMU waits for a word before it writes the rest.
+    """
+    wanted = {"events": True, "pause-before-switchover": pauses}
+    if owner.started.memory.file is not None:
+        wanted["x-ignore-shared"] = True
+    return {"capabilities": [{"capability": name, "state": state} for name, state in wanted.items()]}
 
 
 def _over(name: str, data: Mapping[str, Any]) -> bool:
     return name == "MIGRATION" and data.get("status") in ("completed", "failed", "cancelled")
+
+
+def _pauses(name: str, data: Mapping[str, Any]) -> bool:
+    return _over(name, data) or (name == "MIGRATION" and data.get("status") == _SWITCHOVER)
 
 
 async def write(owner: MachineOwner, handle: int) -> None:
@@ -94,23 +104,36 @@ async def give(owner: MigrationEnd, handle: int) -> None:
     await owner.execute("getfd", {"fdname": _STATE}, fds=[handle])
 
 
-async def send(owner: MigrationEnd, action: str) -> None:
-    """To the file it was given. Returns when everything has gone. The guest stands still then."""
-    await owner.execute("migrate-set-capabilities", _capabilities(owner))
+async def send(owner: MigrationEnd, action: str, switchover: Callable[[], Awaitable[None]] | None = None) -> None:
+    """To the file it was given. Returns when everything has gone. The guest stands still then.
+
+    `switchover` is awaited when the guest has stopped and its disks are still open: what it does belongs to the same moment.
+    """
+    await owner.execute("migrate-set-capabilities", _capabilities(owner, pauses=switchover is not None))
     # Nobody shares the line.
     await owner.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40, "downtime-limit": _STILL_MS})
-    with owner.events.expect(_over) as event:
+    with owner.events.expect(_over if switchover is None else _pauses) as event:
         await owner.execute("migrate", {"uri": f"fd:{_STATE}"})
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                _, data = await event
-        except TimeoutError:
-            await owner.execute("migrate_cancel")
-            raise Unanswered(f"cannot {action} machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None
+        data = await _patiently(owner, event, action)
+    if switchover is not None and data.get("status") == _SWITCHOVER:
+        await switchover()
+        with owner.events.expect(_over) as event:
+            await owner.execute("migrate-continue", {"state": _SWITCHOVER})
+            data = await _patiently(owner, event, action)
     if data.get("status") != "completed":
         answer = await owner.execute("query-migrate")
         why = str(answer.get("error-desc") or data.get("status"))
         raise RequestRefused(f"cannot {action} machine {owner.id}", reason="MigrationFailed", why=why)
+
+
+async def _patiently(owner: MigrationEnd, event: Awaitable[tuple[str, Mapping[str, Any]]], action: str) -> Mapping[str, Any]:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            _, data = await event
+    except TimeoutError:
+        await owner.execute("migrate_cancel")
+        raise Unanswered(f"cannot {action} machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None
+    return data
 
 
 async def receive(owner: MigrationEnd) -> None:

@@ -7,6 +7,7 @@ from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.hotplug import Hotplug
 from paddock.engine.machine.liveness import Liveness
+from paddock.engine.machine.memorysnapshots import MemorySnapshots
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.ownerparts import OwnerParts
 from paddock.engine.machine.reboots import Reboots
@@ -25,6 +26,7 @@ class MachineParts:
         """Make the parts, and say in which order they hear of events and mend what was cut short."""
         self.hotplug = Hotplug(owner)
         self.layers = BlockJobs(owner)
+        self.memory = MemorySnapshots(owner, self.layers)
         self.reboots = Reboots(owner)
         self.renewals = Renewals(owner)
         self.suspensions = Suspensions(owner)

@@ -9,11 +9,13 @@
     PRESS      refuse    refuse    refuse    go        refuse    already   refuse    refuse
     RENEW      refuse    refuse    refuse    go        refuse    refuse    refuse    refuse
     SUSPEND    refuse    refuse    refuse    go        go        refuse    already   refuse
+    RECEIVE    go        refuse    refuse    refuse    refuse    refuse    already   refuse
     CHANGE     refuse    refuse    refuse    go        go        refuse    refuse    refuse     plug, unplug, resize, overlay, commit ...
     LOOK       refuse    refuse    refuse    go        go        go        refuse    refuse     screenshot, statistics, console ...
     FORGET     go        refuse    refuse    refuse    refuse    refuse    go        go
 
-The start of a suspended machine resumes its guest, and a stop throws its saved state away.
+The start of a suspended machine resumes its guest, and a stop throws its saved state away. A machine that never ran becomes a suspended one
+by RECEIVE, with the guest of a snapshot.
 
 A QEMU that does not answer gets no command but to stop: it would do the rest when nobody expects it any more.
 A stop overtakes: requests that wait or run when it comes are refused with `Stopping`, unless they only look.
@@ -43,6 +45,7 @@ class Verb(Enum):
     PRESS = "press the power button of"
     RENEW = "renew"
     SUSPEND = "suspend"
+    RECEIVE = "give a saved guest to"
     CHANGE = "change"
     LOOK = "look at"
     FORGET = "forget"
@@ -71,10 +74,11 @@ _ALREADY = Already()
 _NOT_RUNNING = Refuse("NotRunning", "it does not run", "start it first")
 _STARTING = Refuse("StillStarting", "it is being started", "wait until it runs")
 # what is done without QEMU
-_WITHOUT_MONITOR = (Verb.START, Verb.STOP, Verb.FORGET)
+_WITHOUT_MONITOR = (Verb.START, Verb.STOP, Verb.RECEIVE, Verb.FORGET)
 _STOPPING = Refuse("Stopping", "it is being stopped", "wait until it has ended")
 _RUNNING = Refuse("StillRunning", "its process lives", "stop it first")
 _SUSPENDED = Refuse("Suspended", "it is suspended to disk", "resume it first")
+_ENDED = Refuse("Ended", "it has run already", "make a new one")
 _PAUSED = Refuse("Paused", "it is paused", "resume it first")
 
 
@@ -91,6 +95,7 @@ RULES: Mapping[Verb, Mapping[State, Rule]] = {
     Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _SUSPENDED, _NOT_RUNNING),
     Verb.RENEW: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _SUSPENDED, _NOT_RUNNING),
     Verb.SUSPEND: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _ALREADY, _NOT_RUNNING),
+    Verb.RECEIVE: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _ALREADY, _ENDED),
     Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
     Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _SUSPENDED, _NOT_RUNNING),
     Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO, _GO),

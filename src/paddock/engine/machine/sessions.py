@@ -1,8 +1,10 @@
 """The connections to a guest: its agent, its console, its display, and ports for USB devices. The end of a run closes them."""
 
+import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from paddock.base.errors import PaddockError
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.errors import RequestRefused
@@ -12,6 +14,7 @@ from paddock.engine.machine.qmp import open_socket
 from paddock.engine.machine.renewal import MOVED
 
 _SCREEN_BYTES = 16_384
+_DATE_SECONDS = 10.0
 
 
 class GuestSessions:
@@ -78,11 +81,24 @@ class GuestSessions:
 
     def _agent_is(self, there: bool) -> None:
         self.agent.opened(there)
+        if there and self._owner.record.clock_due:
+            self._owner.background(self._set_time())
         if there and "agent" not in self._owner.observed.times:
             self._owner.observe(agent=True, milestone="agent")
             self._owner.booted()
         else:
             self._owner.observe(agent=there)
+
+    async def _set_time(self) -> None:
+        """Set the clock of a guest that comes out of a snapshot. If its agent cannot, its time service does."""
+        clock = self._owner.surroundings.clock
+        try:
+            await self.agent.set_time(clock.seconds())
+        except PaddockError:
+            # The agent wants hwclock for that, which small guests do not have.
+            with contextlib.suppress(PaddockError):
+                await self.agent.execute(["date", "-s", f"@{int(clock.seconds())}"], _DATE_SECONDS)
+        self._owner.save(clock_due=False)
 
     def _session(self, slot: SessionSlot, name: str, log: Callable[[], bytes] | None = None, *, screen: bool = True) -> Pipe:
         try:

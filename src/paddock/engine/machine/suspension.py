@@ -16,7 +16,7 @@ import asyncio
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -29,7 +29,7 @@ from paddock.engine.machine.argv.renewed import RunningHardware, renewed
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import RequestRefused, StartFailed
-from paddock.engine.machine.observation import RunEnd
+from paddock.engine.machine.observation import RunEnd, SuspendedState
 from paddock.engine.machine.owner import MachineOwner
 
 # The host keeps so much room besides the state.
@@ -86,7 +86,7 @@ class Suspensions:
 
     async def _write(self) -> int:
         """Returns the size of the state."""
-        path = self._owner.directory.path / "saved.state.new"
+        path = self._owner.directory.fresh_state
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             await migration.write(self._owner, handle)
@@ -144,12 +144,25 @@ class Suspensions:
         started = with_host_parts(saved.started, owner.config)
         now = RunningHardware(owner.config, saved.places, saved.processors, ports_taken=False)
         command = renewed(started, now, view)
-        if found := tuple(mismatches(saved, command.accelerator, view.processor, written(saved.config))):
+        # The header of a layer that nobody has written is corrected when layers below it are merged.
+        disks = written(saved.config, times=not saved.from_snapshot)
+        if found := tuple(mismatches(saved, command.accelerator, view.processor, disks)):
             raise StartFailed(f"cannot resume machine {owner.id}", why="; ".join(found), fix="undo that, or discard the saved state")
+        if saved.from_snapshot:
+            owner.save(clock_due=True)
         return started, command
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
         return RequestRefused(f"cannot suspend machine {self._owner.id}", reason=reason, why=why, fix=fix)
+
+
+async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
+    """A machine that never ran is suspended from now on. `fill` makes the file of its state, in a thread, and synchronises it."""
+    directory = owner.directory
+    directory.drop_leftovers()
+    await asyncio.to_thread(fill, directory.fresh_state)
+    directory.write_saved(replace(saved, disks=written(owner.config, times=False), from_snapshot=True))
+    owner.observe(phase="suspended", suspended=SuspendedState(saved.at, saved.size))
 
 
 def discard(owner: MachineOwner) -> None:
@@ -183,14 +196,17 @@ def mismatches(saved: SavedMachine, accelerator: str, processor: str, disks: Map
             yield f"its disk {path} was written since"
 
 
-def written(config: MachineConfig) -> dict[str, tuple[int, int]]:
-    """Return the size and the last write of each file that the disks consist of; 0 for those that nobody writes. Devices do not tell."""
+def written(config: MachineConfig, *, times: bool = True) -> dict[str, tuple[int, int]]:
+    """Return the size and the last write of each file that the disks consist of; 0 for those that nobody writes. Devices do not tell.
+
+    Without `times` there are sizes alone, which are enough for empty layers: the first write makes them larger.
+    """
     found = {}
     for path, own in _files(config).items():
         with contextlib.suppress(OSError):
             status = path.stat()
             if stat.S_ISREG(status.st_mode):
-                found[os.fspath(path)] = (status.st_size, status.st_mtime_ns if own else 0)
+                found[os.fspath(path)] = (status.st_size, status.st_mtime_ns if own and times else 0)
     return found
 
 

@@ -21,6 +21,8 @@ _REFCOUNT_BITS_EXPONENT = 4
 _BACKING_FORMAT = 0xE2792ACA
 _LONGEST_NAME = 1023
 _HEADER = struct.Struct(">4sIQIIQIIQQIIQQQQIIB7x")
+# Up to the length of the L1 table.
+_START = struct.Struct(">4sIQIIQII")
 
 
 class SparseImage(Struct, frozen=True):
@@ -44,7 +46,7 @@ def empty(size: int, below: str, below_format: str) -> SparseImage:
     if not 0 < size <= LARGEST or size % 512:
         raise ValueError(f"a layer cannot have {size} bytes")
     entries = -(-size // _PER_L1_ENTRY)
-    clusters = 3 + -(-entries * 8 // CLUSTER)
+    clusters = _clusters(entries)
     extensions = struct.pack(">II", _BACKING_FORMAT, len(kind)) + kind.ljust(-(-len(kind) // 8) * 8, b"\0") + bytes(8)
     header = _HEADER.pack(
         *(b"QFI\xfb", 3, _HEADER.size + len(extensions), len(name), CLUSTER.bit_length() - 1, size, 0),
@@ -55,3 +57,16 @@ def empty(size: int, below: str, below_format: str) -> SparseImage:
     counts = struct.pack(">H", 1) * clusters
     head = (header + extensions + name).ljust(CLUSTER, b"\0") + table.ljust(CLUSTER, b"\0") + counts
     return SparseImage(head, clusters * CLUSTER)
+
+
+def is_empty(path: Path) -> bool:
+    """Return whether nothing was ever written to a layer: the first write adds clusters to its file."""
+    with open(path, "rb") as file:
+        head = file.read(_HEADER.size)
+        magic, *_, entries = _START.unpack_from(head) if len(head) == _HEADER.size else (b"", 0)
+        return magic == b"QFI\xfb" and os.fstat(file.fileno()).st_size == _clusters(entries) * CLUSTER
+
+
+def _clusters(entries: int) -> int:
+    """Return the clusters of an empty layer, from the length of its L1 table."""
+    return 3 + -(-entries * 8 // CLUSTER)

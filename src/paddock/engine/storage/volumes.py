@@ -20,7 +20,7 @@ import msgspec
 
 from paddock.engine import versions
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import chains, errors, exports, files, headers, preparation, qemuimg, records
+from paddock.engine.storage import chains, errors, exports, files, headers, overlays, preparation, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.layerusers import LayerUsers
 from paddock.engine.storage.namedlocks import NamedLocks
@@ -90,6 +90,10 @@ class Volumes(ScratchFiles):
         layer = chains.resolved(self._places, FrozenBase(record.volume, record.layer))
         return Snapshot(id, record.volume, record.size, layer)
 
+    def is_unwritten(self, layer: DiskLayer) -> bool:
+        """Return whether a disk holds what lies below its layer, and nothing else."""
+        return layer.format == "qcow2" and overlays.is_empty(layer.path)
+
     @property
     def is_whole(self) -> bool:
         """Return whether all pools are there and all records can be read, so that what no volume uses is not used."""
@@ -115,8 +119,7 @@ class Volumes(ScratchFiles):
         async with self._locks.hold(id):
             if (found := self.get(id)) is not None:
                 return found
-            size = rounded(size)
-            what = f"cannot make volume {id}"
+            size, what = rounded(size), f"cannot make volume {id}"
             async with self._making(id, pool, what) as fresh:
                 if base is None:
                     await blocking(what, fresh, files.make_blank, fresh / _DISK, size, allocate=preallocate)
@@ -127,8 +130,7 @@ class Volumes(ScratchFiles):
         return self._there(id)
 
     async def _over_image(self, fresh: Path, size: int, base: BaseImage, *, preallocate: bool) -> VolumeRecord:
-        disk = fresh / _DISK
-        below = DiskLayer(base.path, base.format)
+        disk, below = fresh / _DISK, DiskLayer(base.path, base.format)
         if preallocate:
             await qemuimg.convert(below, disk, "raw")
             await qemuimg.resize(DiskLayer(disk, "raw"), size)

@@ -7,12 +7,15 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid5
 
+from paddock.base import ownnames
 from paddock.base.jsondata import copied
 from paddock.plan.machine import instancetypes
 from paddock.plan.machine.instancetypes import INSTANCETYPE, PREFERENCE, ResolvedInstancetype
 
 Data = dict[str, Any]
 GROUP_VERSION = "kubevirt.io/v1"
+# The snapshot whose memory the guest goes on from.
+CONTINUES = ownnames.CONTINUES.name
 VM_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FOREGROUND = "kubevirt.io/foregroundDeleteVirtualMachine"
 GENERATION = "kubevirt.io/vm-generation"
@@ -63,6 +66,8 @@ def instance_of(machine: Data, sizes: Sequence[ResolvedInstancetype], *, paused:
         annotations.update((specs.get(member) or {}).get("annotations") or {})
     annotations.update(around.get("annotations") or {})
     annotations.update(instancetypes.annotations_of(sizes))
+    if content := (meta.get("annotations") or {}).get(CONTINUES):
+        annotations[CONTINUES] = content
     annotations[GENERATION] = str(meta.get("generation", 1))
     spec = instancetypes.expanded(template["spec"], specs.get(INSTANCETYPE), specs.get(PREFERENCE))
     firmware = spec.setdefault("domain", {}).setdefault("firmware", {})

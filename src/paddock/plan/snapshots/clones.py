@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import ownnames
 from paddock.dialects.kubevirt.clone import CloneStatus, VirtualMachineClone
 from paddock.dialects.kubevirt.restore import operations_of
 from paddock.meta.conditions import Condition, settled
@@ -65,7 +66,8 @@ def restore(clone: VirtualMachineClone, machine: Mapping[str, Any]) -> Data:
     return {
         "apiVersion": "snapshot.kubevirt.io/v1beta1",
         "kind": "VirtualMachineRestore",
-        "metadata": _metadata(clone, restore_name(clone)),
+        # A clone boots: the guest in the memory has the name and the addresses of its source.
+        "metadata": {**_metadata(clone, restore_name(clone)), "annotations": {ownnames.MEMORY.name: "false"}},
         "spec": spec,
     }
 

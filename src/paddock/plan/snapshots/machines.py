@@ -25,6 +25,7 @@ _LOCKED = "Source locked and operation in progress"
 _LABEL_LENGTH, _NAME_LENGTH = 63, 253
 _CONTENT = "vmsnapshot-content-"
 _INDICATIONS = {
+    "Memory": "Snapshot has the memory of the guest from the same moment as its disks; the file systems were not quiesced",
     "Online": "Snapshot taken while the VM was running",
     "GuestAgent": "Guest agent was active; the file systems in the snapshot were quiesced",
     "NoGuestAgent": "Guest agent was not active; snapshot is crash-consistent",
@@ -133,10 +134,15 @@ def overdue(snapshot: VirtualMachineSnapshot, age_seconds: float) -> bool:
     return limit > 0 and age_seconds > limit
 
 
-def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool) -> list[str]:
-    """The circumstances of a snapshot, by their names and in their order. The agent of a guest that is paused is not asked."""
+def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool, memory: bool = False) -> list[str]:
+    """The circumstances of a snapshot, by their names and in their order. The agent of a guest that is paused is not asked.
+
+    With memory it is not asked either: a guest whose file systems are frozen would be restored so.
+    """
     if not online:
         return []
+    if memory:
+        return ["Memory", "Online", *(["Paused"] if paused else [])]
     if paused:
         return ["Online", "Paused"]
     return sorted(("Online", "NoGuestAgent" if not agent else "GuestAgent" if quiesced else "QuiesceFailed"))
@@ -185,6 +191,14 @@ def failed(before: SnapshotStatus, now: str, why: str) -> SnapshotStatus:
     conditions = _conditions(before, now, ready=False, reason="Operation failed", progressing=False)
     failure = Condition(type="Failure", status="True", reason=_OVERDUE, message=why)
     error = SnapshotError(time=now, message=f"{_OVERDUE}: {why}")
+    return msgspec.structs.replace(before, phase=FAILED, readyToUse=False, error=error, conditions=settled(conditions, [failure], now))
+
+
+def refused(before: SnapshotStatus, now: str, reason: str, why: str) -> SnapshotStatus:
+    """It cannot be taken as it is asked for."""
+    conditions = _conditions(before, now, ready=False, reason="Operation failed", progressing=False)
+    failure = Condition(type="Failure", status="True", reason=reason, message=why)
+    error = SnapshotError(time=now, message=why)
     return msgspec.structs.replace(before, phase=FAILED, readyToUse=False, error=error, conditions=settled(conditions, [failure], now))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import ownnames
 from paddock.base.errors import Terminal
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, operations_of
@@ -24,7 +25,7 @@ NAME_NOTE = "restore.kubevirt.io/name"
 _GRACE_SECONDS = 300.0
 _SNAPSHOT_GROUP = "snapshot.storage.k8s.io"
 # What was true of the machine that was, and not of the one that is made.
-_NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration",)
+_NOT_KEPT = ("kubectl.kubernetes.io/last-applied-configuration", ownnames.CONTINUES.name)
 
 
 # Reasons of Warning events, and of the conditions of a restore to a machine that the snapshot is not of.

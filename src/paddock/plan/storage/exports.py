@@ -81,10 +81,10 @@ def _formats(export: VirtualMachineExport, volume: ExportedVolume, address: str)
 
 
 def ready(
-    before: ExportStatus, export: VirtualMachineExport, export_links: ExportLinks | None, now: str, machine: str = ""
+    before: ExportStatus, export: VirtualMachineExport, export_links: ExportLinks | None, now: str, *, machine: str = "", note: str = ""
 ) -> ExportStatus:
-    """It can be fetched; without links there is nothing to fetch."""
-    conditions = (_said("Ready", True, "PodReady"), _said("PVCReady", True, "PVCBound"))
+    """It can be fetched; without links there is nothing to fetch. `note`: what is not in it."""
+    conditions = (_said("Ready", True, "PodReady", note), _said("PVCReady", True, "PVCBound"))
     return msgspec.structs.replace(
         before,
         phase=READY if export_links is not None else SKIPPED,

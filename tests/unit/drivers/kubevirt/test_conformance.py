@@ -21,7 +21,6 @@ SETTINGS = ConformanceSettings(
 UNKNOWN_TO_THE_HOST = {"image-checksum", "disk-grow-online"}
 # What the driver does not have.
 SKIPPED = {
-    "snapshot-memory",
     "clone-linked",
     "export",
     "export-unknown",

@@ -44,6 +44,41 @@ def test_a_snapshot_is_taken_and_gone_back_to(play: Play, runs: bool) -> None:
     play(script)
 
 
+@pytest.mark.spec("virtrigaud", 178)
+def test_a_snapshot_with_memory(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.running()
+        request = m.SnapshotCreateRequest(vm_id=vm_id, name_hint="warm", include_memory=True, description="why")
+        answer = await target.driver.snapshot_create(request)
+        assert await target.ends(answer.task) == ""
+        (made,) = (await target.host.api.get(SNAPSHOTS)).data["items"]
+        assert made["metadata"]["annotations"]["paddock.dev/memory"] == "true" and made["status"]["indications"] == ["Memory", "Online"]
+        revert = await target.driver.snapshot_revert(m.SnapshotRevertRequest(vm_id=vm_id, snapshot_id=answer.snapshot_id))
+        assert await target.ends(revert.task) == ""
+        # It goes on by itself, where it was.
+        assert len((await target.host.running()).continued) == 1
+
+    play(script)
+
+
+@pytest.mark.spec("virtrigaud", 179)
+def test_no_memory_where_the_target_is_not_paddock(play: Play) -> None:
+    async def script(target: Target) -> None:
+        vm_id = await target.running()
+        classes = "/apis/snapshot.storage.k8s.io/v1/volumesnapshotclasses"
+        for each in (await target.host.api.get(classes)).data["items"]:
+            await target.host.api.delete(f"{classes}/{each['metadata']['name']}")
+        foreign = {"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshotClass", "metadata": {"name": "ceph"}}
+        reply = await target.host.api.post(classes, {**foreign, "driver": "rbd.csi.ceph.com", "deletionPolicy": "Delete"})
+        assert reply.status == 201, reply.data
+        assert not (await target.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_memory_snapshots
+        with pytest.raises(ProviderError) as error:
+            await target.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=vm_id, include_memory=True))
+        assert error.value.kind is ErrorKind.NOT_SUPPORTED
+
+    play(script)
+
+
 def test_the_same_name_is_the_same_snapshot(play: Play) -> None:
     async def script(target: Target) -> None:
         vm_id = await target.made()
@@ -89,7 +124,7 @@ def test_refusals(play: Play) -> None:
         other = (await target.driver.create(creation("other", owner=OTHER))).id
         snapshot = await taken(target, vm_id)
         calls: tuple[tuple[Any, Any, ErrorKind], ...] = (
-            (target.driver.snapshot_create, m.SnapshotCreateRequest(vm_id=vm_id, include_memory=True), ErrorKind.NOT_SUPPORTED),
+            (target.driver.snapshot_create, m.SnapshotCreateRequest(vm_id=vm_id, include_memory=True), ErrorKind.CONFLICT),
             (target.driver.snapshot_create, m.SnapshotCreateRequest(vm_id="web/gone"), ErrorKind.NOT_FOUND),
             (target.driver.snapshot_revert, m.SnapshotRevertRequest(vm_id=other, snapshot_id=snapshot), ErrorKind.CONFLICT),
             (target.driver.snapshot_delete, m.SnapshotDeleteRequest(vm_id=other, snapshot_id=snapshot), ErrorKind.CONFLICT),

@@ -61,7 +61,9 @@ class Model:
 
     def expected(self, verb: Verb) -> type:
         if self.suspended:
-            return {Verb.START: Go, Verb.STOP: Go, Verb.FORGET: Go, Verb.SUSPEND: Already}.get(verb, Refuse)
+            return {Verb.START: Go, Verb.STOP: Go, Verb.FORGET: Go, Verb.SUSPEND: Already, Verb.RECEIVE: Already}.get(verb, Refuse)
+        if verb is Verb.RECEIVE:
+            return Refuse if self.process or self.seen else Go
         if verb is Verb.START:
             return (Refuse if self.stopping else Already) if self.process else Go
         if verb is Verb.STOP:
@@ -79,6 +81,8 @@ class Model:
     def perform(self, verb: Verb) -> None:
         if verb is Verb.START:
             self.process, self.up, self.paused, self.suspended, self.seen = True, False, False, False, True
+        elif verb is Verb.RECEIVE:
+            self.suspended = self.seen = True
         elif verb is Verb.SUSPEND:
             self.process, self.up, self.paused, self.suspended = False, False, False, True
         elif verb is Verb.STOP:

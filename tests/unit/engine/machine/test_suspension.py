@@ -128,3 +128,15 @@ def test_the_end_of_a_run(directory: Directory, saved: bool, stopped: bool, phas
     seen = startup.clear(directory, Observation("running", end=RunEnd("saved")), stopped=stopped)
     assert seen.phase == phase and directory.is_saved is (phase == "suspended")
     assert seen.suspended == (SuspendedState(1_800_000_000.0, 4) if phase == "suspended" else None)
+
+
+def test_a_guest_of_a_snapshot_takes_a_header_that_was_corrected(tmp_path: Path) -> None:
+    """A merge below an empty layer writes its header; what a guest writes makes the file larger."""
+    path = tmp_path / "disk.qcow2"
+    path.write_bytes(b"header")
+    config = MachineConfig("ns_a", CpuConfig(), MemoryConfig(1, 1), disks=(DiskConfig("root", DiskLayer(path, "qcow2")),))
+    before, exact = written(config, times=False), written(config)
+    os.utime(path, (1, 1))
+    assert written(config, times=False) == before and written(config) != exact
+    path.write_bytes(b"header and a cluster")
+    assert written(config, times=False) != before

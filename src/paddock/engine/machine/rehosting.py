@@ -1,0 +1,62 @@
+"""A guest whose memory was kept, in another run of its machine: is that the same hardware, and what does its host give it anew? Pure."""
+
+from collections.abc import Iterator
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.directory import SavedMachine
+from paddock.engine.machine.memorysnapshots import hardware_of
+
+# Given anew at each start, or seen by the host alone.
+_NOT_SEEN = ("label", "limits", "reboot_ends")
+
+
+def mismatches(saved: SavedMachine, qemu: str, host: HostView) -> Iterator[str]:
+    """Yield the reasons why the guest cannot go on on this host. Releases of one series of QEMU read the states of each other."""
+    here = ".".join(map(str, host.version))
+    if _series(qemu) != _series(here):
+        yield f"it was taken with QEMU {qemu}, and this host has {here}"
+    if host.accelerator != saved.accelerator:
+        yield f"it was taken under {saved.accelerator}, and this host has {host.accelerator}"
+    elif saved.accelerator == "kvm" and host.processor != saved.processor:
+        yield f"it was taken on a processor {saved.processor or 'of an unknown model'}, and this host has {host.processor or 'another one'}"
+
+
+def _series(version: str) -> list[str]:
+    return version.split(".")[:2]
+
+
+def differences(saved: SavedMachine, fresh: MachineConfig) -> tuple[str, ...]:
+    """Return the members in which a machine differs from the one that the guest knows; empty: it finds all that it had."""
+    before, now = _seen(saved.started), _seen(fresh)
+    return tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
+
+
+def _seen(config: MachineConfig) -> dict[str, object]:
+    """The config as far as the guest sees it, or a state of QEMU depends on it."""
+    config = hardware_of(config)
+    firmware = replace(config.firmware, variables=None, acpi_tables=(), files=())
+    found: dict[str, object] = {
+        **to_builtins(config, enc_hook=str),
+        "machine_type": "",
+        "firmware": to_builtins(firmware, enc_hook=str),
+        "kernel": config.kernel is not None,
+        "cpu": to_builtins(replace(config.cpu, pinned=(), emulator_pinned=())),
+        "nics": [(nic.name, nic.mac, nic.model, nic.pci_address, nic.acpi_index, nic.mtu, _queues(nic.backend)) for nic in config.nics],
+        "devices": to_builtins(replace(config.devices, generation_id="" if not config.devices.generation_id else "set"), enc_hook=str),
+    }
+    return {name: value for name, value in found.items() if name not in _NOT_SEEN}
+
+
+def _queues(backend: object) -> int:
+    return getattr(backend, "queues", 1)
+
+
+def rehosted(saved: SavedMachine, fresh: MachineConfig) -> SavedMachine:
+    """The guest as it is saved, with the files and networks of a machine that was prepared anew."""
+    links = {nic.name: nic.link_up for nic in saved.config.nics}
+    config = replace(fresh, nics=tuple(replace(nic, link_up=links.get(nic.name, nic.link_up)) for nic in fresh.nics))
+    return replace(saved, started=replace(fresh, machine_type=saved.started.machine_type), config=config)
