@@ -1,0 +1,36 @@
+"""A Paddock that moves the disk of a machine, and is killed at a step: `python -m tests.host.machines.mirroring DIRECTORY STEP`."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.owner import MachineOwner
+from tests.host.machines.conftest import surroundings
+from tests.host.machines.test_mirrors import steps
+
+
+async def main(root: Path, number: int) -> None:
+    machines = Machines(root, surroundings())
+    await machines.adopt()
+    machine = machines.get("a")
+    assert machine is not None
+
+    async def at(step: int) -> None:
+        if step == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    if machine._owner.record.moving is not None:
+        while machine._owner.record.moving is not None and not machine.observed.jobs:
+            await asyncio.sleep(0.05)
+        if machine._owner.record.moving is not None:
+            await machine.keep_disks()
+    await steps(machine, DiskLayer(root.parent / "new.img", "raw"), at)
+    machines.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))
