@@ -6,11 +6,10 @@ import signal
 import sys
 from pathlib import Path
 
-from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.owner import MachineOwner
 from tests.host.machines.conftest import surroundings
-from tests.host.machines.test_mirrors import steps
+from tests.host.machines.test_mirrors import blank, layer_of, steps
 
 
 async def main(root: Path, number: int) -> None:
@@ -28,7 +27,8 @@ async def main(root: Path, number: int) -> None:
             await asyncio.sleep(0.05)
         if machine._owner.record.moving is not None:
             await machine.keep_disks()
-    await steps(machine, DiskLayer(root.parent / "new.img", "raw"), at)
+    name = "two" if layer_of(machine).path.stem == "one" else "one"
+    await steps(machine, blank(root.parent / f"{name}.img"), at)
     machines.close()
 
 

@@ -241,10 +241,10 @@ def test_a_stop_does_not_come_between_qemu_and_the_config(place: Place) -> None:
         await ready(machine)
         land = DiskMirrors._land
 
-        async def slowly(self: DiskMirrors, targets: object) -> None:
+        async def slowly(self: DiskMirrors, moving: object) -> None:
             await machine.stop(20)
             await asyncio.sleep(0.5)
-            await land(self, targets)  # type: ignore[arg-type]
+            await land(self, moving)  # type: ignore[arg-type]
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(DiskMirrors, "_land", slowly)
@@ -329,7 +329,6 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
     async def begin() -> None:
         machine = await started(place)
         await writes(machine)
-        blank(place.root / "new.img")
 
     run(begin)
     step = 1
@@ -352,7 +351,7 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
 
     async def end() -> None:
         machine = await started(place)
-        assert layer_of(machine).path.name == "new.img" and machine._owner.record.moving is None
+        assert layer_of(machine).format == "raw" and machine._owner.record.moving is None
         await writes(machine)
         assert marks(layer_of(machine)) == step + 1
         await stopped(machine)

@@ -73,6 +73,8 @@ class MovingDisks(msgspec.Struct, frozen=True):
     """Disks that move into other files while the guest runs."""
 
     targets: dict[str, DiskLayer]
+    # the files that they are in until then
+    sources: dict[str, Path]
     # the disks change over, and the guest stands still for it, unless it stood still before
     changes_over: bool = False
     still: bool = False

@@ -38,6 +38,7 @@ class DiskMirrors:
         self._owner = owner
         # why a copy ended, by its job
         self._errors: dict[str, str] = {}
+        self._task: asyncio.Task[None] | None = None
 
     def demand_idle(self, action: str, name: str = "") -> None:
         """Raise while the disk, or any disk, moves: nothing else may change it."""
@@ -51,14 +52,15 @@ class DiskMirrors:
         owner = self._owner
         wanted = {name: layer for name, layer in targets.items() if self._demand_movable(name) != layer}
         if owner.record.moving is not None:
-            if owner.record.moving.targets == dict(targets):
+            if owner.record.moving.targets == wanted:
                 return
             self.demand_idle("move disks of")
         if not wanted:
             return
         for layer in wanted.values():
             hand_over(layer.path, owner.record.user)
-        owner.save(moving=MovingDisks(dict(targets)))
+        sources = {disk.name: disk.layer.path for disk in owner.config.disks if disk.name in wanted and disk.layer is not None}
+        owner.save(moving=MovingDisks(wanted, sources))
         owner.observe(jobs={**owner.observed.jobs, **{name: JobState(KIND) for name in wanted}})
         try:
             for name, layer in wanted.items():
@@ -121,12 +123,13 @@ class DiskMirrors:
         """
         if self._owner.record.moving is not None:
             # A stop of the machine does not interrupt it: what QEMU has and what the config says must not part.
-            await asyncio.shield(self._owner.background(self._change_over()))
+            ended: asyncio.Future[PaddockError | None] = asyncio.get_running_loop().create_future()
+            self._task = self._owner.background(self._change_over(self._owner.record.moving, ended))
+            if (failure := await asyncio.shield(ended)) is not None:
+                raise failure
 
-    async def _change_over(self) -> None:
-        owner, moving = self._owner, self._owner.record.moving
-        if moving is None:
-            return
+    async def _change_over(self, moving: MovingDisks, ended: "asyncio.Future[PaddockError | None]") -> None:
+        owner = self._owner
         still = moving.still if moving.changes_over else not owner.observed.paused
         failure: PaddockError | None = None
         with owner.occupied():
@@ -135,7 +138,7 @@ class DiskMirrors:
                 if still:
                     await owner.execute("stop")
                 await self._end_copies(moving.targets)
-                await self._land(moving.targets)
+                await self._land(moving)
             except PaddockError as error:
                 failure = error
                 await self._drop_copies()
@@ -145,8 +148,7 @@ class DiskMirrors:
                     with contextlib.suppress(PaddockError):
                         await owner.execute("cont")
         self._over(str(failure or ""))
-        if failure is not None:
-            raise failure
+        ended.set_result(failure)
 
     async def _end_copies(self, targets: Mapping[str, DiskLayer]) -> None:
         """End all copies without changing over, then change over. Each step may have been done before."""
@@ -176,17 +178,16 @@ class DiskMirrors:
             why = f"it was not done within {_PATIENCE:g} s"
             raise Unanswered(f"cannot move disks of machine {self._owner.id}", why=why, fix="they stay where they are") from None
 
-    async def _land(self, targets: Mapping[str, DiskLayer]) -> None:
+    async def _land(self, moving: MovingDisks) -> None:
         """Write the config as QEMU has the disks, and let go of what they left."""
-        owner, tops_now = self._owner, await tops(self._owner)
-        there = {name: layer for name, layer in targets.items() if tops_now.get(names.device(name)) == names.format_node(name, layer.path)}
-        left = [disk for disk in owner.config.disks if disk.name in there and disk.layer != there[disk.name]]
-        if left:
-            await owner.reconfigure(_with_layers(there))
-        for disk in left:
-            if disk.layer is not None:
-                with contextlib.suppress(PaddockError):
-                    await owner.execute("blockdev-del", {"node-name": names.format_node(disk.name, disk.layer.path)})
+        owner, now = self._owner, await tops(self._owner)
+        there = {
+            name: layer for name, layer in moving.targets.items() if now.get(names.device(name)) == names.format_node(name, layer.path)
+        }
+        await owner.reconfigure(_with_layers(there))
+        for name in there:
+            with contextlib.suppress(PaddockError):
+                await owner.execute("blockdev-del", {"node-name": names.format_node(name, moving.sources[name])})
 
     async def _drop_copies(self) -> None:
         """End the copies of all disks but those that have changed over."""
@@ -199,7 +200,7 @@ class DiskMirrors:
                     with contextlib.suppress(QemuRefused):
                         await owner.execute("block-job-cancel", {"device": job, "force": True})
             await self._until(lambda jobs: not jobs)
-            await self._land(moving.targets)
+            await self._land(moving)
         here = {disk.name: disk.layer for disk in owner.config.disks}
         for name, layer in moving.targets.items():
             if here.get(name) != layer:
@@ -242,6 +243,9 @@ class DiskMirrors:
         moving = self._owner.record.moving
         if not event:
             self._errors.clear()
+            # The next QEMU is not told what was meant for this one.
+            if self._task is not None:
+                self._task.cancel()
         elif moving is not None and event == "BLOCK_JOB_COMPLETED" and data.get("error"):
             self._errors[str(data.get("device"))] = str(data["error"])
             if not moving.changes_over:
