@@ -24,11 +24,12 @@ from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, 
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
+from paddock.dialects.kubevirt.status import MigratedVolume
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data
 from paddock.plan.instance.suspension import is_suspended
-from paddock.plan.machine import instancetypes, lifecycle, liveupdate, printable, volumerequests
+from paddock.plan.machine import instancetypes, lifecycle, liveupdate, printable, volumemigration, volumerequests
 from paddock.plan.machine import status as machinestatus
 from paddock.plan.machine.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
 from paddock.plan.machine.instancetypes import KINDS, ResolvedInstancetype, kind_of
@@ -64,6 +65,8 @@ class VirtualMachinePass(msgspec.Struct):
     trouble: FailureNote | None = None
     error: PaddockError | None = None
     restart: str = ""
+    # volumes that begin to move
+    moves: tuple[MigratedVolume, ...] = ()
     # the condition DataSourceResolved; as the status has it until the disks are known
     sources: Sequence[Condition] | None = None
     # a start waits for its disks, or for the back-off
@@ -200,6 +203,7 @@ class VirtualMachineReconciler(KindReconciler):
         await self._try(machine_pass, self._make_disks(machine_pass))
         await self._note_last_generation(machine_pass)
         await self._step(machine_pass)
+        await self._move_volumes(machine_pass)
         await self._follow(machine_pass)
         await self._report(machine_pass)
         # What the end of the instance means is in the status now.
@@ -298,7 +302,8 @@ class VirtualMachineReconciler(KindReconciler):
             templates = set(template_names(observed.machine))
             waits = any(disk.name in templates and not disk.is_filled for disk in observed.disks)
             machine_pass.wait = held or None
-            machine_pass.held = bool(held) or waits or machine_pass.error is not None or _is_restored(observed)
+            recovers = volumemigration.needs_recovery(observed.machine, observed.instance)
+            machine_pass.held = bool(held) or waits or recovers or machine_pass.error is not None or _is_restored(observed)
             if not machine_pass.held:
                 made = await self._try(machine_pass, self._actions.start(observed, machine_pass.sizes or {}, paused=decision.paused))
                 if made is None:
@@ -322,6 +327,21 @@ class VirtualMachineReconciler(KindReconciler):
         if before is not None and liveupdate.update(before, observed.data["spec"], data, live=False).is_complete:
             await self._bring_up_to_date(machine_pass, [])
 
+    async def _move_volumes(self, machine_pass: VirtualMachinePass) -> None:
+        """Have the volumes of a running instance move to the claims that the machine names now."""
+        observed, instance = machine_pass.observed, machine_pass.observed.instance
+        runs = instance is not None and instance.status is not None and instance.status.phase == "Running"
+        if instance is None or not runs or not observed.is_ours or not self._is_live() or is_suspended(instance):
+            return
+        decision = volumemigration.decide(observed.machine, instance, self._caches.claims_in(observed.key.namespace), self._now())
+        machine_pass.restart = decision.restart
+        if decision.error:
+            machine_pass.trouble = FailureNote("VolumesUpdateError", decision.error)
+        if decision.patch and instance.metadata.deletionTimestamp is None:
+            await self._change_instance(machine_pass, list(decision.patch))
+            if machine_pass.error is None:
+                machine_pass.moves = decision.moves
+
     async def _follow(self, machine_pass: VirtualMachinePass) -> None:
         """Apply the part of a changed template that a running instance can take now."""
         observed, data = machine_pass.observed, machine_pass.observed.instance_data
@@ -329,10 +349,12 @@ class VirtualMachineReconciler(KindReconciler):
             return
         before = await self._actions.started_from(observed, _revision(data))
         if before is None:
-            machine_pass.restart = liveupdate.OTHER
+            machine_pass.restart = machine_pass.restart or liveupdate.OTHER
             return
         update = liveupdate.update(before, observed.data["spec"], data, live=self._is_live())
-        machine_pass.restart = update.restart
+        if machine_pass.restart and not update.restart:
+            update = msgspec.structs.replace(update, restart=machine_pass.restart)
+        machine_pass.restart = machine_pass.restart or update.restart
         if is_suspended(observed.instance):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
@@ -405,6 +427,7 @@ class VirtualMachineReconciler(KindReconciler):
                 sizes=machine_pass.sizes,
                 sources=machine_pass.sources,
                 absent=[disk.name for disk in observed.disks if disk.claim is None],
+                moves=machine_pass.moves,
             ),
             self._now(),
         )

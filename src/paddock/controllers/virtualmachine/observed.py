@@ -7,13 +7,16 @@ import orjson
 
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubermaticsources import references
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.plan.machine import instancetypes
 from paddock.plan.machine.printable import ClaimedDisk
+from paddock.plan.machine.volumemigration import ClaimFinder
 from paddock.plan.storage import sourcerefs
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import Keys
@@ -154,6 +157,19 @@ class VirtualMachineCaches:
         """A DataSource."""
         seen = self.sources.cache.get(Key(namespace, name))
         return None if seen is None else seen.read(targets.DATA_SOURCES)
+
+    def claims_in(self, namespace: str) -> ClaimFinder:
+        """Find claims and DataVolumes of a namespace."""
+
+        def claim(name: str) -> PersistentVolumeClaim | None:
+            seen = self.claims.cache.get(Key(namespace, name))
+            return None if seen is None else seen.read(targets.CLAIMS)
+
+        def data_volume(name: str) -> DataVolume | None:
+            seen = self.disks.cache.get(Key(namespace, name))
+            return None if seen is None else seen.read(targets.DISKS)
+
+        return ClaimFinder(claim, data_volume)
 
     def users_of_source(self, change: CacheChange) -> Iterable[Key]:
         """The machines that name the DataSource that changed."""

@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
-from paddock.plan.instance import agentcommands, ends
+from paddock.plan.instance import agentcommands, ends, volumemoves
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 
@@ -80,6 +80,8 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
     if running:
         yield Condition(type="LiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
         yield Condition(type="StorageLiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
+    if running and (moving := volumemoves.condition(observed_instance.move)) is not None:
+        yield moving
     if running and observed_instance.emulated:
         yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=observed_instance.emulated)
     if running and observed_instance.outdated:
