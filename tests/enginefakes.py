@@ -15,7 +15,7 @@ A guest obeys the power button at once unless `machine.deaf`. Time is asyncio's,
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from msgspec.structs import replace
 
@@ -26,6 +26,7 @@ from paddock.engine.machine.observation import (
     DiskState,
     EndReason,
     GuestFault,
+    JobState,
     MemoryStatistics,
     NicState,
     Observation,
@@ -100,6 +101,10 @@ class FakeMachine:
         self.unreadable = ""
         self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
+        # disks that move, and how they do
+        self.moving: dict[str, DiskLayer] = {}
+        self.copies_slowly = False
+        self.unmovable = ""
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
         self.usb_devices: list[FakePipe] = []
@@ -287,6 +292,31 @@ class FakeMachine:
     async def commit_disk(self, name: str, base: Path) -> None:
         self._admit(Verb.CHANGE)
         self.commits.append((name, base))
+
+    async def move_disks(self, targets: Mapping[str, DiskLayer], speed: int = 0) -> None:
+        self._admit(Verb.CHANGE)
+        if self.unmovable:
+            raise RequestRefused(f"cannot move disks of machine {self.id}", reason="NotMovable", why=self.unmovable)
+        self.moving = dict(targets)
+        self.copied("running")
+        if not self.copies_slowly:
+            self.copied("ready")
+
+    def copied(self, state: Literal["running", "ready", "failed"], error: str = "") -> None:
+        """The copies of its disks are so far."""
+        jobs = {name: JobState("mirror", state, 100 if state == "ready" else 40, 100, error) for name in self.moving}
+        self.observe(jobs={**self.observed.jobs, **jobs})
+
+    async def change_over(self) -> None:
+        self._admit(Verb.CHANGE)
+        moving = self.moving
+        self.config = replace(self.config, disks=tuple(replace(one, layer=moving.get(one.name, one.layer)) for one in self.config.disks))
+        await self.keep_disks()
+
+    async def keep_disks(self) -> None:
+        self._admit(Verb.CHANGE)
+        self.moving = {}
+        self.observe(jobs={name: job for name, job in self.observed.jobs.items() if job.kind != "mirror"})
 
     async def console_log(self) -> bytes:
         return self.directory.serial

@@ -24,7 +24,6 @@ from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, 
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
-from paddock.dialects.kubevirt.status import MigratedVolume
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data
@@ -65,8 +64,6 @@ class VirtualMachinePass(msgspec.Struct):
     trouble: FailureNote | None = None
     error: PaddockError | None = None
     restart: str = ""
-    # volumes that begin to move
-    moves: tuple[MigratedVolume, ...] = ()
     # the condition DataSourceResolved; as the status has it until the disks are known
     sources: Sequence[Condition] | None = None
     # a start waits for its disks, or for the back-off
@@ -339,8 +336,6 @@ class VirtualMachineReconciler(KindReconciler):
             machine_pass.trouble = FailureNote("VolumesUpdateError", decision.error)
         if decision.patch and instance.metadata.deletionTimestamp is None:
             await self._change_instance(machine_pass, list(decision.patch))
-            if machine_pass.error is None:
-                machine_pass.moves = decision.moves
 
     async def _follow(self, machine_pass: VirtualMachinePass) -> None:
         """Apply the part of a changed template that a running instance can take now."""
@@ -427,7 +422,6 @@ class VirtualMachineReconciler(KindReconciler):
                 sizes=machine_pass.sizes,
                 sources=machine_pass.sources,
                 absent=[disk.name for disk in observed.disks if disk.claim is None],
-                moves=machine_pass.moves,
             ),
             self._now(),
         )

@@ -11,6 +11,7 @@ The timestamp is written before the disks change over: from then on the machine 
 here that cannot be found again: QEMU and the machine's config tell where a disk is.
 """
 
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,7 +54,8 @@ class VolumeMoves:
         jobs = _jobs(machine)
         if not moves:
             if any(job.state != "failed" for job in jobs.values()):
-                await machine.keep_disks()
+                with contextlib.suppress(PaddockError):
+                    await machine.keep_disks()
             self.forget(machine.id)
             return
         if state is None or state.completed or self._is_there(instance, machine, moves):
@@ -102,12 +104,12 @@ class VolumeMoves:
     async def _copy(self, machine: QemuMachine, found: Mapping[str, tuple[DiskConfig, StoredVolume]]) -> None:
         sizes = {name: disk.size for name, disk in machine.observed.disks.items()}
         for name, (_, held) in found.items():
-            if held.size < sizes[name]:
-                why = f"its claim has {held.size} bytes, and the disk has {sizes[name]}"
+            if held.size < sizes.get(name, 0):
+                why = f"its claim has {held.size} bytes, and the disk has {sizes.get(name, 0)}"
                 raise TooSmall(f"volume {name} does not fit", why=why, fix="take a larger claim")
         targets: dict[str, DiskLayer] = {}
         for name, (disk, held) in found.items():
-            targets[name] = (await self._volumes.vacate(held.id, sizes[name], content=disk.layer)).layer
+            targets[name] = (await self._volumes.vacate(held.id, sizes.get(name, 0), content=disk.layer)).layer
         await machine.move_disks(targets)
 
     async def _try(self, machine: QemuMachine, work: Any) -> None:

@@ -9,7 +9,6 @@ import msgspec
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubermaticmarks import RESOLVED
-from paddock.dialects.kubevirt.status import MigratedVolume
 from paddock.dialects.kubevirt.virtualmachine import (
     ControllerRevisionRef,
     InstancetypeStatusRef,
@@ -60,8 +59,6 @@ class MachineFacts(msgspec.Struct, frozen=True):
     sources: Sequence[Condition] | None = None
     # claims of volumes that are not there
     absent: Collection[str] = ()
-    # volumes that begin to move
-    moves: tuple[MigratedVolume, ...] = ()
 
 
 def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, facts: MachineFacts, now: str) -> VirtualMachineStatus:
@@ -81,7 +78,7 @@ def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, fac
         observedGeneration=observed if observed is not None else before.observedGeneration,
         volumeSnapshotStatuses=[_snapshot(each, facts.absent) for each in machine.spec.template.spec.volumes or ()] or None,
         instancetypeRef=before.instancetypeRef if facts.sizes is None else _reference(facts.sizes.get("instancetype")),
-        volumeUpdateState=volumemigration.state_of(machine, instance, facts.moves),
+        volumeUpdateState=volumemigration.state_of(machine, instance),
         preferenceRef=before.preferenceRef if facts.sizes is None else _reference(facts.sizes.get("preference")),
     )
 

@@ -11,7 +11,7 @@ that the guest is on, or moves to:
 Upstream's messages are kept where clients look for them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -55,8 +55,6 @@ class VolumeDecision(msgspec.Struct, frozen=True):
     restart: str = ""
     # why it cannot be carried out at all
     error: str = ""
-    # the move that begins
-    moves: tuple[MigratedVolume, ...] = ()
 
 
 def decide(machine: VirtualMachine, instance: VirtualMachineInstance, finder: ClaimFinder, now: str) -> VolumeDecision:
@@ -82,7 +80,7 @@ def decide(machine: VirtualMachine, instance: VirtualMachineInstance, finder: Cl
         *_volumes(machine, instance, changed),
         _set("/status/migratedVolumes", [to_data(each) for each in moves]),
     )
-    return VolumeDecision(patch, moves=moves)
+    return VolumeDecision(patch)
 
 
 def changes(machine: VirtualMachine, instance: VirtualMachineInstance) -> dict[str, str]:
@@ -188,36 +186,39 @@ def _set(path: str, value: Any) -> Data:
 # --- what the machine says --------------------------------------------------------------------------------------------------
 
 
-def state_of(
-    machine: VirtualMachine, instance: VirtualMachineInstance | None, moves: tuple[MigratedVolume, ...]
-) -> VolumeUpdateState | None:
+def state_of(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> VolumeUpdateState | None:
     """Return `status.volumeUpdateState`: the last move, until the machine names the old claims again or the move is called off."""
-    if moves:
-        return VolumeUpdateState(volumeMigrationState=VolumeMigrationState(migratedVolumes=list(moves)))
+    if now := migrated(instance):
+        return VolumeUpdateState(volumeMigrationState=VolumeMigrationState(migratedVolumes=now))
     before = machine.status.volumeUpdateState if machine.status is not None else None
     if before is None or before.volumeMigrationState is None:
         return before
     called_off = any(each.type == CHANGE and each.reason == CANCELLED for each in _conditions(instance))
-    return None if called_off or is_back(machine) else before
-
-
-def is_back(machine: VirtualMachine) -> bool:
-    """Return whether no volume of the last move is on the claim that it was to move to."""
-    state = machine.status.volumeUpdateState if machine.status is not None else None
-    moves = (state.volumeMigrationState.migratedVolumes if state is not None and state.volumeMigrationState is not None else None) or ()
-    sources = {each.volumeName: each.sourcePVCInfo.claimName for each in moves if each.sourcePVCInfo is not None}
-    names = {volume.name: claim_of(volume) for volume in machine.spec.template.spec.volumes or ()}
-    return machine.spec.updateVolumesStrategy != MIGRATION or all(names.get(name, claim) == claim for name, claim in sources.items())
+    return None if called_off or _is_back(machine, _moves(machine, None)) else before
 
 
 def needs_recovery(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> bool:
     """Return whether the machine must not start: its instance ended while volumes moved, and they are not back on their claims."""
-    status = machine.status
-    if status is None or status.volumeUpdateState is None or status.volumeUpdateState.volumeMigrationState is None or is_back(machine):
+    moves = _moves(machine, instance)
+    if not moves or _is_back(machine, moves):
         return False
     if instance is not None:
         return life_of(instance).final and holds(_conditions(instance), CHANGE)
-    return holds(status.conditions, CHANGE) or holds(status.conditions, RECOVERY)
+    known = machine.status.conditions if machine.status is not None else None
+    return holds(known, CHANGE) or holds(known, RECOVERY)
+
+
+def _moves(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> Sequence[MigratedVolume]:
+    state = machine.status.volumeUpdateState if machine.status is not None else None
+    known = state.volumeMigrationState if state is not None else None
+    return migrated(instance) or (known.migratedVolumes if known is not None else None) or ()
+
+
+def _is_back(machine: VirtualMachine, moves: Sequence[MigratedVolume]) -> bool:
+    """Return whether the machine names the claims that volumes moved from."""
+    sources = {each.volumeName: each.sourcePVCInfo.claimName for each in moves if each.sourcePVCInfo is not None}
+    names = {volume.name: claim_of(volume) for volume in machine.spec.template.spec.volumes or ()}
+    return machine.spec.updateVolumesStrategy != MIGRATION or all(names.get(name, claim) == claim for name, claim in sources.items())
 
 
 def _conditions(instance: VirtualMachineInstance | None) -> list[Condition]:
