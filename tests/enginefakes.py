@@ -104,6 +104,7 @@ class FakeMachine:
         # disks that move, and how they do
         self.moving: dict[str, DiskLayer] = {}
         self.copies_slowly = False
+        self.speed = 0
         self.unmovable = ""
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
@@ -297,7 +298,7 @@ class FakeMachine:
         self._admit(Verb.CHANGE)
         if self.unmovable:
             raise RequestRefused(f"cannot move disks of machine {self.id}", reason="NotMovable", why=self.unmovable)
-        self.moving = dict(targets)
+        self.moving, self.speed = dict(targets), speed
         self.copied("running")
         if not self.copies_slowly:
             self.copied("ready")

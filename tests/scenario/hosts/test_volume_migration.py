@@ -27,7 +27,9 @@ def at(*claims: str, strategy: str | None = "Migration") -> Data:
 async def running(host: FakeHost, *claims: str, **more: Any) -> Any:
     await host.make(*[disk(name) for name in claims])
     await asyncio.sleep(5)
-    await host.make(machine(volumes=at(*claims)["spec"]["template"]["spec"]["volumes"], **more))
+    made = machine(volumes=at(*claims)["spec"]["template"]["spec"]["volumes"], **more)
+    made["spec"]["template"]["metadata"] = {"labels": {"tier": "x", "app": "y"}}
+    await host.make(made)
     return await host.running()
 
 
@@ -245,6 +247,8 @@ def test_an_instance_that_ends_on_its_way_needs_recovery(play: Play) -> None:
         assert answer.status == 409 and "VM recovery required: Volume migration failed" in str(answer.data)
         guest.crash("killed")
         await asyncio.sleep(30)
+        (move,) = [each["status"] for each in await migrations(host)] or [{"phase": "Failed"}]
+        assert move["phase"] == "Failed"
         recovery = await condition(host, "ManualRecoveryRequired", of="vm")
         assert recovery is not None and recovery["status"] == "True"
         assert (await host.vm())["status"]["printableStatus"] != "Running"
@@ -301,6 +305,35 @@ def test_nothing_is_lost_when_paddock_ends_in_between(play: Play) -> None:
         await asyncio.sleep(5)
         assert [each["status"]["phase"] for each in await migrations(host)] == ["Succeeded"]
         assert guest.config.disks[0].layer.path.parent.name == await uid_of(host, "c")
+
+    play(script)
+
+
+def test_a_policy_bounds_the_bandwidth(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        guest = await running(host, "a", "b")
+        guest.copies_slowly = True
+        for name, labels, limit in (
+            ("wide", {"tier": "x"}, "8Mi"),
+            ("narrow", {"tier": "x", "app": "y"}, "2Mi"),
+            ("other", {"no": "no"}, "1"),
+        ):
+            selectors = {"virtualMachineInstanceSelector": labels}
+            await host.make(
+                {
+                    "apiVersion": "migrations.kubevirt.io/v1alpha1",
+                    "kind": "MigrationPolicy",
+                    "metadata": {"name": name},
+                    "spec": {"selectors": selectors, "bandwidthPerMigration": limit},
+                }
+            )
+        await host.make(disk("c"), disk("d"))
+        await asyncio.sleep(5)
+        await host.change("web", at("c", "d"))
+        await asyncio.sleep(3)
+        assert guest.speed == 1 << 20
+        state = (await host.vmi())["status"]["migrationState"]
+        assert state["migrationPolicyName"] == "narrow" and state["migrationConfiguration"] == {"bandwidthPerMigration": "2Mi"}
 
     play(script)
 

@@ -6,21 +6,24 @@ One that moves volumes of a running machine is made here, and follows what the i
 """
 
 import contextlib
+from typing import NamedTuple
 
 import msgspec
 
 from paddock.client.client import Client
 from paddock.client.errors import NotFound
 from paddock.client.options import DeletionOptions
-from paddock.client.target import Data, Key, Target, declared
-from paddock.dialects.kubevirt import instance, migration
+from paddock.client.target import Data, Key, Target, declared, plain
+from paddock.dialects.kubevirt import instance, migration, migrationpolicy
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.migration import MigrationPhaseTransition, MigrationStatus, VirtualMachineInstanceMigration
+from paddock.dialects.kubevirt.migrationpolicy import MigrationPolicy
 from paddock.dialects.kubevirt.status import MigrationState, VirtualMachineInstanceStatus
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.meta.wire import to_data
 from paddock.plan.machine import migrations
+from paddock.plan.machine.runstrategy import life_of
 from paddock.plan.machine.volumemigration import CHANGE
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again
@@ -36,17 +39,29 @@ MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
 INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 VMIS: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 REASON = "single host"
+POLICIES: Target[MigrationPolicy] = declared(migrationpolicy.KINDS[0], MigrationPolicy)
+NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
 BY_INSTANCE = "volume migrations of instances"
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachineinstancemigration-controller"
 
 
+class MigrationCaches(NamedTuple):
+    """The informers of migrations."""
+
+    migrations: Informer
+    instances: Informer
+    policies: Informer
+    namespaces: Informer
+
+
 class MigrationReconciler(KindReconciler):
     """The controller of migrations."""
 
-    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery, recorder: EventRecorder) -> None:
-        super().__init__(caches[0])
-        self._migrations, self._instances = caches
+    def __init__(self, client: Client, caches: MigrationCaches, machinery: Machinery, recorder: EventRecorder) -> None:
+        super().__init__(caches.migrations)
+        self._migrations, self._instances = caches.migrations, caches.instances
+        self._policies, self._namespaces = caches.policies, caches.namespaces
         self._statuses = StatusWriter(client, MIGRATIONS, self._migrations.expectations)
         self._states = StatusWriter(client, VMIS, self._instances.expectations)
         self._client = client
@@ -87,10 +102,17 @@ class MigrationReconciler(KindReconciler):
         if state is None or state.migrationUid != seen.meta.uid:
             if not holds(status.conditions, CHANGE):
                 return DONE
-            state = migrations.begun(seen.meta.uid, status.nodeName or "", now)
+            if life_of(instance).final:
+                return DONE
+            namespace = self._namespaces.cache.get(Key("", seen.key.namespace))
+            policies = [each.read(POLICIES) for each in self._policies.cache]
+            policy = migrations.chosen(policies, (namespace.meta.labels if namespace else None) or {}, found.meta.labels or {})
+            state = migrations.begun(seen.meta.uid, status.nodeName or "", now, policy)
             written = await self._states.write(found, msgspec.structs.replace(status, migrationState=state))
             if written is None:
                 return DONE
+        if life_of(instance).final and not state.completed:
+            state = migrations.ended(state, now)
         phase = "Running" if not state.completed else "Failed" if state.failed else "Succeeded"
         before = move.status or MigrationStatus()
         told = list(before.phaseTransitionTimestamps or ())
@@ -115,10 +137,10 @@ class MigrationReconciler(KindReconciler):
 class VolumeUpdateReconciler(KindReconciler):
     """Makes the migrations that move volumes, and deletes those that nobody needs."""
 
-    def __init__(self, client: Client, caches: tuple[Informer, Informer], machinery: Machinery) -> None:
-        super().__init__(caches[1])
+    def __init__(self, client: Client, caches: MigrationCaches, machinery: Machinery) -> None:
+        super().__init__(caches.instances)
         self._client = client
-        self._migrations = caches[0]
+        self._migrations = caches.migrations
         self._clock = machinery.clock
 
     async def work(self, seen: CachedObject) -> Outcome:
@@ -145,14 +167,14 @@ def _of_instance(seen: CachedObject) -> tuple[str, ...]:
 
 def wire(program: ControllerManager) -> Controller:
     """The controller, wired to a program."""
-    caches = (program.informers.of(MIGRATIONS), program.informers.of(INSTANCES))
+    caches = MigrationCaches(*(program.informers.of(each) for each in (MIGRATIONS, INSTANCES, POLICIES, NAMESPACES)))
     reconciler = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
-    controller = Controller("migration", caches[0], reconciler.reconcile, machinery=program.machinery, recorder=program.recorder)
-    caches[0].cache.index(BY_INSTANCE, _of_instance)
-    controller.watch(caches[1], lambda change: [each.key for each in caches[0].cache.by(BY_INSTANCE, str(change.seen.key))])
+    controller = Controller("migration", caches.migrations, reconciler.reconcile, machinery=program.machinery, recorder=program.recorder)
+    caches.migrations.cache.index(BY_INSTANCE, _of_instance)
+    controller.watch(caches.instances, lambda change: [each.key for each in caches.migrations.cache.by(BY_INSTANCE, str(change.seen.key))])
     program.add(controller)
     updates = VolumeUpdateReconciler(program.client, caches, program.machinery)
-    updater = Controller("volumeupdates", caches[1], updates.reconcile, machinery=program.machinery, recorder=program.recorder)
-    updater.watch(caches[0], lambda change: [Key(change.seen.key.namespace, change.seen.read(MIGRATIONS).spec.vmiName or "")])
+    updater = Controller("volumeupdates", caches.instances, updates.reconcile, machinery=program.machinery, recorder=program.recorder)
+    updater.watch(caches.migrations, lambda change: [Key(change.seen.key.namespace, change.seen.read(MIGRATIONS).spec.vmiName or "")])
     program.add(updater)
     return controller

@@ -20,7 +20,7 @@ from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.controllers.virtualmachineinstance.targets import key_of
 from paddock.dialects.core.persistentvolumeclaim import is_bound
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.status import MigratedVolume
+from paddock.dialects.kubevirt.status import MigratedVolume, MigrationState
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.observation import JobState
@@ -68,7 +68,7 @@ class VolumeMoves:
             if state.targetNodeDomainReadyTimestamp:
                 await self._try(machine, machine.change_over())
         elif self._begun.get(machine.id) != uid:
-            await self._begin(instance, machine, moves, uid)
+            await self._begin(instance, machine, moves, state)
 
     def observe(self, instance: VirtualMachineInstance, machine: QemuMachine | None) -> VolumeMove | None:
         """Return how far the move of an instance is; None: there is none."""
@@ -87,7 +87,9 @@ class VolumeMoves:
             error=error if begun else "",
         )
 
-    async def _begin(self, instance: VirtualMachineInstance, machine: QemuMachine, moves: list[MigratedVolume], uid: str) -> None:
+    async def _begin(
+        self, instance: VirtualMachineInstance, machine: QemuMachine, moves: list[MigratedVolume], state: MigrationState
+    ) -> None:
         """Empty the new claims and have QEMU copy, once all claims are bound."""
         disks = {disk.name: disk for disk in machine.config.disks}
         found: dict[str, tuple[DiskConfig, StoredVolume]] = {}
@@ -97,11 +99,11 @@ class VolumeMoves:
                 return
             if not _is_on(disk, held):
                 found[move.volumeName] = (disk, held)
-        self._begun[machine.id] = uid
+        self._begun[machine.id] = state.migrationUid or ""
         self._failed.pop(machine.id, None)
-        await self._try(machine, self._copy(machine, found))
+        await self._try(machine, self._copy(machine, found, volumemoves.speed_of(state)))
 
-    async def _copy(self, machine: QemuMachine, found: Mapping[str, tuple[DiskConfig, StoredVolume]]) -> None:
+    async def _copy(self, machine: QemuMachine, found: Mapping[str, tuple[DiskConfig, StoredVolume]], speed: int) -> None:
         sizes = {name: disk.size for name, disk in machine.observed.disks.items()}
         for name, (_, held) in found.items():
             if held.size < sizes.get(name, 0):
@@ -110,7 +112,7 @@ class VolumeMoves:
         targets: dict[str, DiskLayer] = {}
         for name, (disk, held) in found.items():
             targets[name] = (await self._volumes.vacate(held.id, sizes.get(name, 0), content=disk.layer)).layer
-        await machine.move_disks(targets)
+        await machine.move_disks(targets, speed // max(len(targets), 1))
 
     async def _try(self, machine: QemuMachine, work: Any) -> None:
         try:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base import quantity
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MigratedVolume, MigrationState
 from paddock.meta.conditions import Condition
@@ -36,6 +37,12 @@ def state_of(instance: VirtualMachineInstance) -> MigrationState | None:
     """Return the state of the migration that moves them; None while there is none that goes on."""
     state = instance.status.migrationState if instance.status is not None else None
     return state if state is not None and state.migrationUid and not state.completed else None
+
+
+def speed_of(state: MigrationState) -> int:
+    """Return the bytes per second that the policy of a migration allows; 0: any number."""
+    limit = (state.migrationConfiguration or {}).get("bandwidthPerMigration")
+    return quantity.whole(limit) if isinstance(limit, str) else 0
 
 
 def condition(move: VolumeMove | None) -> Condition | None:

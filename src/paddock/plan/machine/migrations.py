@@ -4,16 +4,18 @@ One is made while an instance says that its volumes change. One that failed is f
 is not over goes when the volumes do not change any more.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.migration import VirtualMachineInstanceMigration
+from paddock.dialects.kubevirt.migrationpolicy import MigrationPolicy
 from paddock.dialects.kubevirt.status import MigrationState
 from paddock.meta import ages
 from paddock.meta.conditions import holds
+from paddock.plan.machine.runstrategy import life_of
 from paddock.plan.machine.volumemigration import CHANGE
 
 LABEL = "kubevirt.io/volume-update-migration"
@@ -41,6 +43,9 @@ def plan(instance: VirtualMachineInstance, migrations: Sequence[VirtualMachineIn
     over = [each for each in ordered if is_final(each)]
     old = tuple(each.metadata.name for each in over[:-_KEPT])
     status = instance.status
+    if life_of(instance).final:
+        # They say so themselves.
+        return MigrationPlan(delete=old)
     if status is None or status.phase != "Running" or not holds(status.conditions, CHANGE):
         return MigrationPlan(delete=(*old, *(each.metadata.name for each in open_ if not _ends(instance, each))))
     if open_:
@@ -92,6 +97,27 @@ def made(instance: VirtualMachineInstance) -> dict[str, Any]:
     return {"apiVersion": f"{GROUP}/v1", "kind": "VirtualMachineInstanceMigration", "metadata": metadata, "spec": spec}
 
 
-def begun(uid: str, node: str, now: str) -> MigrationState:
+def begun(uid: str, node: str, now: str, policy: MigrationPolicy | None) -> MigrationState:
     """Return the state of an instance whose volumes begin to move. The guest stays on its node."""
-    return MigrationState(migrationUid=uid, startTimestamp=now, sourceNode=node, targetNode=node, mode="PreCopy")
+    state = MigrationState(migrationUid=uid, startTimestamp=now, sourceNode=node, targetNode=node, mode="PreCopy")
+    if policy is None:
+        return state
+    limit = policy.spec.bandwidthPerMigration
+    settings = {"bandwidthPerMigration": str(limit)} if limit is not None else None
+    return msgspec.structs.replace(state, migrationPolicyName=policy.metadata.name, migrationConfiguration=settings)
+
+
+def chosen(policies: Iterable[MigrationPolicy], namespace: Mapping[str, str], instance: Mapping[str, str]) -> MigrationPolicy | None:
+    """Return the policy for an instance, from its labels and those of its namespace: the one with most labels, then the first by name."""
+    found: list[tuple[int, str, MigrationPolicy]] = []
+    for policy in policies:
+        selectors = policy.spec.selectors
+        wanted = ((selectors.namespaceSelector or {}, namespace), (selectors.virtualMachineInstanceSelector or {}, instance))
+        if any(labels for labels, _ in wanted) and all(labels.items() <= has.items() for labels, has in wanted):
+            found.append((-sum(len(labels) for labels, _ in wanted), policy.metadata.name, policy))
+    return min(found, key=lambda each: each[:2])[2] if found else None
+
+
+def ended(state: MigrationState, now: str) -> MigrationState:
+    """Return the state of a migration whose instance is no more."""
+    return msgspec.structs.replace(state, completed=True, failed=True, endTimestamp=now, failureReason="the instance ended meanwhile")
