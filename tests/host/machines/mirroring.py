@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from paddock.engine.machine.machines import Machines
-from paddock.engine.machine.owner import MachineOwner
 from tests.host.machines.conftest import surroundings
 from tests.host.machines.test_mirrors import blank, layer_of, steps
 

@@ -105,6 +105,7 @@ def nodes(machine: QemuMachine) -> Awaitable[list[str]]:
     return ask()
 
 
+@pytest.mark.spec("kubevirt", 206)
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 def test_a_disk_moves_with_all_its_layers_while_the_guest_writes(place: Place, form: str) -> None:
     async def script() -> None:
@@ -137,13 +138,14 @@ def test_a_disk_moves_with_all_its_layers_while_the_guest_writes(place: Place, f
         await machine.change_over()
         assert layer_of(machine) == target and not machine.observed.paused and not machine.observed.jobs
         left = content(old)
+        await machine.resize_disk("data", SIZE + MIB)
         await writes(machine)
         assert content(old) == left, "the old files are written no more"
         after = await nodes(machine)
         assert len(after) < len(before) and not any("old" in name for name in after)
         await stopped(machine)
         moved = content(target)
-        assert moved[: 3 * 64 << 10][64 << 10 :] == left[: 3 * 64 << 10][64 << 10 :] and moved[2 * MIB :] == left[2 * MIB :]
+        assert moved[: 3 * 64 << 10][64 << 10 :] == left[: 3 * 64 << 10][64 << 10 :] and moved[2 * MIB : SIZE] == left[2 * MIB :]
         assert moved != left, "the last write is in the new file alone"
         await machine.start()
         await until_guest_runs(machine)
@@ -179,6 +181,7 @@ def test_disks_that_cannot_move_and_copies_that_are_called_off(place: Place) -> 
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 206)
 @pytest.mark.needs("root")
 def test_a_full_disk_ends_all_copies_and_leaves_the_guest_alone(place: Place) -> None:
     async def script() -> None:
@@ -202,6 +205,7 @@ def test_a_full_disk_ends_all_copies_and_leaves_the_guest_alone(place: Place) ->
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 206)
 def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
     async def script() -> None:
         machine = await started(place, count=2)
@@ -216,7 +220,7 @@ def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
                 return await execute("block-job-cancel", {"device": arguments["id"], "force": True})  # type: ignore[index]
             return await execute(command, arguments, **more)  # type: ignore[arg-type]
 
-        machine._owner.execute = lost  # type: ignore[method-assign,assignment]
+        machine._owner.execute = lost  # type: ignore[method-assign]
         with pytest.raises(Exception, match="cannot move disk more1"):
             await machine.change_over()
         machine._owner.execute = execute  # type: ignore[method-assign]
@@ -233,6 +237,7 @@ def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 207)
 def test_a_stop_does_not_come_between_qemu_and_the_config(place: Place) -> None:
     async def script() -> None:
         machine = await started(place)
@@ -289,6 +294,7 @@ async def steps(machine: QemuMachine, target: DiskLayer, at: Callable[[int], Awa
         await step()
 
 
+@pytest.mark.spec("kubevirt", 207)
 @pytest.mark.long
 def test_qemu_is_killed_at_each_step(place: Place) -> None:
     """The config names a file with everything that the guest wrote, and the machine starts from it."""
@@ -300,9 +306,9 @@ def test_qemu_is_killed_at_each_step(place: Place) -> None:
         while killed:
             number, killed = number + 1, False
 
-            async def kill(step: int) -> None:
+            async def kill(step: int, last: int = number) -> None:
                 nonlocal killed
-                if step == number:
+                if step == last:
                     killed = True
                     os.kill(machine.observed.pid, signal.SIGKILL)
                     await until_phase(machine, "ended")
@@ -322,6 +328,7 @@ def test_qemu_is_killed_at_each_step(place: Place) -> None:
     run(script, 300)
 
 
+@pytest.mark.spec("kubevirt", 207)
 @pytest.mark.long
 def test_paddock_is_killed_at_each_step(place: Place) -> None:
     """Another Paddock finds the guest running, and the disk where QEMU has it; a repeated move ends well."""

@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
+from tests.enginefakes import FakeMachine
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import DV
 
 KIND, API = "VirtualMachineInstanceMigration", "kubevirt.io/v1"
+POLICIES = "migrations.kubevirt.io/v1alpha1"
 LABEL = "kubevirt.io/volume-update-migration"
 
 
@@ -42,6 +44,11 @@ async def uid_of(host: FakeHost, claim: str) -> str:
     return str((await host.get("PersistentVolumeClaim", "v1", claim))["metadata"]["uid"])
 
 
+def lies_on(machine: FakeMachine) -> str:
+    layer = machine.config.disks[0].layer
+    return layer.path.parent.name if layer is not None else ""
+
+
 async def condition(host: FakeHost, name: str, *, of: str = "vmi") -> Data | None:
     found = await (host.vmi() if of == "vmi" else host.vm())
     return next((each for each in found["status"]["conditions"] if each["type"] == name), None)
@@ -51,6 +58,7 @@ async def claims(host: FakeHost) -> list[str]:
     return [each["dataVolume"]["name"] for each in (await host.vmi())["spec"]["volumes"]]
 
 
+@pytest.mark.spec("kubevirt", 204, 205)
 def test_volumes_move_while_the_machine_runs(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a", "b")
@@ -100,6 +108,7 @@ def test_volumes_move_while_the_machine_runs(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 208)
 def test_the_change_waits_for_a_claim_that_is_not_there(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await running(host, "a")
@@ -116,6 +125,7 @@ def test_the_change_waits_for_a_claim_that_is_not_there(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 209)
 def test_the_old_claims_call_it_off(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -148,6 +158,7 @@ def test_the_old_claims_call_it_off(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 209)
 def test_disks_that_change_over_are_not_called_off(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -174,6 +185,7 @@ def test_disks_that_change_over_are_not_called_off(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 208)
 @pytest.mark.parametrize(
     ("device", "claims_", "why"),
     [
@@ -201,6 +213,7 @@ def test_a_change_that_waits_for_a_restart(play: Play, device: Data | None, clai
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 204)
 @pytest.mark.parametrize("strategy", ["Replacement", None])
 def test_without_the_strategy_a_restart_is_asked_for(play: Play, strategy: str | None) -> None:
     async def script(host: FakeHost) -> None:
@@ -214,6 +227,7 @@ def test_without_the_strategy_a_restart_is_asked_for(play: Play, strategy: str |
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 205)
 def test_a_failure_is_said_and_tried_again(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -235,6 +249,7 @@ def test_a_failure_is_said_and_tried_again(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 210)
 def test_an_instance_that_ends_on_its_way_needs_recovery(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -258,13 +273,14 @@ def test_an_instance_that_ends_on_its_way_needs_recovery(play: Play) -> None:
         assert answer.status == 409
         await host.change("web", at("a"))
         again = await host.running()
-        assert again.config.disks[0].layer.path.parent.name == await uid_of(host, "a")
+        assert lies_on(again) == await uid_of(host, "a")
         assert await condition(host, "ManualRecoveryRequired", of="vm") is None
         assert "volumeUpdateState" not in (await host.vm())["status"]
 
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 207)
 def test_an_instance_that_ends_after_its_disks_changed_over_starts_there(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -281,11 +297,12 @@ def test_an_instance_that_ends_after_its_disks_changed_over_starts_there(play: P
         await asyncio.sleep(60)
         assert await condition(host, "ManualRecoveryRequired", of="vm") is None
         again = await host.running()
-        assert again.config.disks[0].layer.path.parent.name == await uid_of(host, "c")
+        assert lies_on(again) == await uid_of(host, "c")
 
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 207)
 def test_nothing_is_lost_when_paddock_ends_in_between(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -309,24 +326,16 @@ def test_nothing_is_lost_when_paddock_ends_in_between(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 205)
 def test_a_policy_bounds_the_bandwidth(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a", "b")
         guest.copies_slowly = True
-        for name, labels, limit in (
-            ("wide", {"tier": "x"}, "8Mi"),
-            ("narrow", {"tier": "x", "app": "y"}, "2Mi"),
-            ("other", {"no": "no"}, "1"),
-        ):
-            selectors = {"virtualMachineInstanceSelector": labels}
-            await host.make(
-                {
-                    "apiVersion": "migrations.kubevirt.io/v1alpha1",
-                    "kind": "MigrationPolicy",
-                    "metadata": {"name": name},
-                    "spec": {"selectors": selectors, "bandwidthPerMigration": limit},
-                }
-            )
+        policies = {"wide": ({"tier": "x"}, "8Mi"), "narrow": ({"tier": "x", "app": "y"}, "2Mi"), "other": ({"no": "no"}, "1")}
+        for name, (labels, limit) in policies.items():
+            spec = {"selectors": {"virtualMachineInstanceSelector": labels}, "bandwidthPerMigration": limit}
+            made = {"apiVersion": POLICIES, "kind": "MigrationPolicy", "metadata": {"name": name}, "spec": spec}
+            await host.api.post(f"/apis/{POLICIES}/migrationpolicies", made)
         await host.make(disk("c"), disk("d"))
         await asyncio.sleep(5)
         await host.change("web", at("c", "d"))
@@ -338,6 +347,7 @@ def test_a_policy_bounds_the_bandwidth(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 206)
 def test_a_volume_on_its_way_belongs_to_the_machine(play: Play) -> None:
     """Another machine does not get the claim that the guest still writes."""
 

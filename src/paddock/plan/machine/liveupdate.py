@@ -170,12 +170,13 @@ def _is_plugged(volume: Data) -> bool:
 def _claims(work: _Work) -> None:
     """Volumes that are on another claim now move there, which is decided elsewhere."""
     old, new = (_named(each.get("volumes")) for each in work.hardware())
-    work.moved = {name for name in old.keys() & new.keys() if _is_claim(old[name]) and _is_claim(new[name]) and old[name] != new[name]}
+    work.moved = {name for name in old.keys() & new.keys() if is_claim(old[name]) and is_claim(new[name]) and old[name] != new[name]}
     for hardware in work.hardware():
         _drop(hardware, "volumes", lambda each: each.get("name", "") in work.moved)
 
 
-def _is_claim(volume: Data) -> bool:
+def is_claim(volume: Data) -> bool:
+    """Return whether a volume lies on a claim that can be named anew."""
     return any(volume.get(kind) is not None for kind in ("dataVolume", "persistentVolumeClaim"))
 
 

@@ -1,4 +1,4 @@
-"""Volumes of a running machine that move to other claims (docs/spec/kubevirt.md 2.11). Pure.
+"""Volumes of a running machine that move to other claims (docs/spec/kubevirt.md 2.12). Pure.
 
 A machine whose strategy is Migration names another claim for a volume. The decision is made against the instance, which has the claims
 that the guest is on, or moves to:
@@ -11,13 +11,14 @@ that the guest is on, or moves to:
 Upstream's messages are kept where clients look for them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
+from paddock.dialects.kubevirt.devices import Devices
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MigratedVolume
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VolumeMigrationState, VolumeUpdateState
@@ -120,7 +121,17 @@ def _during(machine: VirtualMachine, instance: VirtualMachineInstance, changed: 
 
 
 def _refusal(instance: VirtualMachineInstance, changed: Mapping[str, str]) -> str:
-    devices = instance.spec.domain.devices
+    if found := refusal(instance.spec.domain.devices, changed):
+        return found
+    for volume in (instance.status.volumeStatus if instance.status is not None else None) or ():
+        claim = volume.persistentVolumeClaimInfo
+        if claim is not None and volume.name not in changed and "ReadWriteOnce" in (claim.accessModes or ()):
+            return f"cannot migrate the VM. The volume {volume.name} is RWO and not included in the migration volumes"
+    return ""
+
+
+def refusal(devices: Devices, changed: Collection[str]) -> str:
+    """Return the reason why some volumes of these devices cannot move while the machine runs; empty: they can."""
     filesystems = {each.name for each in devices.filesystems or ()}
     disks = {each.name: each for each in devices.disks or ()}
     kinds = (
@@ -133,10 +144,6 @@ def _refusal(instance: VirtualMachineInstance, changed: Mapping[str, str]) -> st
     drives = [name for name in changed if name in disks and disks[name].cdrom is not None]
     if drives:
         return f"the medium of a drive does not move while the machine runs: {', '.join(drives)}"
-    for volume in (instance.status.volumeStatus if instance.status is not None else None) or ():
-        claim = volume.persistentVolumeClaimInfo
-        if claim is not None and volume.name not in changed and "ReadWriteOnce" in (claim.accessModes or ()):
-            return f"cannot migrate the VM. The volume {volume.name} is RWO and not included in the migration volumes"
     return ""
 
 
