@@ -21,11 +21,11 @@ async def main(root: Path, number: int) -> None:
         if step == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    if machine._owner.record.moving is not None:
-        while machine._owner.record.moving is not None and not machine.observed.jobs:
-            await asyncio.sleep(0.05)
-        if machine._owner.record.moving is not None:
+    # An earlier move that changed over does so first, and copies that go on are called off.
+    while (moving := machine._owner.record.moving) is not None:
+        if not moving.changes_over and machine.observed.jobs:
             await machine.keep_disks()
+        await asyncio.sleep(0.05)
     name = "two" if layer_of(machine).path.stem == "one" else "one"
     await steps(machine, blank(root.parent / f"{name}.img"), at)
     machines.close()

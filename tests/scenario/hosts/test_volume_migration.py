@@ -9,6 +9,7 @@ from tests.enginefakes import FakeMachine
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import DV
+from tests.scenario.why.faults import asked
 
 KIND, API = "VirtualMachineInstanceMigration", "kubevirt.io/v1"
 POLICIES = "migrations.kubevirt.io/v1alpha1"
@@ -149,6 +150,7 @@ def test_the_old_claims_call_it_off(play: Play) -> None:
         assert vmi["status"]["migrationState"]["completed"] and vmi["status"]["migrationState"]["failed"]
         assert not guest.moving and guest.config == old
         assert "volumeUpdateState" not in vm["status"] and await condition(host, "Failure", of="vm") is None
+        assert (await asked(host, "vm/web")).cause is None
         # Another try is possible.
         guest.copies_slowly = False
         await host.change("web", at("c"))
