@@ -109,6 +109,32 @@ def test_volumes_move_while_the_machine_runs(play: Play) -> None:
     play(script)
 
 
+@pytest.mark.spec("kubevirt", 204)
+def test_a_hotplugged_volume_moves(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        guest = await running(host, "a")
+        await host.make(disk("b"), disk("c"), disk("d"))
+        await asyncio.sleep(5)
+        plugged = {"name": "more", "persistentVolumeClaim": {"claimName": "b", "hotpluggable": True}}
+        devices = {"disks": [{"name": "v0", "disk": {"bus": "virtio"}}, {"name": "more", "disk": {"bus": "scsi"}}]}
+        volumes = [*at("a")["spec"]["template"]["spec"]["volumes"], plugged]
+        await host.change("web", {"spec": {"template": {"spec": {"volumes": volumes, "domain": {"devices": devices}}}}})
+        await asyncio.sleep(5)
+        assert [each.name for each in guest.config.disks] == ["v0", "more"]
+        volumes = [
+            {"name": "v0", "dataVolume": {"name": "c"}},
+            {"name": "more", "persistentVolumeClaim": {"claimName": "d", "hotpluggable": True}},
+        ]
+        await host.change("web", {"spec": {"updateVolumesStrategy": "Migration", "template": {"spec": {"volumes": volumes}}}})
+        await asyncio.sleep(5)
+        assert [each["status"]["phase"] for each in await migrations(host)] == ["Succeeded"]
+        places = [each.layer.path.parent.name for each in guest.config.disks if each.layer is not None]
+        assert places == [await uid_of(host, "c"), await uid_of(host, "d")]
+        assert await condition(host, "RestartRequired", of="vm") is None
+
+    play(script)
+
+
 @pytest.mark.spec("kubevirt", 208)
 def test_the_change_waits_for_a_claim_that_is_not_there(play: Play) -> None:
     async def script(host: FakeHost) -> None:

@@ -200,7 +200,7 @@ MACHINE_FAULTS: tuple[Fault, ...] = (
     Fault("a guest that does not answer", _unready, "readiness-probe", _GUEST),
     Fault("a guest that was ended for not answering", _unlively, "liveness-probe", _GUEST),
     Fault("a change that waits for a restart", _changed, "restart-required", _MACHINE, state="notice"),
-    Fault("a volume that waits for its new claim", _moving, "volumes-wait", _MACHINE, state="notice"),
+    Fault("a volume that waits for its new claim", _moving, "volumes-wait", _GUEST, state="notice"),
     Fault("a machine that ended while its volumes moved", _ended_on_its_way, "volumes-recovery", _MACHINE, seconds=30.0),
     Fault("an instance of somebody else", _foreign, "instance-foreign", _MACHINE),
     Fault("a guest that does not shut down", _deaf, "guest-shutting-down", _GUEST, state="waits"),
