@@ -15,7 +15,7 @@ A guest obeys the power button at once unless `machine.deaf`. Time is asyncio's,
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -26,7 +26,6 @@ from paddock.engine.machine.observation import (
     DiskState,
     EndReason,
     GuestFault,
-    JobState,
     MemoryStatistics,
     NicState,
     Observation,
@@ -39,6 +38,7 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
+from tests.enginefakes_moves import FakeMoves
 
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
@@ -78,10 +78,11 @@ class FakeDirectory:
         return self.serial[-size:]
 
 
-class FakeMachine:
+class FakeMachine(FakeMoves):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
+        super().__init__()
         self.id = id
         self.config = config
         self.observed = Observation()
@@ -95,17 +96,10 @@ class FakeMachine:
         # that of its last start
         self.priority = 0
         self.saved_paused = False
-        # why its state cannot be written
-        self.unwritable = ""
-        # why it cannot be read
-        self.unreadable = ""
+        # why its state cannot be written, or read
+        self.unwritable = self.unreadable = ""
         self.overlays: list[Mapping[str, DiskLayer]] = []
         self.commits: list[tuple[str, Path]] = []
-        # disks that move, and how they do
-        self.moving: dict[str, DiskLayer] = {}
-        self.copies_slowly = False
-        self.speed = 0
-        self.unmovable = ""
         self.consoles: list[FakePipe] = []
         self.displays: list[FakePipe] = []
         self.usb_devices: list[FakePipe] = []
@@ -293,31 +287,6 @@ class FakeMachine:
     async def commit_disk(self, name: str, base: Path) -> None:
         self._admit(Verb.CHANGE)
         self.commits.append((name, base))
-
-    async def move_disks(self, targets: Mapping[str, DiskLayer], speed: int = 0) -> None:
-        self._admit(Verb.CHANGE)
-        if self.unmovable:
-            raise RequestRefused(f"cannot move disks of machine {self.id}", reason="NotMovable", why=self.unmovable)
-        self.moving, self.speed = dict(targets), speed
-        self.copied("running")
-        if not self.copies_slowly:
-            self.copied("ready")
-
-    def copied(self, state: Literal["running", "ready", "failed"], error: str = "") -> None:
-        """The copies of its disks are so far."""
-        jobs = {name: JobState("mirror", state, 100 if state == "ready" else 40, 100, error) for name in self.moving}
-        self.observe(jobs={**self.observed.jobs, **jobs})
-
-    async def change_over(self) -> None:
-        self._admit(Verb.CHANGE)
-        moving = self.moving
-        self.config = replace(self.config, disks=tuple(replace(one, layer=moving.get(one.name, one.layer)) for one in self.config.disks))
-        await self.keep_disks()
-
-    async def keep_disks(self) -> None:
-        self._admit(Verb.CHANGE)
-        self.moving = {}
-        self.observe(jobs={name: job for name, job in self.observed.jobs.items() if job.kind != "mirror"})
 
     async def console_log(self) -> bytes:
         return self.directory.serial

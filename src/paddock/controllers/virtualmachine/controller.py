@@ -22,7 +22,6 @@ from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
@@ -120,7 +119,7 @@ class VirtualMachineReconciler(KindReconciler):
             if observed.instance.metadata.deletionTimestamp is None:
                 grace = observed.machine.metadata.deletionGracePeriodSeconds
                 await self._try(machine_pass, self._actions.stop(observed, grace))
-            elif await self._release(machine_pass) or _is_about_to_go(observed.instance):
+            elif await self._release(machine_pass) or observed.is_about_to_go:
                 # The machine goes with it, and a status of that moment is for nobody.
                 return DONE
             await self._report(machine_pass)
@@ -246,7 +245,7 @@ class VirtualMachineReconciler(KindReconciler):
     async def _make_disks(self, machine_pass: VirtualMachinePass) -> None:
         """DataVolumes are made with the machine; those that may wait are made when it is to run."""
         observed = machine_pass.observed
-        if _is_restored(observed):
+        if observed.is_restored:
             # The restore replaces them.
             return
         volumes = {each.metadata.name: each for each in datavolumetemplates.data_volumes(observed.machine)}
@@ -300,7 +299,7 @@ class VirtualMachineReconciler(KindReconciler):
             waits = any(disk.name in templates and not disk.is_filled for disk in observed.disks)
             machine_pass.wait = held or None
             recovers = volumemigration.needs_recovery(observed.machine, observed.instance)
-            machine_pass.held = bool(held) or waits or recovers or machine_pass.error is not None or _is_restored(observed)
+            machine_pass.held = bool(held) or waits or recovers or machine_pass.error is not None or observed.is_restored
             if not machine_pass.held:
                 made = await self._try(machine_pass, self._actions.start(observed, machine_pass.sizes or {}, paused=decision.paused))
                 if made is None:
@@ -318,7 +317,7 @@ class VirtualMachineReconciler(KindReconciler):
         The status keeps the last generation that was observed. Without this, a halted machine would seem to wait for its own halt.
         """
         observed, data = machine_pass.observed, machine_pass.observed.instance_data
-        if machine_pass.decision.step is not RunStep.STOP or data is None or not _is_behind(observed):
+        if machine_pass.decision.step is not RunStep.STOP or data is None or not observed.is_behind:
             return
         before = await self._actions.started_from(observed, _revision(data))
         if before is not None and liveupdate.update(before, observed.data["spec"], data, live=False).is_complete:
@@ -340,7 +339,7 @@ class VirtualMachineReconciler(KindReconciler):
     async def _follow(self, machine_pass: VirtualMachinePass) -> None:
         """Apply the part of a changed template that a running instance can take now."""
         observed, data = machine_pass.observed, machine_pass.observed.instance_data
-        if data is None or not _is_behind(observed):
+        if data is None or not observed.is_behind:
             return
         before = await self._actions.started_from(observed, _revision(data))
         if before is None:
@@ -456,28 +455,10 @@ def _named(member: str, matcher: Data) -> tuple[str, str] | None:
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
 
 
-def _is_behind(observed: ObservedVirtualMachine) -> bool:
-    """Return whether the machine has an instance that runs on and is of an earlier generation."""
-    instance = observed.instance
-    if instance is None or not observed.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
-        return False
-    return (instance.metadata.annotations or {}).get(GENERATION, "") != str(observed.meta.generation or 1)
-
-
-def _is_about_to_go(instance: VirtualMachineInstance) -> bool:
-    """Return whether an instance has ended, and nobody but the controller of instances holds it."""
-    return life_of(instance).final and set(instance.metadata.finalizers or ()) <= {FOREGROUND}
-
-
 def _revision(instance: Data) -> str:
     """Return the name of the copy that an instance was made from."""
     name: str = (instance.get("status") or {}).get("virtualMachineRevisionName", "")
     return name
-
-
-def _is_restored(observed: ObservedVirtualMachine) -> bool:
-    """Return whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
-    return observed.machine.status is not None and bool(observed.machine.status.restoreInProgress)
 
 
 def _up_to_date(observed: ObservedVirtualMachine, operations: list[Data]) -> list[Data]:

@@ -15,7 +15,9 @@ from paddock.dialects.kubevirt.kubermaticsources import references
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.plan.machine import instancetypes
+from paddock.plan.machine.instances import FOREGROUND, GENERATION
 from paddock.plan.machine.printable import ClaimedDisk
+from paddock.plan.machine.runstrategy import life_of
 from paddock.plan.machine.volumemigration import ClaimFinder
 from paddock.plan.storage import sourcerefs
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
@@ -90,6 +92,25 @@ class ObservedVirtualMachine(msgspec.Struct):
             return True
         owners = self.instance.metadata.ownerReferences or ()
         return any(each.uid == self.meta.uid and each.controller for each in owners)
+
+    @property
+    def is_behind(self) -> bool:
+        """True when the machine has an instance that runs on and is of an earlier generation."""
+        instance = self.instance
+        if instance is None or not self.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
+            return False
+        return (instance.metadata.annotations or {}).get(GENERATION, "") != str(self.meta.generation or 1)
+
+    @property
+    def is_about_to_go(self) -> bool:
+        """True when the instance has ended, and nobody but the controller of instances holds it."""
+        instance = self.instance
+        return instance is not None and life_of(instance).final and set(instance.metadata.finalizers or ()) <= {FOREGROUND}
+
+    @property
+    def is_restored(self) -> bool:
+        """True while a restore is under way: until it ends, the machine's disks are neither made nor used."""
+        return self.machine.status is not None and bool(self.machine.status.restoreInProgress)
 
 
 class VirtualMachineCaches:

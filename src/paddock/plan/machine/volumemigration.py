@@ -26,10 +26,9 @@ from paddock.dialects.kubevirt.volumes import Volume
 from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import to_data
 from paddock.plan.instance.volumes import claim_of, info
-from paddock.plan.machine.liveupdate import MIGRATION
+from paddock.plan.machine.liveupdate import MIGRATION, Data
 from paddock.plan.machine.runstrategy import life_of
 
-Data = dict[str, Any]
 CHANGE, RECOVERY = "VolumesChange", "ManualRecoveryRequired"
 CANCELLED = "VolumesChangeCancellation"
 ENDED = "VMI was removed or was final during the volume migration"
