@@ -105,7 +105,7 @@ def nodes(machine: QemuMachine) -> Awaitable[list[str]]:
     return ask()
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 231)
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 def test_a_disk_moves_with_all_its_layers_while_the_guest_writes(place: Place, form: str) -> None:
     async def script() -> None:
@@ -181,7 +181,7 @@ def test_disks_that_cannot_move_and_copies_that_are_called_off(place: Place) -> 
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 231)
 @pytest.mark.needs("root")
 def test_a_full_disk_ends_all_copies_and_leaves_the_guest_alone(place: Place) -> None:
     async def script() -> None:
@@ -205,7 +205,7 @@ def test_a_full_disk_ends_all_copies_and_leaves_the_guest_alone(place: Place) ->
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 231)
 def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
     async def script() -> None:
         machine = await started(place, count=2)
@@ -237,7 +237,7 @@ def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 232)
 def test_a_stop_does_not_come_between_qemu_and_the_config(place: Place) -> None:
     async def script() -> None:
         machine = await started(place)
@@ -294,7 +294,7 @@ async def steps(machine: QemuMachine, target: DiskLayer, at: Callable[[int], Awa
         await step()
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 232)
 @pytest.mark.long
 def test_qemu_is_killed_at_each_step(place: Place) -> None:
     """The config names a file with everything that the guest wrote, and the machine starts from it."""
@@ -328,7 +328,7 @@ def test_qemu_is_killed_at_each_step(place: Place) -> None:
     run(script, 300)
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 232)
 @pytest.mark.long
 def test_paddock_is_killed_at_each_step(place: Place) -> None:
     """Another Paddock finds the guest running, and the disk where QEMU has it; a repeated move ends well."""

@@ -59,7 +59,7 @@ async def claims(host: FakeHost) -> list[str]:
     return [each["dataVolume"]["name"] for each in (await host.vmi())["spec"]["volumes"]]
 
 
-@pytest.mark.spec("kubevirt", 204, 205)
+@pytest.mark.spec("kubevirt", 229, 230)
 def test_volumes_move_while_the_machine_runs(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a", "b")
@@ -109,7 +109,7 @@ def test_volumes_move_while_the_machine_runs(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 229)
 def test_a_hotplugged_volume_moves(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -135,7 +135,7 @@ def test_a_hotplugged_volume_moves(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 233)
 def test_the_change_waits_for_a_claim_that_is_not_there(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await running(host, "a")
@@ -152,7 +152,7 @@ def test_the_change_waits_for_a_claim_that_is_not_there(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 234)
 def test_the_old_claims_call_it_off(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -186,7 +186,7 @@ def test_the_old_claims_call_it_off(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 209)
+@pytest.mark.spec("kubevirt", 234)
 def test_disks_that_change_over_are_not_called_off(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -213,7 +213,7 @@ def test_disks_that_change_over_are_not_called_off(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 233)
 @pytest.mark.parametrize(
     ("device", "claims_", "why"),
     [
@@ -241,7 +241,7 @@ def test_a_change_that_waits_for_a_restart(play: Play, device: Data | None, clai
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 204)
+@pytest.mark.spec("kubevirt", 229)
 @pytest.mark.parametrize("strategy", ["Replacement", None])
 def test_without_the_strategy_a_restart_is_asked_for(play: Play, strategy: str | None) -> None:
     async def script(host: FakeHost) -> None:
@@ -255,7 +255,7 @@ def test_without_the_strategy_a_restart_is_asked_for(play: Play, strategy: str |
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 205)
+@pytest.mark.spec("kubevirt", 230)
 def test_a_failure_is_said_and_tried_again(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -277,7 +277,7 @@ def test_a_failure_is_said_and_tried_again(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 210)
+@pytest.mark.spec("kubevirt", 235)
 def test_an_instance_that_ends_on_its_way_needs_recovery(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -308,7 +308,7 @@ def test_an_instance_that_ends_on_its_way_needs_recovery(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 232)
 def test_an_instance_that_ends_after_its_disks_changed_over_starts_there(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -330,7 +330,7 @@ def test_an_instance_that_ends_after_its_disks_changed_over_starts_there(play: P
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 207)
+@pytest.mark.spec("kubevirt", 232)
 def test_nothing_is_lost_when_paddock_ends_in_between(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a")
@@ -354,7 +354,7 @@ def test_nothing_is_lost_when_paddock_ends_in_between(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 205)
+@pytest.mark.spec("kubevirt", 230)
 def test_a_policy_bounds_the_bandwidth(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         guest = await running(host, "a", "b")
@@ -375,7 +375,7 @@ def test_a_policy_bounds_the_bandwidth(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 231)
 def test_a_volume_on_its_way_belongs_to_the_machine(play: Play) -> None:
     """Another machine does not get the claim that the guest still writes."""
 

@@ -57,7 +57,7 @@ def on(claim: str, strategy: str | None = "Migration", **disk: Any) -> Data:
     return {**made, "updateVolumesStrategy": strategy}
 
 
-@pytest.mark.spec("kubevirt", 208)
+@pytest.mark.spec("kubevirt", 233)
 @pytest.mark.parametrize(
     ("before", "after", "moved", "reason"),
     [

@@ -347,7 +347,7 @@ def test_a_removal_that_failed_is_done_by_the_next(volumes: Volumes, monkeypatch
     asyncio.run(script())
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 231)
 def test_a_volume_is_emptied_for_a_disk_that_moves_into_it(volumes: Volumes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script() -> None:
         await volumes.create("base", MB)
@@ -381,7 +381,7 @@ def test_a_volume_is_emptied_for_a_disk_that_moves_into_it(volumes: Volumes, tmp
     asyncio.run(script())
 
 
-@pytest.mark.spec("kubevirt", 206)
+@pytest.mark.spec("kubevirt", 231)
 def test_a_volume_that_is_not_emptied(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script() -> None:
         await volumes.create("a", MB)
