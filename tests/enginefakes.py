@@ -39,6 +39,7 @@ from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
 from tests.enginefakes_memory import FakeMemory
+from tests.enginefakes_moves import FakeMoves
 
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
@@ -78,11 +79,12 @@ class FakeDirectory:
         return self.serial[-size:]
 
 
-class FakeMachine(FakeMemory):
+class FakeMachine(FakeMemory, FakeMoves):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
-        super().__init__()
+        FakeMemory.__init__(self)
+        FakeMoves.__init__(self)
         self.id = id
         self.config = config
         self.observed = Observation()

@@ -202,6 +202,12 @@ class FakeVolumes:
             self.volumes[id] = replace(self._there(id), layer=DiskLayer(self._there(id).directory / "flat.img", "raw"))
         return self.volumes[id]
 
+    async def vacate(self, id: str, size: int, *, content: DiskLayer | None = None) -> StoredVolume:
+        self._at_rest(id)
+        self.volumes[id] = replace(self._there(id), layer=DiskLayer(self._there(id).directory / "moved.img", "raw"))
+        self.content[id] = "blank"
+        return self.volumes[id]
+
     async def snapshot(self, id: str, snapshot: str) -> None:
         self._at_rest(id)
         volume = self._there(id)

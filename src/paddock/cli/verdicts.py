@@ -76,7 +76,12 @@ class ObjectChange(msgspec.Struct, frozen=True):
             return found if lost is None else ChangeVerdict(str(Effect.NONE), f"{lost.why}; {lost.instead}")
         if self.failure is not None and self.failure.path == difference.path[: len(self.failure.path)]:
             return ChangeVerdict(FAILS, self.failure.why)
-        return self._grown(row) or self._predicted(kind.dialect, difference) or ChangeVerdict(str(row.effect), row.why)
+        return (
+            self._grown(row)
+            or self._moved(difference)
+            or self._predicted(kind.dialect, difference)
+            or ChangeVerdict(str(row.effect), row.why)
+        )
 
     def _predicted(self, dialect: str, difference: FieldDifference) -> ChangeVerdict | None:
         """Return what the dialect foresees for this very machine."""
@@ -100,6 +105,14 @@ class ObjectChange(msgspec.Struct, frozen=True):
             return None
         reason = rollouts.growth_reason(before, after, _PARTS[row.growth])
         return ChangeVerdict(_RESTART, reason, True) if reason else ChangeVerdict(_LIVE, rollouts.PLUGGED, True)
+
+    def _moved(self, difference: FieldDifference) -> ChangeVerdict | None:
+        """A volume that moves to another claim."""
+        before, after = self._machines
+        if before is None or after is None or "volumes" not in difference.path or not rollouts.moved(before, after):
+            return None
+        reason = rollouts.move_refusal(before, after)
+        return ChangeVerdict(_RESTART, reason, True) if reason else ChangeVerdict(_LIVE, rollouts.MOVES, True)
 
     def settle(self, verdicts: Sequence[ChangeVerdict]) -> list[ChangeVerdict]:
         """The verdicts together. Whether the machine needs a restart is known here: the table's worse or better case gives way to that."""

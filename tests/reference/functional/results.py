@@ -85,9 +85,10 @@ def _not_run(specs: Sequence[Spec]) -> tuple[dict[str, int], dict[str, int]]:
     left_out: dict[str, int] = {}
     elsewhere: dict[str, int] = {}
     for spec in specs:
-        if not any(group.takes(spec) for group in groups):
+        group = next((each for each in groups if each.takes(spec)), None)
+        if group is None:
             elsewhere[spec.file] = elsewhere.get(spec.file, 0) + 1
-        elif labels := sorted(spec.labels & reasons.keys()):
+        elif labels := suite.without(spec, group):
             left_out[reasons[labels[0]]] = left_out.get(reasons[labels[0]], 0) + 1
     return dict(sorted(left_out.items())), dict(sorted(elsewhere.items()))
 

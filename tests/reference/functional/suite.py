@@ -73,6 +73,8 @@ class Group:
     name: str
     files: tuple[str, ...]
     limit: int
+    # labels that keep no spec from running in this group
+    despite: frozenset[str] = frozenset()
 
     def takes(self, spec: Spec) -> bool:
         """Return whether a spec stands in a file of this group."""
@@ -109,7 +111,7 @@ class Ending:
 def groups() -> dict[str, Group]:
     """The groups by name."""
     known = tomllib.loads(_GROUPS.read_text())["groups"]
-    return {name: Group(name, tuple(entry["files"]), entry["limit"]) for name, entry in known.items()}
+    return {name: Group(name, tuple(entry["files"]), entry["limit"], frozenset(entry.get("despite", ()))) for name, entry in known.items()}
 
 
 def left_out() -> Mapping[str, str]:
@@ -154,8 +156,12 @@ def below_tests(path: str) -> str:
 
 def taken(known: Sequence[Spec], group: Group) -> tuple[Spec, ...]:
     """The specs of a group that can run here."""
-    out = left_out()
-    return tuple(spec for spec in known if group.takes(spec) and not spec.labels & out.keys())
+    return tuple(spec for spec in known if group.takes(spec) and not without(spec, group))
+
+
+def without(spec: Spec, group: Group) -> list[str]:
+    """Return the labels for which a group leaves a spec out."""
+    return sorted(spec.labels & left_out().keys() - group.despite)
 
 
 def run(programs: Programs, installation: Installation, wanted: Sequence[Spec], folder: Path, limit: int) -> Iterator[Ending]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from paddock.engine.machine.guest import GuestExecResult
 from paddock.plan.instance import cloudinit
-from tests.fakehost import FakeHost, machine
+from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 
 _GUEST, _MACHINE = "VirtualMachineInstance web", "VirtualMachine web"
@@ -116,6 +116,30 @@ async def _changed(host: FakeHost) -> None:
     await host.change("web", {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 7}}}})
 
 
+_VOLUMES = [{"name": "root", "dataVolume": {"name": "old"}}]
+
+
+def _disk(name: str) -> Data:
+    spec = {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}
+    return {"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": name}, "spec": spec}
+
+
+async def _moving(host: FakeHost) -> None:
+    """Its volume is to move to a claim that is not there."""
+    await host.make(_disk("old"))
+    await host.make(machine(volumes=_VOLUMES))
+    (await host.running()).copies_slowly = True
+    volumes = [{"name": "root", "dataVolume": {"name": "new"}}]
+    await host.change("web", {"spec": {"updateVolumesStrategy": "Migration", "template": {"spec": {"volumes": volumes}}}})
+
+
+async def _ended_on_its_way(host: FakeHost) -> None:
+    await _moving(host)
+    await host.make(_disk("new"))
+    await asyncio.sleep(5)
+    (await host.running()).crash("killed")
+
+
 async def _foreign(host: FakeHost) -> None:
     instance = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": "web"}}
     spec = {"domain": {"memory": {"guest": "64Mi"}, "devices": {}}}
@@ -176,6 +200,8 @@ MACHINE_FAULTS: tuple[Fault, ...] = (
     Fault("a guest that does not answer", _unready, "readiness-probe", _GUEST),
     Fault("a guest that was ended for not answering", _unlively, "liveness-probe", _GUEST),
     Fault("a change that waits for a restart", _changed, "restart-required", _MACHINE, state="notice"),
+    Fault("a volume that waits for its new claim", _moving, "volumes-wait", _GUEST, state="notice"),
+    Fault("a machine that ended while its volumes moved", _ended_on_its_way, "volumes-recovery", _MACHINE, seconds=30.0),
     Fault("an instance of somebody else", _foreign, "instance-foreign", _MACHINE),
     Fault("a guest that does not shut down", _deaf, "guest-shutting-down", _GUEST, state="waits"),
     Fault("a finalizer of somebody else", _held, "finalizer-held", _MACHINE),

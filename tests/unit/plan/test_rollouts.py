@@ -49,3 +49,26 @@ def test_growth_is_judged_for_itself() -> None:
 def test_processors_are_plugged_under_every_firmware(secure: bool | None) -> None:
     firmware = {"bootloader": {"efi": {} if secure is None else {"secureBoot": secure}}}
     assert rollouts.growth_reason(spec(firmware=firmware), spec(firmware=firmware, cpu={"sockets": 2}), rollouts.SOCKETS) == ""
+
+
+def on(claim: str, strategy: str | None = "Migration", **disk: Any) -> Data:
+    volumes = [{"name": "root", "dataVolume": {"name": claim}}, {"name": "seed", "cloudInitNoCloud": {"userData": "x"}}]
+    made = spec(devices={"disks": [{"name": "root", "disk": {"bus": "virtio"}, **disk}]}, hardware={"volumes": volumes})
+    return {**made, "updateVolumesStrategy": strategy}
+
+
+@pytest.mark.spec("kubevirt", 233)
+@pytest.mark.parametrize(
+    ("before", "after", "moved", "reason"),
+    [
+        (on("a"), on("b"), ["root"], ""),
+        (on("a"), on("a"), [], ""),
+        (on("a"), on("b", "Replacement"), [], "non-live-updatable"),
+        (on("a"), on("b", None), [], "non-live-updatable"),
+        (on("a", shareable=True), on("b", shareable=True), ["root"], "invalid volumes to update with migration: shareable: [root]"),
+    ],
+)
+def test_volumes_move_while_the_machine_runs(before: Data, after: Data, moved: list[str], reason: str) -> None:
+    assert rollouts.moved(before, after) == moved
+    found = rollouts.restart_reason(before, after)
+    assert reason in found and bool(reason) == bool(found)

@@ -45,6 +45,7 @@ _GOOD = frozenset(
         "Synchronized",
         "TLSConfigured",
         "VirtualMachineReady",
+        "VolumesChange",
     )
 )
 # ... and those that are when they do.
@@ -72,6 +73,8 @@ _BAD = frozenset(
         "Unsupported",
     )
 )
+# A move of volumes that a user stopped; the condition stays.
+_CALLED_OFF = ("VolumesChange", "VolumesChangeCancellation")
 # Normal events that tell of waiting.
 _WAITING_EVENTS = frozenset(("FailedBinding", "ExternalProvisioning", "WaitForFirstConsumer", "WaitForPodScheduled"))
 # Texts about an object's predecessor count for it, too, for so long.
@@ -130,7 +133,11 @@ def _conditions(node: WalkNode, data: Data) -> Iterator[Statement]:
         bad = status != "True" if name in _GOOD else status == "True" and name in _BAD
         if node.ref.id == POD and _is_told_above(node, each):
             continue
-        if not bad or (node.ref.id == DATA_VOLUME and name == "Running" and texts(each, "reason") == "Completed"):
+        if (
+            not bad
+            or (name, texts(each, "reason")) == _CALLED_OFF
+            or (node.ref.id == DATA_VOLUME and name == "Running" and texts(each, "reason") == "Completed")
+        ):
             continue
         since = ages.seconds_of(texts(each, "lastTransitionTime"))
         yield Statement(node, f"status.conditions[{name}]", "condition", name, status, texts(each, "reason"), texts(each, "message"), since)

@@ -22,13 +22,12 @@ from paddock.controllers.virtualmachine import targets
 from paddock.controllers.virtualmachine.actions import ActionRefused, VirtualMachineActions, at_revision
 from paddock.controllers.virtualmachine.observed import ObservedVirtualMachine, VirtualMachineCaches, claims_of, template_names
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirtConfiguration
 from paddock.meta import ages
 from paddock.meta.conditions import Condition
 from paddock.meta.wire import from_data
 from paddock.plan.instance.suspension import is_suspended
-from paddock.plan.machine import instancetypes, lifecycle, liveupdate, printable, volumerequests
+from paddock.plan.machine import instancetypes, lifecycle, liveupdate, printable, volumemigration, volumerequests
 from paddock.plan.machine import status as machinestatus
 from paddock.plan.machine.instances import FOREGROUND, GENERATION, VM_FINALIZER, start_revision_name
 from paddock.plan.machine.instancetypes import KINDS, ResolvedInstancetype, kind_of
@@ -120,7 +119,7 @@ class VirtualMachineReconciler(KindReconciler):
             if observed.instance.metadata.deletionTimestamp is None:
                 grace = observed.machine.metadata.deletionGracePeriodSeconds
                 await self._try(machine_pass, self._actions.stop(observed, grace))
-            elif await self._release(machine_pass) or _is_about_to_go(observed.instance):
+            elif await self._release(machine_pass) or observed.is_about_to_go:
                 # The machine goes with it, and a status of that moment is for nobody.
                 return DONE
             await self._report(machine_pass)
@@ -200,6 +199,7 @@ class VirtualMachineReconciler(KindReconciler):
         await self._try(machine_pass, self._make_disks(machine_pass))
         await self._note_last_generation(machine_pass)
         await self._step(machine_pass)
+        await self._move_volumes(machine_pass)
         await self._follow(machine_pass)
         await self._report(machine_pass)
         # What the end of the instance means is in the status now.
@@ -245,7 +245,7 @@ class VirtualMachineReconciler(KindReconciler):
     async def _make_disks(self, machine_pass: VirtualMachinePass) -> None:
         """DataVolumes are made with the machine; those that may wait are made when it is to run."""
         observed = machine_pass.observed
-        if _is_restored(observed):
+        if observed.is_restored:
             # The restore replaces them.
             return
         volumes = {each.metadata.name: each for each in datavolumetemplates.data_volumes(observed.machine)}
@@ -298,7 +298,8 @@ class VirtualMachineReconciler(KindReconciler):
             templates = set(template_names(observed.machine))
             waits = any(disk.name in templates and not disk.is_filled for disk in observed.disks)
             machine_pass.wait = held or None
-            machine_pass.held = bool(held) or waits or machine_pass.error is not None or _is_restored(observed)
+            recovers = volumemigration.needs_recovery(observed.machine, observed.instance)
+            machine_pass.held = bool(held) or waits or recovers or machine_pass.error is not None or observed.is_restored
             if not machine_pass.held:
                 made = await self._try(machine_pass, self._actions.start(observed, machine_pass.sizes or {}, paused=decision.paused))
                 if made is None:
@@ -316,23 +317,38 @@ class VirtualMachineReconciler(KindReconciler):
         The status keeps the last generation that was observed. Without this, a halted machine would seem to wait for its own halt.
         """
         observed, data = machine_pass.observed, machine_pass.observed.instance_data
-        if machine_pass.decision.step is not RunStep.STOP or data is None or not _is_behind(observed):
+        if machine_pass.decision.step is not RunStep.STOP or data is None or not observed.is_behind:
             return
         before = await self._actions.started_from(observed, _revision(data))
         if before is not None and liveupdate.update(before, observed.data["spec"], data, live=False).is_complete:
             await self._bring_up_to_date(machine_pass, [])
 
+    async def _move_volumes(self, machine_pass: VirtualMachinePass) -> None:
+        """Have the volumes of a running instance move to the claims that the machine names now."""
+        observed, instance = machine_pass.observed, machine_pass.observed.instance
+        runs = instance is not None and instance.status is not None and instance.status.phase == "Running"
+        if instance is None or not runs or not observed.is_ours or not self._is_live() or is_suspended(instance):
+            return
+        decision = volumemigration.decide(observed.machine, instance, self._caches.claims_in(observed.key.namespace), self._now())
+        machine_pass.restart = decision.restart
+        if decision.error:
+            machine_pass.trouble = FailureNote("VolumesUpdateError", decision.error)
+        if decision.patch and instance.metadata.deletionTimestamp is None:
+            await self._change_instance(machine_pass, list(decision.patch))
+
     async def _follow(self, machine_pass: VirtualMachinePass) -> None:
         """Apply the part of a changed template that a running instance can take now."""
         observed, data = machine_pass.observed, machine_pass.observed.instance_data
-        if data is None or not _is_behind(observed):
+        if data is None or not observed.is_behind:
             return
         before = await self._actions.started_from(observed, _revision(data))
         if before is None:
-            machine_pass.restart = liveupdate.OTHER
+            machine_pass.restart = machine_pass.restart or liveupdate.OTHER
             return
         update = liveupdate.update(before, observed.data["spec"], data, live=self._is_live())
-        machine_pass.restart = update.restart
+        if machine_pass.restart and not update.restart:
+            update = msgspec.structs.replace(update, restart=machine_pass.restart)
+        machine_pass.restart = machine_pass.restart or update.restart
         if is_suspended(observed.instance):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
@@ -439,28 +455,10 @@ def _named(member: str, matcher: Data) -> tuple[str, str] | None:
     return (kind_of(member, matcher.get("kind")) or "", matcher["name"]) if matcher.get("name") else None
 
 
-def _is_behind(observed: ObservedVirtualMachine) -> bool:
-    """Return whether the machine has an instance that runs on and is of an earlier generation."""
-    instance = observed.instance
-    if instance is None or not observed.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
-        return False
-    return (instance.metadata.annotations or {}).get(GENERATION, "") != str(observed.meta.generation or 1)
-
-
-def _is_about_to_go(instance: VirtualMachineInstance) -> bool:
-    """Return whether an instance has ended, and nobody but the controller of instances holds it."""
-    return life_of(instance).final and set(instance.metadata.finalizers or ()) <= {FOREGROUND}
-
-
 def _revision(instance: Data) -> str:
     """Return the name of the copy that an instance was made from."""
     name: str = (instance.get("status") or {}).get("virtualMachineRevisionName", "")
     return name
-
-
-def _is_restored(observed: ObservedVirtualMachine) -> bool:
-    """Return whether a restore is under way: until it ends, the machine's disks are neither made nor used."""
-    return observed.machine.status is not None and bool(observed.machine.status.restoreInProgress)
 
 
 def _up_to_date(observed: ObservedVirtualMachine, operations: list[Data]) -> list[Data]:

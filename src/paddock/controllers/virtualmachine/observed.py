@@ -7,13 +7,18 @@ import orjson
 
 from paddock.client.target import Data, Key
 from paddock.controllers.virtualmachine import targets
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.datasource import DataSource
+from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.kubermaticsources import references
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.plan.machine import instancetypes
+from paddock.plan.machine.instances import FOREGROUND, GENERATION
 from paddock.plan.machine.printable import ClaimedDisk
+from paddock.plan.machine.runstrategy import life_of
+from paddock.plan.machine.volumemigration import ClaimFinder
 from paddock.plan.storage import sourcerefs
 from paddock.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.runtime.controller import Keys
@@ -88,6 +93,25 @@ class ObservedVirtualMachine(msgspec.Struct):
         owners = self.instance.metadata.ownerReferences or ()
         return any(each.uid == self.meta.uid and each.controller for each in owners)
 
+    @property
+    def is_behind(self) -> bool:
+        """True when the machine has an instance that runs on and is of an earlier generation."""
+        instance = self.instance
+        if instance is None or not self.is_ours or life_of(instance).final or instance.metadata.deletionTimestamp:
+            return False
+        return (instance.metadata.annotations or {}).get(GENERATION, "") != str(self.meta.generation or 1)
+
+    @property
+    def is_about_to_go(self) -> bool:
+        """True when the instance has ended, and nobody but the controller of instances holds it."""
+        instance = self.instance
+        return instance is not None and life_of(instance).final and set(instance.metadata.finalizers or ()) <= {FOREGROUND}
+
+    @property
+    def is_restored(self) -> bool:
+        """True while a restore is under way: until it ends, the machine's disks are neither made nor used."""
+        return self.machine.status is not None and bool(self.machine.status.restoreInProgress)
+
 
 class VirtualMachineCaches:
     """The informers that the controller reads."""
@@ -154,6 +178,19 @@ class VirtualMachineCaches:
         """A DataSource."""
         seen = self.sources.cache.get(Key(namespace, name))
         return None if seen is None else seen.read(targets.DATA_SOURCES)
+
+    def claims_in(self, namespace: str) -> ClaimFinder:
+        """Find claims and DataVolumes of a namespace."""
+
+        def claim(name: str) -> PersistentVolumeClaim | None:
+            seen = self.claims.cache.get(Key(namespace, name))
+            return None if seen is None else seen.read(targets.CLAIMS)
+
+        def data_volume(name: str) -> DataVolume | None:
+            seen = self.disks.cache.get(Key(namespace, name))
+            return None if seen is None else seen.read(targets.DISKS)
+
+        return ClaimFinder(claim, data_volume)
 
     def users_of_source(self, change: CacheChange) -> Iterable[Key]:
         """The machines that name the DataSource that changed."""

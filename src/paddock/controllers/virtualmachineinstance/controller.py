@@ -26,7 +26,7 @@ from paddock.controllers.virtualmachineinstance.continuing import GuestContinuat
 from paddock.controllers.virtualmachineinstance.disks import ClaimUsers, DiskLayers, ImagePulls
 from paddock.controllers.virtualmachineinstance.guest import GuestMonitors
 from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirectories
-from paddock.controllers.virtualmachineinstance.livechanges import GuestMemoryDumps, LiveChanges
+from paddock.controllers.virtualmachineinstance.livechanges import GuestMemoryDumps, LiveChangeParts, LiveChanges
 from paddock.controllers.virtualmachineinstance.nics import InstanceNics, Resolve
 from paddock.controllers.virtualmachineinstance.preparer import Preparer
 from paddock.controllers.virtualmachineinstance.quotas import NamespaceBounds, PlaceRequest
@@ -37,6 +37,7 @@ from paddock.controllers.virtualmachineinstance.status import InstanceObserver, 
 from paddock.controllers.virtualmachineinstance.suspending import GuestSuspensions
 from paddock.controllers.virtualmachineinstance.sweeper import Sweeper, UpgradeWatch
 from paddock.controllers.virtualmachineinstance.targets import INSTANCES, MACHINES, reference_to
+from paddock.controllers.virtualmachineinstance.volumemoves import VolumeMoves
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
 from paddock.engine.consolelogs import ConsoleLogs
@@ -378,7 +379,8 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     nics = InstanceNics(engine.networks, resolve, node_identity.domain)
     preparer = Preparer(engine, objects, scheduler, (disks, HostDirectories(engine.settings, objects)), nics, recorder)
     dumps = GuestMemoryDumps(engine.volumes, objects, machinery.clock, requests.machine)
-    changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, dumps)
+    parts_of_changes = LiveChangeParts(dumps, VolumeMoves(engine.volumes, objects))
+    changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, parts_of_changes)
     suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)
     placing = InstancePlacing(scheduler.node_of, len(nodes), node_identity.simulated)
     observer = InstanceObserver(placing, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))

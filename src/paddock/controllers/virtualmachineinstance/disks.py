@@ -28,7 +28,7 @@ from paddock.engine.images.sources import RegistryImage
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volume import StoredVolume
-from paddock.plan.instance import prerequisites
+from paddock.plan.instance import prerequisites, volumemoves
 from paddock.plan.instance.brief import BY_CLAIM, claim_places
 from paddock.plan.instance.volumes import claim_of
 from paddock.plan.storage import lostvolumes
@@ -159,8 +159,11 @@ class ClaimUsers:
         for seen in self._instances.cache.by(BY_CLAIM, str(claim)):
             if not self._engine.machines.holds_disks(seen.meta.uid):
                 continue
-            volumes = (each for each in seen.read(INSTANCES).spec.volumes or () if each.ephemeral is None)
-            if any(claim_of(each) == claim.name for each in volumes):
+            instance = seen.read(INSTANCES)
+            volumes = (each for each in instance.spec.volumes or () if each.ephemeral is None)
+            # A disk that moves to another claim is on its old one until it changes over.
+            moved = (each.sourcePVCInfo.claimName for each in volumemoves.of(instance) if each.sourcePVCInfo is not None)
+            if claim.name in (*(claim_of(each) for each in volumes), *moved):
                 return seen.key.name
         return ""
 

@@ -21,7 +21,8 @@ from paddock.controllers.virtualmachineinstance.nics import InstanceNics
 from paddock.controllers.virtualmachineinstance.preparer import Preparer
 from paddock.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.controllers.virtualmachineinstance.targets import key_of, reference_to
-from paddock.dialects.core.persistentvolumeclaim import is_bound
+from paddock.controllers.virtualmachineinstance.volumemoves import VolumeMoves
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MemoryDumpInfo
 from paddock.dialects.kubevirt.volumes import Volume
@@ -116,6 +117,13 @@ class GuestMemoryDumps:
             self._request(machine.id)
 
 
+class LiveChangeParts(msgspec.Struct, frozen=True):
+    """Changes that take long, and go on beside the others."""
+
+    dumps: GuestMemoryDumps
+    moves: VolumeMoves
+
+
 class LiveChanges:
     """Brings machines that run to what their instances ask for."""
 
@@ -126,14 +134,14 @@ class LiveChanges:
         objects: InstanceReferences,
         nics: InstanceNics,
         recorder: EventRecorder,
-        dumps: GuestMemoryDumps,
+        parts: "LiveChangeParts",
     ) -> None:
         self._volumes = volumes
         self._preparer = preparer
         self._objects = objects
         self._nics = nics
         self._recorder = recorder
-        self._dumps = dumps
+        self._dumps, self.moves = parts.dumps, parts.moves
         # why a hot-plugged volume is not there yet, by machine and volume
         self._pending: dict[str, dict[str, str]] = {}
         # machines of which a guest keeps the tray of a drive locked
@@ -161,6 +169,7 @@ class LiveChanges:
 
     async def carry_out(self, instance: VirtualMachineInstance, machine: QemuMachine) -> None:
         """Bring the machine to what its instance asks for."""
+        await self.moves.carry_out(instance, machine)
         await self._disks(instance, machine)
         await self._links(instance, machine)
         await self._size(instance, machine)
@@ -174,6 +183,7 @@ class LiveChanges:
         self._refused.pop(machine, None)
         self._recorded.pop(machine, None)
         self._dumps.forget(machine)
+        self.moves.forget(machine)
 
     # --- disks and interfaces ---------------------------------------------------------------------------------------------
 
@@ -294,7 +304,7 @@ class LiveChanges:
                 continue
             claim = self._objects.claim(key_of(instance), name)
             disk = machine.observed.disks.get(volume.name)
-            if claim is None or disk is None or not disk.size:
+            if claim is None or disk is None or not disk.size or not self._is_on(machine, volume.name, claim):
                 continue
             wanted = claimsizes.guest_size(claim)
             try:
@@ -307,6 +317,14 @@ class LiveChanges:
                     await self._volumes.grown(held.id, wanted)
             except PaddockError as error:
                 self._once(instance, machine, "VolumeResizeFailed", f"volume {volume.name} cannot grow: {error}")
+
+    def _is_on(self, machine: QemuMachine, name: str, claim: PersistentVolumeClaim) -> bool:
+        """Return whether a disk is on its claim, and stays: one that moves grows when it is there."""
+        held = self._volumes.get(claim.metadata.uid or "")
+        disk = next((each for each in machine.config.disks if each.name == name), None)
+        moves = name in machine.observed.jobs and machine.observed.jobs[name].state != "failed"
+        on = held is None or disk is None or disk.layer is None or disk.layer.path.parent == held.layer.path.parent
+        return on and not moves
 
     def _once(self, instance: VirtualMachineInstance, machine: QemuMachine, reason: str, text: str) -> None:
         recorded = self._recorded.setdefault(machine.id, set())

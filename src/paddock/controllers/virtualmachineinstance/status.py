@@ -96,6 +96,7 @@ class InstanceObserver:
             topology=_topology(config, observed),
             refused=self._changes.refused(uid),
             outdated=_outdated(instance, machine),
+            move=self._changes.moves.observe(instance, machine),
             emulated=_emulated(facts, config, observed),
             suspension=suspension.condition(
                 observed,

@@ -1,4 +1,4 @@
-"""`migrations.kubevirt.io/v1alpha1 MigrationPolicy`: stored, so that manifests apply; one host has nothing to migrate to."""
+"""`migrations.kubevirt.io/v1alpha1 MigrationPolicy`: on one host it bounds how fast volumes move to other claims."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class MigrationPolicySpec(Object):
     allowAutoConverge: Annotated[bool | None, Field("Slow the guest down until it converges.", not_honoured=_ONE_HOST)] = None
     allowPostCopy: Annotated[bool | None, Field("Switch over before the memory is there.", not_honoured=_ONE_HOST)] = None
     allowWorkloadDisruption: Annotated[bool | None, Field("Pause the guest if it must be.", not_honoured=_ONE_HOST)] = None
-    bandwidthPerMigration: Annotated[Quantity | None, Field("Bytes per second at most.", not_honoured=_ONE_HOST)] = None
+    bandwidthPerMigration: Annotated[Quantity | None, Field("Bytes per second at most while volumes move; 0: no limit.")] = None
     completionTimeoutPerGiB: Annotated[int | None, Field("Seconds per GiB at most.", ge=0, not_honoured=_ONE_HOST)] = None
     progressTimeout: Annotated[int | None, Field("Seconds without progress at most.", ge=0, not_honoured=_ONE_HOST)] = None
     utilityVolumesTimeout: Annotated[int | None, Field("Seconds for utility volumes at most.", ge=0, not_honoured=_ONE_HOST)] = None

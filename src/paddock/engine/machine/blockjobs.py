@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
+from paddock.engine.machine import mirrors
 from paddock.engine.machine.argv import blocks, names
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
@@ -151,7 +152,7 @@ class BlockJobs:
     async def adopt(self) -> None:
         """After Paddock was away: overlays that were to be laid are, merges go on."""
         owner = self._owner
-        nodes = await self._tops()
+        nodes = await mirrors.tops(owner)
         for disk in owner.config.disks:
             top = nodes.get(names.device(disk.name), "")
             commit = owner.record.commits.get(disk.name)
@@ -187,14 +188,6 @@ class BlockJobs:
         except PaddockError as error:
             await owner.reconfigure(_with_layer(disk.name, below))
             owner.observe(detail=f"disk {disk.name} is still on its old layer: {error}")
-
-    async def _tops(self) -> dict[str, str]:
-        found = {}
-        for block in await self._owner.execute("query-block"):
-            parts = str(block.get("qdev", "")).split("/")
-            device = parts[3] if len(parts) > 3 else parts[0]
-            found[device] = str((block.get("inserted") or {}).get("node-name", ""))
-        return found
 
     def follow(self, event: str, data: Mapping[str, Any]) -> None:
         """Hear of an event of the machine."""

@@ -28,7 +28,7 @@ import msgspec
 from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.engine import versions
-from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.config import DiskLayer, MachineConfig
 from paddock.engine.machine.observation import RunEnd
 
 _VERSION = 1
@@ -69,6 +69,17 @@ class Renewal(msgspec.Struct, frozen=True):
     moved: bool = False
 
 
+class MovingDisks(msgspec.Struct, frozen=True):
+    """Disks that move into other files while the guest runs."""
+
+    targets: dict[str, DiskLayer]
+    # the files that they are in until then
+    sources: dict[str, Path]
+    # the disks change over, and the guest stands still for it, unless it stood still before
+    changes_over: bool = False
+    still: bool = False
+
+
 class RunRecord(msgspec.Struct, frozen=True):
     """One run of a machine, from the moment it is queued. Written before and after whatever cannot be found out otherwise."""
 
@@ -100,6 +111,7 @@ class RunRecord(msgspec.Struct, frozen=True):
     helpers: dict[str, tuple[int, int]] = {}
     # disks whose layers are being merged: name -> path of the base
     commits: dict[str, str] = {}
+    moving: MovingDisks | None = None
     # the file that the guest's state is read from; "": it boots
     restore: str = ""
     # the guest's state is being written
@@ -276,14 +288,14 @@ class Directory:
     def read_record(self) -> RunRecord | None:
         """None: there is none, or none that can be read."""
         try:
-            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord)
+            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord, dec_hook=_decode)
         except (OSError, ValueError):
             return None
         return record if record.version == _VERSION else None
 
     def write_record(self, record: RunRecord) -> None:
         """Not synchronised: it is about processes, which a crash of the host ends as well."""
-        self._replace("process.json", msgspec.json.encode(record), durable=False)
+        self._replace("process.json", msgspec.json.encode(record, enc_hook=_encode), durable=False)
 
     @property
     def saved_state(self) -> Path:

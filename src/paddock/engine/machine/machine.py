@@ -192,7 +192,7 @@ class QemuMachine:
 
     async def unplug_disk(self, name: str) -> None:
         """Raises `Unanswered` when the guest does not let go in time; it may do so later."""
-        await self._change(lambda: self._parts.hotplug.unplug_disk(name), f"unplug disk {name} from")
+        await self._change_disk(name, lambda: self._parts.hotplug.unplug_disk(name), f"unplug disk {name} from")
 
     async def change_medium(self, drive: DiskConfig) -> None:
         """The drive of this name has the medium of `drive`, or none. Raises `Unanswered` when the guest keeps the tray locked."""
@@ -200,7 +200,7 @@ class QemuMachine:
 
     async def resize_disk(self, name: str, size: int) -> None:
         """The guest sees at once that it has grown."""
-        await self._change(lambda: self._parts.hotplug.resize_disk(name, size), f"grow disk {name} of")
+        await self._change_disk(name, lambda: self._parts.hotplug.resize_disk(name, size), f"grow disk {name} of")
 
     async def plug_nic(self, nic: Nic) -> None:
         """Into a free root port."""
@@ -228,12 +228,29 @@ class QemuMachine:
 
     async def overlay_disks(self, layers: Mapping[str, DiskLayer]) -> None:
         """All these disks go on in new layers from the same moment on: what is below is a snapshot."""
-        await self._change(lambda: self._parts.layers.overlay(layers), "snapshot")
+        await self._change_disk("", lambda: self._parts.layers.overlay(layers), "snapshot")
 
     async def commit_disk(self, name: str, base: Path) -> None:
         """The layers above `base` are merged into it; returns when that is done. Whoever waits may go: it goes on."""
-        self._admit(Verb.CHANGE, f"merge the layers of disk {name} of")
+        action = f"merge the layers of disk {name} of"
+        self._admit(Verb.CHANGE, action)
+        self._parts.mirrors.demand_idle(action, name)
         await self._parts.layers.commit(name, base)
+
+    async def move_disks(self, targets: Mapping[str, DiskLayer], speed: int = 0) -> None:
+        """Begins to copy disks into other files, each of the disk's size. `observed.jobs` tells when they are `ready`, or why not.
+
+        `speed`: bytes per second and disk; 0: as fast as it goes.
+        """
+        await self._change(lambda: self._parts.mirrors.begin(targets, speed), "move disks of")
+
+    async def change_over(self) -> None:
+        """Disks that are `ready` go on in their new files, all at the same moment; returns when the config says so."""
+        await self._change(self._parts.mirrors.change_over, "move disks of")
+
+    async def keep_disks(self) -> None:
+        """Call off what `move_disks` began: the disks stay where they are."""
+        await self._change(self._parts.mirrors.cancel, "move disks of")
 
     async def screenshot(self) -> bytes:
         """A PNG of the display."""
@@ -281,6 +298,15 @@ class QemuMachine:
 
         self._admit(Verb.CHANGE, action)
         await self._owner.inbox.offer(admitted)
+
+    async def _change_disk(self, name: str, work: Callable[[], Coroutine[Any, Any, None]], action: str) -> None:
+        """Change a disk, or all with the name "", that is not being moved."""
+
+        async def idle() -> None:
+            self._parts.mirrors.demand_idle(action, name)
+            await work()
+
+        await self._change(idle, action)
 
     async def _pause(self) -> None:
         if self._admit(Verb.PAUSE):

@@ -66,7 +66,8 @@ class JobState(Struct, frozen=True):
     """Something long that QEMU does to a disk, by the disk's name."""
 
     kind: str
-    state: Literal["running", "failed"] = "running"
+    # "ready": all is copied, and what the guest writes goes to both places
+    state: Literal["running", "ready", "failed"] = "running"
     done: int = 0
     total: int = 0
     error: str = ""

@@ -479,7 +479,7 @@ class MachineOwner:
         now, text = self.surroundings.clock.seconds(), runends.text_of(reason, self._failure, status, self.directory.log_tail)
         end = RunEnd(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}
-        self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, renewal=None, times=times, end=end)
+        self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, moving=None, renewal=None, times=times, end=end)
         self.observed = startup.clear(self.directory, Observation(run=record.run, end=end, times=times), stopped=record.stop is not None)
         self._shared.tell(self.id)
 

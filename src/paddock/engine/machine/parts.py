@@ -8,6 +8,7 @@ from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.hotplug import Hotplug
 from paddock.engine.machine.liveness import Liveness
 from paddock.engine.machine.memorysnapshots import MemorySnapshots
+from paddock.engine.machine.mirrors import DiskMirrors
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.ownerparts import OwnerParts
 from paddock.engine.machine.reboots import Reboots
@@ -27,6 +28,7 @@ class MachineParts:
         self.hotplug = Hotplug(owner)
         self.layers = BlockJobs(owner)
         self.memory = MemorySnapshots(owner, self.layers)
+        self.mirrors = DiskMirrors(owner)
         self.reboots = Reboots(owner)
         self.renewals = Renewals(owner)
         self.suspensions = Suspensions(owner)
@@ -34,11 +36,12 @@ class MachineParts:
         watcher = Liveness(owner)
         return OwnerParts(
             watcher=watcher,
-            followers=(self.hotplug.follow, self.layers.follow, watcher.follow, self.sessions.follow),
+            followers=(self.hotplug.follow, self.layers.follow, self.mirrors.follow, watcher.follow, self.sessions.follow),
             # A move comes first: the guest may stand still for it.
             recovery=(
                 self.renewals.adopt,
                 self.suspensions.adopt,
+                self.mirrors.adopt,
                 self.sessions.find_agent,
                 self.layers.adopt,
                 self.hotplug.repair,

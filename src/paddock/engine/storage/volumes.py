@@ -27,16 +27,16 @@ from paddock.engine.storage.namedlocks import NamedLocks
 from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.pools import PoolMarkers
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
-from paddock.engine.storage.scratch import ScratchFiles
 from paddock.engine.storage.threads import blocking
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, rounded, too_small
+from paddock.engine.storage.wholefiles import WholeFiles
 
 _DISK = "disk.img"
 _FILES = "files"
 Tell = Callable[[int, int], None]
 
 
-class Volumes(ScratchFiles):
+class Volumes(WholeFiles):
     """Makes, copies, grows and removes volumes. Every operation may be repeated."""
 
     # by `prepare`
@@ -384,24 +384,6 @@ class Volumes(ScratchFiles):
         layers = (*record.layers[:place], merged, *record.layers[place + 2 :])
         await self._write(volume.directory, msgspec.structs.replace(record, layers=layers))
         return True
-
-    async def flatten(self, id: str) -> StoredVolume:
-        """Make a volume at rest one raw file, which several machines may write at the same time."""
-        async with self._locks.hold(id):
-            volume = self._there(id)
-            record = self._record(volume.directory)
-            if volume.layer.format == "raw":
-                return volume
-            if volume.busy:
-                raise busy(id)
-            if len(record.layers) > 1:
-                why = "it has snapshots, which lie below it"
-                raise errors.NotAllowed(f"cannot make volume {id} one file", why=why, fix="remove its snapshots, or copy it first")
-            flat = LayerFile(record.top.name, "raw", "flat.img")
-            await qemuimg.convert(volume.layer, volume.directory / flat.path, "raw")
-            await self._write(volume.directory, msgspec.structs.replace(record, layers=(flat,), base=None))
-            (volume.directory / record.top.path).unlink(missing_ok=True)
-        return self._there(id)
 
     # --- exporting --------------------------------------------------------------------------------------------------------
 

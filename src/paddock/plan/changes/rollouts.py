@@ -7,7 +7,7 @@ from paddock.base.jsondata import copied
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.meta.wire import from_data, to_data
 from paddock.plan.instance import defaults
-from paddock.plan.machine import liveupdate
+from paddock.plan.machine import liveupdate, volumemigration
 
 Data = dict[str, Any]
 # Members of a machine's hardware that grow while the guest runs.
@@ -15,12 +15,30 @@ SOCKETS = ("domain", "cpu", "sockets")
 GUEST = ("domain", "memory", "guest")
 PLUGGED = "plugged in while the machine runs"
 FOLLOWS = "the running machine follows at once"
+MOVES = "the disk moves to the other claim while the machine runs, and erases what that one holds; the old claim keeps what it held then"
 _NO_HOTPLUG = "the machine has no slots for it (disableHotplug)"
 
 
 def restart_reason(before: Data, after: Data) -> str:
     """Return the reason why a running machine of the first spec needs a restart to follow the second; "" if it needs none."""
-    return _update(before, after).restart
+    return _update(before, after).restart or move_refusal(before, after)
+
+
+def moved(before: Data, after: Data) -> list[str]:
+    """Return the volumes that move to other claims while the machine runs, as its strategy says."""
+    if after.get("updateVolumesStrategy") != liveupdate.MIGRATION:
+        return []
+    old, new = ({each.get("name", ""): each for each in spec["template"]["spec"].get("volumes") or ()} for spec in (before, after))
+    claims = [name for name in old.keys() & new.keys() if liveupdate.is_claim(old[name]) and liveupdate.is_claim(new[name])]
+    return sorted(name for name in claims if old[name] != new[name])
+
+
+def move_refusal(before: Data, after: Data) -> str:
+    """Return the reason why volumes do not move to other claims while the machine runs; "" if they do, or need not."""
+    names = moved(before, after)
+    if not names:
+        return ""
+    return volumemigration.refusal(from_data(before["template"]["spec"], VirtualMachineInstanceSpec).domain.devices, names)
 
 
 def keeps_metadata(before: Data, after: Data) -> bool:

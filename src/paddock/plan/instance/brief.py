@@ -14,8 +14,17 @@ class _Spec(msgspec.Struct):
     volumes: list[Volume] | None = None
 
 
+class _Claim(msgspec.Struct):
+    claimName: str | None = None
+
+
+class _Moved(msgspec.Struct):
+    sourcePVCInfo: _Claim | None = None
+
+
 class _Status(msgspec.Struct):
     phase: str | None = None
+    migratedVolumes: list[_Moved] | None = None
 
 
 class InstanceSummary(msgspec.Struct):
@@ -32,7 +41,10 @@ class InstanceSummary(msgspec.Struct):
     @property
     def claims(self) -> tuple[str, ...]:
         """The names of the claims that it has."""
-        found = (claim_of(volume) for volume in self.spec.volumes or ())
+        found = [claim_of(volume) for volume in self.spec.volumes or ()]
+        # A disk that moves to another claim is still on this one.
+        moved = [each.sourcePVCInfo.claimName for each in self.status.migratedVolumes or () if each.sourcePVCInfo is not None]
+        found += [name for name in moved if name]
         return tuple(dict.fromkeys(name for name in found if name))
 
 

@@ -6,7 +6,7 @@ from typing import get_args, get_type_hints
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.observation import GuestFault, Observation
 from paddock.meta.conditions import Condition
-from paddock.plan.instance import agentcommands, ends, migratable
+from paddock.plan.instance import agentcommands, ends, migratable, volumemoves
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FAILED, FINAL, RUNNING
 
@@ -82,6 +82,8 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
         yield from migratable.conditions(observed_instance.nodes, observed_instance.obstacle)
     if running and observed_instance.simulated:
         yield Condition(type="SimulatedGuest", status="True", reason="Simulated", message=_SIMULATED)
+    if running and (moving := volumemoves.condition(observed_instance.move)) is not None:
+        yield moving
     if running and observed_instance.emulated:
         yield Condition(type="SoftwareEmulation", status="True", reason="NoAcceleration", message=observed_instance.emulated)
     if running and observed_instance.outdated:

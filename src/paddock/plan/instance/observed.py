@@ -9,6 +9,7 @@ from paddock.dialects.kubevirt.status import CPUTopology, GuestOSInfo, Interface
 from paddock.engine.machine.observation import Observation
 from paddock.meta.conditions import Condition
 from paddock.plan.instance.prerequisites import StartBlocker
+from paddock.plan.instance.volumemoves import VolumeMove
 
 
 class GuestReport(msgspec.Struct, frozen=True):
@@ -59,4 +60,6 @@ class ObservedInstance(msgspec.Struct, frozen=True, kw_only=True):
     suspension: Condition | None = None
     # what to do because the host's QEMU was replaced since its start; "": nothing
     outdated: str = ""
+    # None: no volume moves to another claim
+    move: VolumeMove | None = None
     extra: Mapping[str, Any] = msgspec.field(default_factory=dict)

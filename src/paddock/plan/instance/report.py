@@ -10,7 +10,7 @@ from paddock.dialects.kubevirt.domain import MachineChipset
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import GuestOSInfo, InterfaceStatus, MemoryStatus, VirtualMachineInstanceStatus
 from paddock.meta.conditions import settled
-from paddock.plan.instance import conditions
+from paddock.plan.instance import conditions, volumemoves
 from paddock.plan.instance.identity import launcher_uid
 from paddock.plan.instance.observed import ObservedInstance
 from paddock.plan.instance.phases import FINAL, RUNNING, WAITING, phase_of, transitions
@@ -27,7 +27,8 @@ def status_of(instance: VirtualMachineInstance, observed: ObservedInstance) -> V
         # It is over: nothing is learned about it any more.
         return before
     wanted = list(conditions.of(instance, observed, phase))
-    kept = [each for each in before.conditions or () if each.type not in conditions.OWN or any(w.type == each.type for w in wanted)]
+    gone = conditions.OWN | ({volumemoves.CHANGE} if observed.move is not None and observed.move.done else set())
+    kept = [each for each in before.conditions or () if each.type not in gone or any(w.type == each.type for w in wanted)]
     running = phase == RUNNING
     milestones = observed.observed.times if observed.observed is not None else ()
     return msgspec.structs.replace(
@@ -49,6 +50,7 @@ def status_of(instance: VirtualMachineInstance, observed: ObservedInstance) -> V
         runtimeUser=observed.user if observed.user is not None else before.runtimeUser,
         qosClass=before.qosClass or qos(instance),
         activePods=before.activePods or ({launcher_uid(instance): observed.node} if observed.prepared else None),
+        **volumemoves.members(instance, observed.move, observed.now),
         **observed.extra,
     )
 

@@ -14,6 +14,7 @@ from paddock.base.jsondata import copied
 from paddock.plan.machine.instances import POOL_REVISION
 
 Data = dict[str, Any]
+MIGRATION = "Migration"
 OTHER = "a non-live-updatable field was changed in the template spec"
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 _EVICTION = ("descheduler.alpha.kubernetes.io/evict", "descheduler.alpha.kubernetes.io/prefer-no-eviction")
@@ -45,6 +46,8 @@ class _Work:
         self.instance = instance
         self.operations: list[Data] = []
         self.restart: list[str] = []
+        # volumes that `volumemigration` moves to other claims
+        self.moved: set[str] = set()
 
     def hardware(self) -> tuple[Data, Data]:
         return self.before["spec"], self.now["spec"]
@@ -65,6 +68,8 @@ def update(before: Data, now: Data, instance: Data, *, live: bool = True) -> Liv
     if any(before.get(each) != now.get(each) for each in ("instancetype", "preference")):
         return LiveUpdate(restart=OTHER)
     work = _Work(before["template"], now["template"], instance)
+    if live and now.get("updateVolumesStrategy") == MIGRATION:
+        _claims(work)
     for step in (_eviction, _placement, _sockets, _memory, _disks, _cards) if live else ():
         step(work)
     old, new = (_metadata(each) for each in (work.before, work.now))
@@ -162,10 +167,23 @@ def _is_plugged(volume: Data) -> bool:
     return any((volume.get(kind) or {}).get("hotpluggable") for kind in _PLUGGED)
 
 
+def _claims(work: _Work) -> None:
+    """Volumes that are on another claim now move there, which is decided elsewhere."""
+    old, new = (_named(each.get("volumes")) for each in work.hardware())
+    work.moved = {name for name in old.keys() & new.keys() if is_claim(old[name]) and is_claim(new[name]) and old[name] != new[name]}
+    for hardware in work.hardware():
+        _drop(hardware, "volumes", lambda each: each.get("name", "") in work.moved)
+
+
+def is_claim(volume: Data) -> bool:
+    """Return whether a volume lies on a claim that can be named anew."""
+    return any(volume.get(kind) is not None for kind in ("dataVolume", "persistentVolumeClaim"))
+
+
 def _disks(work: _Work) -> None:
     """Volumes that say that they are hot-pluggable come and go with their disks."""
     sides = [_named(each.get("volumes")) for each in (*work.hardware(), work.instance["spec"])]
-    names = {name for side in sides for name, volume in side.items() if _is_plugged(volume)}
+    names = {name for side in sides for name, volume in side.items() if _is_plugged(volume)} - work.moved
     # One that was there before it said so is no volume that can be pulled out.
     names -= {name for side in sides for name, volume in side.items() if name in names and not _is_plugged(volume)}
     old, new = (_named(_part(each, "domain", "devices").get("disks")) for each in work.hardware())

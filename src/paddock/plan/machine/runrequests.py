@@ -12,9 +12,10 @@ import msgspec
 from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineStatus
 from paddock.meta import failure
+from paddock.meta.conditions import holds
 from paddock.meta.wire import to_data
 from paddock.plan.instance import suspension
-from paddock.plan.machine import fencing
+from paddock.plan.machine import fencing, volumemigration
 from paddock.plan.machine.runstrategy import InstanceState, RunStrategy, life_of, strategy_of
 
 Operation = dict[str, Any]
@@ -50,6 +51,7 @@ def start(machine: VirtualMachine, instance: VirtualMachineInstance | None, *, p
         raise _conflict(machine, "VM is already running")
     if machine.status is not None and machine.status.restoreInProgress:
         raise _conflict(machine, f"VM cannot be started until restore {machine.status.restoreInProgress} completes")
+    _demand_volumes(machine, volumemigration.RECOVERY)
     data = PAUSED if paused else None
     if strategy is RunStrategy.HALTED:
         return RunPatches(status=_requests(machine, (_start(data),))) if paused else _run(machine, RunStrategy.ALWAYS)
@@ -89,6 +91,7 @@ def restart(machine: VirtualMachine, instance: VirtualMachineInstance | None, *,
         raise failure.bad_request("For force restart, only gracePeriod=0 is supported for now")
     if grace_seconds is not None and grace_seconds < 0:
         raise failure.bad_request("gracePeriod has to be greater or equal to 0")
+    _demand_volumes(machine, volumemigration.CHANGE)
     if strategy_of(machine.spec) in (RunStrategy.HALTED, RunStrategy.ONCE):
         # Upstream's words, which clients look for: the misspelling, and Halted also where Once is meant.
         raise _conflict(machine, f"RunStategy {RunStrategy.HALTED} does not support manual restart requests")
@@ -149,6 +152,12 @@ def _conflict(machine: VirtualMachine, why: str) -> failure.Failure:
 def _is_on_disk(instance: VirtualMachineInstance) -> bool:
     """Return whether the guest is suspended, or about to be."""
     return not life_of(instance).final and (suspension.is_wished(instance.metadata.annotations) or suspension.is_suspended(instance))
+
+
+def _demand_volumes(machine: VirtualMachine, condition: str) -> None:
+    """Raise while volumes move, or did not arrive."""
+    if holds(machine.status.conditions if machine.status is not None else None, condition):
+        raise _conflict(machine, volumemigration.MANUAL)
 
 
 def _demand_awake(machine: VirtualMachine, instance: VirtualMachineInstance | None, word: str) -> None:

@@ -20,12 +20,13 @@ from paddock.dialects.kubevirt.virtualmachine import (
 )
 from paddock.dialects.kubevirt.volumes import SOURCES, Volume
 from paddock.meta.conditions import Condition
+from paddock.plan.machine import volumemigration
 from paddock.plan.machine.instances import GENERATION
 from paddock.plan.machine.instancetypes import ResolvedInstancetype
 from paddock.plan.machine.runstrategy import life_of
 
 READY, FAILURE, RESTART_REQUIRED = "Ready", "Failure", "RestartRequired"
-_OWN = (READY, FAILURE, RESTART_REQUIRED, RESOLVED, "ManualRecoveryRequired")
+_OWN = (READY, FAILURE, RESTART_REQUIRED, RESOLVED, volumemigration.RECOVERY)
 # those of an instance that could not be given more while it runs
 _HOTPLUG = ("HotMemoryChange", "HotVCPUChange")
 # what a machine that starts is called, and how long before that is written
@@ -70,13 +71,14 @@ def status(machine: VirtualMachine, instance: VirtualMachineInstance | None, fac
         created=_is_created(instance) or None,
         ready=_is_ready(instance) or None,
         runStrategy=facts.strategy or None,
-        conditions=list(_conditions(before, instance, facts, now)),
+        conditions=list(_conditions(machine, instance, facts, now)),
         stateChangeRequests=list(facts.requests) or None,
         startFailure=facts.failure,
         desiredGeneration=machine.metadata.generation,
         observedGeneration=observed if observed is not None else before.observedGeneration,
         volumeSnapshotStatuses=[_snapshot(each, facts.absent) for each in machine.spec.template.spec.volumes or ()] or None,
         instancetypeRef=before.instancetypeRef if facts.sizes is None else _reference(facts.sizes.get("instancetype")),
+        volumeUpdateState=volumemigration.state_of(machine, instance),
         preferenceRef=before.preferenceRef if facts.sizes is None else _reference(facts.sizes.get("preference")),
     )
 
@@ -99,10 +101,8 @@ def _generation(instance: VirtualMachineInstance | None) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def _conditions(
-    before: VirtualMachineStatus, instance: VirtualMachineInstance | None, facts: MachineFacts, now: str
-) -> Iterator[Condition]:
-    known = {each.type: each for each in before.conditions or ()}
+def _conditions(machine: VirtualMachine, instance: VirtualMachineInstance | None, facts: MachineFacts, now: str) -> Iterator[Condition]:
+    known = {each.type: each for each in (machine.status.conditions if machine.status is not None else None) or ()}
     mirrored = {each.type: each for each in _of(instance)}
     own = {READY: mirrored.pop(READY, None) or _not_ready(instance)}
     if facts.trouble is not None:
@@ -117,9 +117,9 @@ def _conditions(
         if aspect not in _OWN:
             # When it was last looked at changes without meaning anything here.
             yield msgspec.structs.replace(each, lastProbeTime=None)
-    recovery = known.get("ManualRecoveryRequired")
-    if recovery is not None:
-        yield recovery
+    if volumemigration.needs_recovery(machine, instance):
+        recovery = Condition(type=volumemigration.RECOVERY, status="True", reason=volumemigration.ENDED)
+        yield _since(recovery, known.get(recovery.type), now)
 
 
 def _refused(conditions: Iterable[Condition]) -> str:

@@ -3,9 +3,11 @@
 import asyncio
 import errno
 import io
+import os
 import shutil
 import tarfile
 import threading
+import types
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,17 @@ import pytest
 
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import errors, files, qemuimg, records
-from paddock.engine.storage.errors import NotAllowed, SizeTooLarge, StoreFailed, StoreFull, StoreReadOnly, VolumeBroken, VolumeMissing
+from paddock.engine.storage.errors import (
+    NotAllowed,
+    SizeTooLarge,
+    StoreFailed,
+    StoreFull,
+    StoreReadOnly,
+    TooSmall,
+    VolumeBroken,
+    VolumeBusy,
+    VolumeMissing,
+)
 from paddock.engine.storage.volumes import Volumes
 
 MB = 1 << 20
@@ -331,5 +343,64 @@ def test_a_removal_that_failed_is_done_by_the_next(volumes: Volumes, monkeypatch
         assert left(volumes) == [".gone-a"] and volumes.get("a") is None
         await volumes.delete("a")
         assert left(volumes) == []
+
+    asyncio.run(script())
+
+
+@pytest.mark.spec("kubevirt", 231)
+def test_a_volume_is_emptied_for_a_disk_that_moves_into_it(volumes: Volumes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        await volumes.create("base", MB)
+        await volumes.snapshot("base", "s")
+        made = await volumes.restore("s", "a", 2 * MB)
+        assert made.layer.backing is not None
+        emptied = await volumes.vacate("a", MB)
+        # The disk has the size of the one that comes; the volume keeps its own, to which the disk grows.
+        assert emptied.layer == DiskLayer(emptied.layer.path, "raw") and emptied.layer.path.stat().st_size == MB and emptied.size == 2 * MB
+        emptied.layer.path.write_bytes(b"x" * MB)
+        again = await volumes.vacate("a", MB)
+        assert again.layer.path.read_bytes() == bytes(MB)
+        assert [path.name for path in again.directory.glob("*.img")] == [again.layer.path.name]
+        # A step that fails leaves what was there.
+        again.layer.path.write_bytes(b"y" * MB)
+        with monkeypatch.context() as broken:
+            broken.setattr(records, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+            with pytest.raises(StoreFailed):
+                await volumes.vacate("a", MB)
+        held = volumes.get("a")
+        assert held is not None and held.layer.path.read_bytes() == b"y" * MB
+        # It forgets what lay below it, which may go.
+        await volumes.vacate("a", MB)
+        await volumes.delete_snapshot("s")
+        await volumes.delete("base")
+        assert left(volumes) == ["a"]
+        after = Volumes(tmp_path)
+        after.prepare()
+        assert after.get("a") is not None
+
+    asyncio.run(script())
+
+
+@pytest.mark.spec("kubevirt", 231)
+def test_a_volume_that_is_not_emptied(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        await volumes.create("a", MB)
+        with pytest.raises(TooSmall):
+            await volumes.vacate("a", 2 * MB)
+        with monkeypatch.context() as full:
+            found = types.SimpleNamespace(f_bavail=1, f_frsize=4096)
+            full.setattr(os, "statvfs", lambda path: found)
+            (volumes.place("a") / "disk.img").write_bytes(b"x" * MB)
+            held = volumes.get("a")
+            assert held is not None
+            with pytest.raises(StoreFull, match="has 4096 free"):
+                await volumes.vacate("a", MB, content=held.layer)
+        with monkeypatch.context() as used:
+            used.setattr(files, "in_use", lambda path: True)
+            with pytest.raises(VolumeBusy):
+                await volumes.vacate("a", MB)
+        await volumes.snapshot("a", "s")
+        with pytest.raises(NotAllowed, match="snapshots or clones need what it holds"):
+            await volumes.vacate("a", MB)
 
     asyncio.run(script())
