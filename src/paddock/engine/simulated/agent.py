@@ -129,6 +129,10 @@ class SimulatedAgent:
         self._check("frozen")
         return self._machine.inside.frozen
 
+    async def set_time(self, seconds: float) -> None:
+        """Take a time. A simulated guest has the host's."""
+        self._check("set_time")
+
     async def set_password(self, user: str, password: str, *, crypted: bool = False) -> None:
         """Take a password. Nobody logs in with it."""
         self._check("set_password")

@@ -10,6 +10,7 @@ from paddock.engine.engine import EngineSettings
 from paddock.engine.host.capacity import Room
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.users import UserRange
+from paddock.engine.memorystates import MemoryStates
 from paddock.engine.simulated import behaviour, host
 from paddock.engine.simulated.behaviour import Behaviour
 from paddock.engine.simulated.images import SimulatedImages
@@ -41,6 +42,7 @@ class SimulatedEngine:
         self.volumes = SimulatedVolumes(root, settings.pools, self._records)
         self.networks = SimulatedNetworks(settings.networks, self._records)
         self.states = States(root / "states")
+        self.memories = MemoryStates(root / "memory")
         self.consoles = ConsoleLogs(root / "consoles")
         # the annotations of the instance of a machine; set by the wiring
         self.annotations: Callable[[str], Mapping[str, str]] = lambda id: {}
@@ -49,11 +51,12 @@ class SimulatedEngine:
         """Go on with the machines of the records."""
         self.volumes.prepare()
         self.states.prepare()
+        self.memories.prepare()
         machines = SimulatedMachines(self._records, self._clock, self.networks.plugged.get, self.volumes.size_of)
         machines.behaviour = self._behaviour
         self.volumes.uses, self.volumes.is_held = machines.uses, machines.suspended_on
         # What the engine's own `Snapshots` calls, both have.
-        self.snapshots = Snapshots(cast(Machines, machines), cast(Volumes, self.volumes))
+        self.snapshots = Snapshots(cast(Machines, machines), cast(Volumes, self.volumes), self.memories)
         await machines.adopt()
         self.machines = machines
 

@@ -1,7 +1,7 @@
 """A simulated machine: each request is held against the table of the real one, and what happens by itself comes from the model."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +10,9 @@ from msgspec.structs import replace
 
 from paddock.base.clock import Clock
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
+from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.memorysnapshots import MemoryRequest, TakenMemory
 from paddock.engine.machine.observation import (
     DiskState,
     EndReason,
@@ -30,6 +32,7 @@ from paddock.engine.networks.nics import AttachedNic
 from paddock.engine.simulated import model, refusals
 from paddock.engine.simulated.agent import AgentState, SimulatedAgent
 from paddock.engine.simulated.behaviour import Behaviour
+from paddock.engine.simulated.diskmoves import DiskMoves
 from paddock.engine.simulated.guest import BANNER, ConsoleLog, ConsolePipe
 
 # Processor time that a guest takes of each second.
@@ -72,10 +75,11 @@ class GuestRegistry(Protocol):
         """Return what a guest sees of a layer, in bytes."""
 
 
-class SimulatedMachine:
+class SimulatedMachine(DiskMoves):
     """A machine that is not there."""
 
     def __init__(self, registry: GuestRegistry, id: str, record: MachineRecord) -> None:
+        super().__init__()
         self.id = id
         self.agent = SimulatedAgent(self, registry.attached)
         self.directory = ConsoleLog(id)
@@ -302,6 +306,18 @@ class SimulatedMachine:
         self._admit(Verb.CHANGE, "snapshot")
         disks = tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in self.config.disks)
         self._replace(config=replace(self.config, disks=disks))
+
+    async def begin_suspended(self, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
+        """Refuse: no memory was kept."""
+        raise refusals.machine(f"cannot go on with machine {self.id} from a memory")
+
+    async def demand_memory(self, included: Collection[str], folder: Path) -> None:
+        """Refuse: there is no memory."""
+        raise refusals.machine(f"cannot take the memory of machine {self.id}")
+
+    async def take_memory(self, memory_request: MemoryRequest) -> TakenMemory:
+        """Refuse: there is no memory."""
+        raise refusals.machine(f"cannot take the memory of machine {self.id}")
 
     async def dump_memory(self, path: Path) -> None:
         """Refuse: there is no memory."""

@@ -183,6 +183,19 @@ class SimulatedVolumes:
             self._put(id, replace(record, layer=DiskLayer(record.directory / "flat.img", "raw")))
         return self._there(id)
 
+    async def vacate(self, id: str, size: int, *, content: DiskLayer | None = None) -> StoredVolume:
+        """Make a volume at rest a blank raw disk, which a disk of `size` bytes is to move into."""
+        volume = self._at_rest(id)
+        if size > volume.size:
+            raise too_small(size, volume.size)
+        record = self._volumes[id]
+        self._put(id, replace(record, image="", layer=DiskLayer(record.directory / "moved.img", "raw")))
+        return self._there(id)
+
+    def is_unwritten(self, layer: DiskLayer) -> bool:
+        """False: nobody knows what a simulated guest would have written."""
+        return False
+
     # --- snapshots --------------------------------------------------------------------------------------------------------
 
     async def snapshot(self, id: str, snapshot: str) -> None:
