@@ -83,8 +83,7 @@ class FakeMachine(FakeMemory, FakeMoves):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
-        FakeMemory.__init__(self)
-        FakeMoves.__init__(self)
+        super().__init__()
         self.id = id
         self.config = config
         self.observed = Observation()

@@ -25,6 +25,7 @@ class FakeMemory:
     _machines: "FakeMachines"
 
     def __init__(self) -> None:
+        super().__init__()
         self.saved_paused = False
         # why its state cannot be written
         self.unwritable = ""

@@ -141,21 +141,6 @@ def lent() -> Iterator[None]:
         _LIBC.prctl(_AMBIENT, ctypes.c_ulong(_CLEAR_ALL), 0, 0, 0)
 
 
-def bound(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
-    """Return a socket at an address of machines' networks; raises OSError."""
-    made = _made(address, kind)
-    try:
-        if kind == socket.SOCK_STREAM:
-            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if made.family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind((address, port))
-    except BaseException:
-        made.close()
-        raise
-    return made
-
-
 async def connected(address: str, port: int, kind: socket.SocketKind) -> socket.socket:
     """Return a socket that is connected to a guest, or to a loopback address, which is always the host's; raises OSError."""
     is_host = ipaddress.ip_address(address).is_loopback

@@ -115,11 +115,11 @@ class MigrationReconciler(KindReconciler):
             state = migrations.ended(state, now)
         phase = "Running" if not state.completed else "Failed" if state.failed else "Succeeded"
         before = move.status or MigrationStatus()
-        told = list(before.phaseTransitionTimestamps or ())
+        transitions = list(before.phaseTransitionTimestamps or ())
         for each in ("Pending", phase):
-            if each not in [one.phase for one in told]:
-                told.append(MigrationPhaseTransition(phase=each, phaseTransitionTimestamp=now))
-        wanted = msgspec.structs.replace(before, phase=phase, migrationState=to_data(state), phaseTransitionTimestamps=told)
+            if each not in [one.phase for one in transitions]:
+                transitions.append(MigrationPhaseTransition(phase=each, phaseTransitionTimestamp=now))
+        wanted = msgspec.structs.replace(before, phase=phase, migrationState=to_data(state), phaseTransitionTimestamps=transitions)
         if await self._statuses.write(seen, wanted) is not None and state.completed:
             self._tell(seen, found, state)
         return DONE

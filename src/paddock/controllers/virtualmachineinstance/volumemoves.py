@@ -92,25 +92,25 @@ class VolumeMoves:
     ) -> None:
         """Empty the new claims and have QEMU copy, once all claims are bound."""
         disks = {disk.name: disk for disk in machine.config.disks}
-        found: dict[str, tuple[DiskConfig, StoredVolume]] = {}
+        claims: dict[str, tuple[DiskConfig, StoredVolume]] = {}
         for move in moves:
             held, disk = self._held(instance, move), disks.get(move.volumeName)
             if held is None or disk is None:
                 return
             if not _is_on(disk, held):
-                found[move.volumeName] = (disk, held)
+                claims[move.volumeName] = (disk, held)
         self._begun[machine.id] = state.migrationUid or ""
         self._failed.pop(machine.id, None)
-        await self._try(machine, self._copy(machine, found, volumemoves.speed_of(state)))
+        await self._try(machine, self._copy(machine, claims, volumemoves.speed_of(state)))
 
-    async def _copy(self, machine: QemuMachine, found: Mapping[str, tuple[DiskConfig, StoredVolume]], speed: int) -> None:
+    async def _copy(self, machine: QemuMachine, claims: Mapping[str, tuple[DiskConfig, StoredVolume]], speed: int) -> None:
         sizes = {name: disk.size for name, disk in machine.observed.disks.items()}
-        for name, (_, held) in found.items():
+        for name, (_, held) in claims.items():
             if held.size < sizes.get(name, 0):
                 why = f"its claim has {held.size} bytes, and the disk has {sizes.get(name, 0)}"
                 raise TooSmall(f"volume {name} does not fit", why=why, fix="take a larger claim")
         targets: dict[str, DiskLayer] = {}
-        for name, (disk, held) in found.items():
+        for name, (disk, held) in claims.items():
             targets[name] = (await self._volumes.vacate(held.id, sizes.get(name, 0), content=disk.layer)).layer
         await machine.move_disks(targets, speed // max(len(targets), 1))
 

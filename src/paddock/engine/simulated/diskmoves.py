@@ -1,4 +1,4 @@
-"""Disks of a simulated guest that move into other files: the copy is there at once, and the disks change over when they are told to."""
+"""Disks of a simulated guest that move into other files: each is copied at once."""
 
 from abc import abstractmethod
 from collections.abc import Mapping

@@ -55,18 +55,8 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
     yield from _data(instance, observed_instance, phase)
     if observed_instance.suspension is not None and phase not in FINAL:
         yield observed_instance.suspension
-    # While its memory is written the guest stands still, and nobody paused it.
-    if (
-        running
-        and observed is not None
-        and observed.paused
-        and not (observed_instance.suspension is not None and observed.paused == "internal")
-    ):
-        reason, message = _PAUSED.get(observed.paused, ("PausedByUser", f"VMI was paused: {observed.paused}"))
-        yield Condition(
-            type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message
-        )
     if running and observed is not None:
+        yield from _pause(observed_instance, observed)
         yield from _attention(observed)
         yield from _agent(observed, observed_instance.silent)
         yield from _commands(instance, observed_instance, observed)
@@ -95,6 +85,14 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
             yield Condition(type=aspect, status="False", reason="RestartRequired", message=why)
     if observed_instance.cloud_init is not None:
         yield observed_instance.cloud_init
+
+
+def _pause(observed_instance: ObservedInstance, observed: Observation) -> Iterator[Condition]:
+    """The condition Paused. While its memory is written the guest stands still, and nobody paused it."""
+    if not observed.paused or (observed_instance.suspension is not None and observed.paused == "internal"):
+        return
+    reason, message = _PAUSED.get(observed.paused, ("PausedByUser", f"VMI was paused: {observed.paused}"))
+    yield Condition(type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message)
 
 
 def _attention(observed: Observation) -> Iterator[Condition]:

@@ -12,13 +12,13 @@ _ONE_HOST = "this is a single host: there is no other node to migrate to"
 Obstacle = tuple[str, str]
 
 
-def conditions(nodes: int, found: Obstacle | None) -> Iterator[Condition]:
-    """The two conditions. `found` is what keeps a machine on its node, as `obstacle` tells it."""
+def conditions(nodes: int, kept: Obstacle | None) -> Iterator[Condition]:
+    """The two conditions. `kept` is what keeps a machine on its node, as `obstacle` tells it."""
     if nodes == 1:
         yield Condition(type="LiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
         yield Condition(type="StorageLiveMigratable", status="False", reason="SingleHost", message=_ONE_HOST)
         return
-    reason, message = found or ("", "")
+    reason, message = kept or ("", "")
     status = "False" if reason else "True"
     yield Condition(type="LiveMigratable", status=status, reason=reason or None, message=message or None)
     # Disks that are not shared do not matter to a migration that takes the disks along.
