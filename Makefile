@@ -21,7 +21,7 @@ recorded = $(if $(LIMIT),--limit=$(LIMIT)) $(if $(LIMIT)$(RECORD)$(WHICH),--reco
 # Each module of a whole suite goes to one process, in the order of the suite.
 SPREAD := --dist loadfile --no-loadscope-reorder
 # A test that fails is tried once more, and named at the end (docs/contribute/gate.md).
-AGAIN := --reruns 1
+AGAIN := --again
 # Elsewhere a test that takes twenty minutes hangs.
 UNHURRIED := -o faulthandler_timeout=0
 

@@ -37,6 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--record", choices=list(RECORDS), help="the suite whose record of what passed orders and judges this run")
     group.addoption("--record-write", action="store_true", help="write into that record what passes")
     group.addoption("--record-part", choices=plugin.PARTS, help="run the tests that the record does not prove, or only the others")
+    group.addoption("--again", action="store_true", help="try a failed test once more, and name what passes then")
     group.addoption("--cpu-times", type=int, metavar="N", help="list the N tests and modules that take most CPU time, children included")
     group.addoption("--conformance-results", metavar="FILE", help="write which spec items were tested, with outcomes")
     group.addoption(
@@ -53,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if items := config.getoption("--spec-item"):
         config.pluginmanager.register(SpecChoices([SpecChoice.parse(item) for item in items]))
-    config.pluginmanager.register(SecondAttempts())
+    if config.getoption("--again"):
+        config.pluginmanager.register(SecondAttempts())
     if (shown := config.getoption("--cpu-times")) is not None:
         config.pluginmanager.register(CpuTimes(shown))
     if config.getoption("--limit") is not None:
