@@ -96,3 +96,37 @@ def test_a_move_fails_or_is_aborted_and_the_guest_stays(paddock: Commands) -> No
     paddock.ok("delete", "vmim", "long", "-n", "default")
     assert until(lambda: _status(paddock, "slow")["migrationState"].get("abortStatus") == "Succeeded")
     assert _status(paddock, "slow")["nodeName"] == other and _status(paddock, "slow")["phase"] == "Running"
+
+
+@pytest.mark.spec("kubevirt", 229)
+def test_volumes_move_to_other_claims(paddock: Commands) -> None:
+    for name in ("first-disk", "second-disk"):
+        claim = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}"
+        text = f"metadata: {{name: {name}, namespace: default}}\nspec: {{source: {{blank: {{}}}}, storage: {claim}}}"
+        paddock.ok("apply", "-f", "-", text=f"apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\n{text}")
+    paddock.ok("apply", "-f", "-", text=_with_disk("first-disk"))
+    source = _running(paddock, "lorry")
+    paddock.ok("apply", "-f", "-", text=_with_disk("second-disk"))
+    assert until(lambda: _status(paddock, "lorry").get("migrationState", {}).get("completed")), _status(paddock, "lorry")
+    vmi = paddock.get("vmi", "lorry", "-n", "default")
+    assert vmi["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"] == "second-disk"
+    assert not vmi["status"].get("migratedVolumes") and vmi["status"]["nodeName"] == source
+    moves = [each for each in paddock.get("vmim", "-n", "default")["items"] if each["spec"]["vmiName"] == "lorry"]
+    assert [each["status"]["phase"] for each in moves] == ["Succeeded"]
+
+
+def _with_disk(claim: str) -> str:
+    return f"""
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {{name: lorry, namespace: default}}
+spec:
+  runStrategy: Always
+  updateVolumesStrategy: Migration
+  template:
+    spec:
+      domain:
+        memory: {{guest: 256Mi}}
+        devices: {{disks: [{{name: root, disk: {{bus: virtio}}}}]}}
+      volumes: [{{name: root, persistentVolumeClaim: {{claimName: {claim}}}}}]
+"""

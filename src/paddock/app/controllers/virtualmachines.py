@@ -13,6 +13,5 @@ def wire(program: ControllerManager, architecture: str = "amd64", *, moves: bool
     virtualmachine.wire(program)
     pool.wire(program)
     replicaset.wire(program)
-    if not moves:
-        migration.wire(program)
+    migration.wire(program, moves=moves)
     installation.wire(program, architecture)

@@ -58,8 +58,11 @@ class MigrationCaches(NamedTuple):
 class MigrationReconciler(KindReconciler):
     """The controller of migrations."""
 
-    def __init__(self, client: Client, caches: MigrationCaches, machinery: Machinery, recorder: EventRecorder) -> None:
+    def __init__(
+        self, client: Client, caches: MigrationCaches, machinery: Machinery, recorder: EventRecorder, *, moves: bool = False
+    ) -> None:
         super().__init__(caches.migrations)
+        self._has_nodes = moves
         self._migrations, self._instances = caches.migrations, caches.instances
         self._policies, self._namespaces = caches.policies, caches.namespaces
         self._statuses = StatusWriter(client, MIGRATIONS, self._migrations.expectations)
@@ -75,6 +78,8 @@ class MigrationReconciler(KindReconciler):
             return DONE
         if migrations.is_of_volumes(move):
             return await self._follow(seen, move)
+        if self._has_nodes:
+            return DONE
         name, now = move.spec.vmiName or "", ages.timestamp(self._clock.seconds())
         there = self._instances.cache.get(Key(seen.key.namespace, name))
         why = f"{REASON}: there is no other host to migrate to" if there is not None else f"VirtualMachineInstance {name} does not exist"
@@ -165,10 +170,10 @@ def _of_instance(seen: CachedObject) -> tuple[str, ...]:
     return (str(Key(seen.key.namespace, move.spec.vmiName or "")),) if migrations.is_of_volumes(move) else ()
 
 
-def wire(program: ControllerManager) -> Controller:
-    """The controller, wired to a program."""
+def wire(program: ControllerManager, *, moves: bool = False) -> Controller:
+    """The controller, wired to a program. `moves`: somebody else carries out those to another node."""
     caches = MigrationCaches(*(program.informers.of(each) for each in (MIGRATIONS, INSTANCES, POLICIES, NAMESPACES)))
-    reconciler = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT))
+    reconciler = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT), moves=moves)
     controller = Controller("migration", caches.migrations, reconciler.reconcile, machinery=program.machinery, recorder=program.recorder)
     caches.migrations.cache.index(BY_INSTANCE, _of_instance)
     controller.watch(caches.instances, lambda change: [each.key for each in caches.migrations.cache.by(BY_INSTANCE, str(change.seen.key))])

@@ -17,6 +17,7 @@ from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.simulated import behaviour
 from paddock.meta import ages
 from paddock.plan.instance.prerequisites import MissingPrerequisite
+from paddock.plan.machine import migrations
 from paddock.plan.migration import steps
 from paddock.plan.migration.steps import MigrationView
 from paddock.runtime import finalizers
@@ -58,11 +59,13 @@ class MoveReconciler(KindReconciler):
         self._begun.pop(key, None)
 
     def needs_finalizer(self, seen: CachedObject) -> bool:
-        """One that is over has nothing to clear away."""
-        return _status(seen).get("phase") not in steps.FINAL
+        """One that is over has nothing to clear away, and one of volumes is not carried out here."""
+        return _status(seen).get("phase") not in steps.FINAL and not _is_of_volumes(seen)
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring a migration a step on."""
+        if _is_of_volumes(seen):
+            return DONE
         view, there = self._view(seen)
         if view.phase in steps.FINAL:
             await finalizers.take_off(self._client, MIGRATIONS, seen.meta, FINALIZER)
@@ -128,6 +131,10 @@ class MoveReconciler(KindReconciler):
             self._recorder.tell(reference(INSTANCES, there.meta), kind, reason if kind == "Warning" else "Migrated", note)
 
 
+def _is_of_volumes(seen: CachedObject) -> bool:
+    return migrations.is_of_volumes(seen.read(MIGRATIONS))
+
+
 def _status(seen: CachedObject) -> Data:
     return dict(orjson.loads(seen.raw).get("status") or {})
 
@@ -145,7 +152,7 @@ def wire(program: ControllerManager, choose: Choose) -> Controller:
     caches = (program.informers.of(MIGRATIONS), program.informers.of(INSTANCES))
     recorder = program.recorder.voice(COMPONENT)
     moves = MoveReconciler(program.client, caches, program.machinery, recorder, choose)
-    controller = Controller("migration", caches[0], moves.reconcile, machinery=program.machinery, recorder=program.recorder)
+    controller = Controller("nodemigration", caches[0], moves.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.watch(caches[1], lambda change: ())
     program.add(controller)
     return controller

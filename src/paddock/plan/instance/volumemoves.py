@@ -34,9 +34,11 @@ def of(instance: VirtualMachineInstance) -> list[MigratedVolume]:
 
 
 def state_of(instance: VirtualMachineInstance) -> MigrationState | None:
-    """Return the state of the migration that moves them; None while there is none that goes on."""
+    """Return the state of the migration that moves them; None while there is none that goes on. The guest of a move stays on its node."""
     state = instance.status.migrationState if instance.status is not None else None
-    return state if state is not None and state.migrationUid and not state.completed else None
+    if state is None or not state.migrationUid or state.completed or state.targetNode != state.sourceNode:
+        return None
+    return state
 
 
 def speed_of(state: MigrationState) -> int:

@@ -68,7 +68,7 @@ def test_everything_that_the_page_of_files_names_goes(tmp_path: Path) -> None:
     table = page.partition("| file | content |")[2].partition("\n\n")[0]
     names = [name for row in table.splitlines()[2:] for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
     places = [
-        name if name.startswith(("engine/", "pki/", "store", "format", "kube", "server", "stacks", "audit")) else f"engine/{name}"
+        name if name.startswith(("engine/", "pki/", "store", "format", "guests", "kube", "server", "stacks", "audit")) else f"engine/{name}"
         for name in names
     ]
     places = [
