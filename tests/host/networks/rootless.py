@@ -10,11 +10,14 @@ import contextlib
 import ctypes
 import os
 import pickle
+import shutil
 import signal
 import socket
+import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from paddock.engine import namespace
@@ -35,6 +38,9 @@ def become() -> None:
     os.setresuid(USER, USER, USER)
     # What an exec would do: its files in /proc are its own.
     ctypes.CDLL(None).prctl(4, ctypes.c_ulong(1), 0, 0, 0)
+    if not os.access(sys.executable, os.X_OK):
+        # A Python in root's home; the process that answers guests is started with the host's of the same version.
+        sys.executable = shutil.which(f"python{sys.version_info.major}.{sys.version_info.minor}", path="/usr/bin:/usr/local/bin") or ""
 
 
 class UserProcess:
@@ -97,6 +103,8 @@ class RemoteNetworks:
         self._call: Callable[..., Any] = lambda *args, **kwargs: process.call(key, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_ledger":
+            return SimpleNamespace(book=self._call("book"))
         if name in ("mode", "instance", "outside_addresses"):
             return self._call(name)
         if asyncio.iscoroutinefunction(getattr(Networks, name)):
@@ -158,6 +166,8 @@ async def _carry_out(
         known[key] = Networks(folder / key[1], NetworkSettings(mode="rootless", pod_network=key[2]))
         # The namespace is that of the process.
         known[key]._uplink._directory = folder / "namespace"
+    if name == "book":
+        return known[key]._ledger.book
     found = getattr(known[key], name)
     value = found(*args, **kwargs) if callable(found) else found
     return await value if asyncio.iscoroutine(value) else value

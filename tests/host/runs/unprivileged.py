@@ -16,29 +16,25 @@ import paddock
 # Nobody has this number.
 USER = 61_234
 SECONDS = 120
-# setpriv itself starts a program with the rights that it takes away; env does not have them any more.
-BECOME = (
-    "setpriv",
-    f"--reuid={USER}",
-    f"--regid={USER}",
-    "--clear-groups",
-    "--inh-caps=-all",
-    "--bounding-set=-all",
-    "--no-new-privs",
-    "env",
-)
+
+
+def become(user: int) -> tuple[str, ...]:
+    """Return the words before a command by which root becomes a user."""
+    # setpriv itself starts a program with the rights that it takes away; env does not have them any more.
+    rights = ("--clear-groups", "--inh-caps=-all", "--bounding-set=-all", "--no-new-privs")
+    return ("setpriv", f"--reuid={user}", f"--regid={user}", *rights, "env")
 
 
 class Unprivileged:
     """A user with a home of its own, and the program as an installation of the host's Python would start it."""
 
-    def __init__(self, home: Path, become: Sequence[str] = BECOME) -> None:
-        """`become`: the words before each command, by which root becomes the user."""
+    def __init__(self, home: Path, words: Sequence[str] = (), user: int = USER) -> None:
+        """`words`: those before each command, by which root becomes the user."""
         self.home = home
         home.mkdir()
         home.parent.chmod(0o755)
-        os.chown(home, USER, USER)
-        self._become = become
+        os.chown(home, user, user)
+        self._become = words or become(user)
         self.root = home / ".local" / "state" / "paddock"
         packages = [str(Path(paddock.__file__).parents[1]), str(Path(yaml.__file__).parents[1])]
         # A name or an entry in /etc/passwd is not needed either.

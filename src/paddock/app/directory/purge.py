@@ -3,6 +3,7 @@
 No server runs meanwhile. Every step may be repeated.
 """
 
+import asyncio
 import os
 import signal
 import time
@@ -17,7 +18,7 @@ from paddock.engine.claims import HostReservations
 from paddock.engine.machine import limits
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.process import end_process, holders, start_ticks
-from paddock.engine.networks import hostobjects, rootless
+from paddock.engine.networks import hostobjects, responderprocess, rootless
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.networks import Networks
 from paddock.engine.simulated import records as simulated
@@ -50,6 +51,9 @@ async def clear(places: DataPaths, patience: float) -> None:
         await Networks(places.engine / "networks").destroy()
     elif os.geteuid() == 0:
         await _remove_network(places.engine / "networks")
+    # Without root, the networks are in a namespace that this process is not in.
+    await asyncio.to_thread(responderprocess.end_all, places.engine / "networks")
+    responderprocess.remove(places.engine / "networks")
     rootless.end(places.engine / "networks")
     if os.geteuid() == 0:
         await hostobjects.collect()

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 _GROUP = "network"
 _TRIAL_SECONDS = 10.0
 _AGAIN_SECONDS, _LONGEST_SECONDS = 1.0, 30.0
+# pasta ends at once when it is asked to.
+_END_SECONDS, _LOOK_SECONDS = 2.0, 0.02
 # Addresses that no network has and no guest reaches: those of the host itself are led to the host.
 _ADDRESS, _GATEWAY, _BITS = "169.254.2.2", "169.254.2.1", "24"
 _ADDRESS6, _GATEWAY6 = "fdfd:7061:7374::2", "fe80::1"
@@ -223,6 +226,9 @@ def end(directory: Path) -> None:
     if record is not None:
         end_process(record.uplink, record.uplink_ticks, signal.SIGTERM)
         end_process(record.holder, record.holder_ticks)
+        until = time.monotonic() + _END_SECONDS
+        while time.monotonic() < until and record.uplink and start_ticks(record.uplink) == record.uplink_ticks:
+            time.sleep(_LOOK_SECONDS)
     _path(directory).unlink(missing_ok=True)
 
 
