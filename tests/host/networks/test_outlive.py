@@ -150,6 +150,7 @@ async def live(world: World, web: Guest) -> int:
     return revived
 
 
+@pytest.mark.rooted("the script gives the process that has the networks other sources")
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 204, 205, 206)
 def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(play: Play) -> None:
@@ -206,6 +207,7 @@ def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) ->
     play(script)
 
 
+@pytest.mark.rooted("without root, ports of the host are listeners of the server")
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 205)
 @pytest.mark.parametrize(("sources", "said"), [((), "web"), (("198.51.100.0/24",), "web"), (("192.0.2.0/24",), "refused")])
