@@ -38,7 +38,7 @@ def test_a_guest_goes_on_from_a_snapshot(host: Host, tiny_disk_image: str) -> No
         assert await paddock(talk, "snap", "web", "one", "--memory") == "one\n"
         (listed,) = json.loads(await paddock(talk, "snap", "ls", "web", "-o", "json"))
         print(listed)
-        assert listed["consistent"] == "with memory" and "MiB" in listed["memory"] and "ms" in listed["memory"]
+        assert listed["consistent"] == "with memory" and "Mi" in listed["memory"] and "ms" in listed["memory"]
         return sums, float(uptime.split()[0]), int(count)
 
     async def restored(talk: Talk) -> None:

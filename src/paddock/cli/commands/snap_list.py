@@ -42,7 +42,7 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
         machine = await find(server.client, parsed.name, server.namespace) if parsed.name else None
         rows = await snapshots.listed(server, machine, server.namespace)
         now = server.clock.seconds()
-    titles = ("NAME", "MACHINE", "STATE", "AGE", "CONSISTENT", "MEMORY, PAUSE")
+    titles = ("NAME", "MACHINE", "STATE", "AGE", "CONSISTENT", "MEMORY")
     console.out(shown(parsed.output, titles, [_cells(each, now) for each in rows], [_data(each) for each in rows]))
     return GOOD
 

@@ -166,7 +166,7 @@ def row(snapshot: Data) -> SnapshotRow:
         state=state_of(snapshot),
         created=texts(snapshot, "status", "creationTime") or texts(snapshot, "metadata", "creationTimestamp"),
         consistency=consistency,
-        memory=f"{-(-note.bytes >> 20)} MiB, {note.pause_milliseconds} ms" if note is not None else "",
+        memory=f"{-(-note.bytes >> 20)}Mi, paused {note.pause_milliseconds} ms" if note is not None else "",
     )
 
 
