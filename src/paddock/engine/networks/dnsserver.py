@@ -44,9 +44,9 @@ class DnsServer:
     async def listen(self, *addresses: str, port: int = _PORT) -> None:
         """Answer at addresses, UDP and TCP; raises OSError."""
         for address in addresses:
-            datagrams = bound(address, socket.SOCK_DGRAM, port)
-            self.serve(datagrams)
-            self.serve(bound(address, socket.SOCK_STREAM, datagrams.getsockname()[1]))
+            # TCP picks the port if it is 0: connections that end keep theirs for a minute, and a port that UDP picks may be one of them.
+            self.serve(bound(address, socket.SOCK_STREAM, port))
+            self.serve(bound(address, socket.SOCK_DGRAM, self.port))
 
     def serve(self, listening: socket.socket) -> None:
         """Answer at a socket."""
