@@ -13,14 +13,13 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from paddock.base.threads import undisturbed
 from paddock.engine import versions
 from paddock.engine.images import zstd
-from paddock.engine.machine.directory import SavedMachine, UnreadableState
+from paddock.engine.machine.directory import SavedMachine, UnreadableState, decode_path, encode_path
 from paddock.engine.machine.memorysnapshots import TakenMemory
 from paddock.engine.storage import files
 from paddock.engine.storage.paths import checked
@@ -98,7 +97,7 @@ class MemoryStates:
     def keep(self, id: str, taken: TakenMemory) -> MemoryState:
         """The file that was written is a memory from now on, also after a loss of power."""
         record = MemoryRecord(taken.saved, taken.pause, taken.qemu)
-        data = msgspec.json.encode(record, enc_hook=os.fspath)
+        data = msgspec.json.encode(record, enc_hook=encode_path)
         files.write_whole(self._folder(id) / _RECORD, data)
         found = self.get(id)
         assert found is not None
@@ -148,7 +147,7 @@ def read(path: Path) -> MemoryRecord | None:
     if why:
         raise UnreadableState(what, why=why, fix=versions.FIX)
     try:
-        return msgspec.json.decode(raw, type=MemoryRecord, dec_hook=_decode)
+        return msgspec.json.decode(raw, type=MemoryRecord, dec_hook=decode_path)
     except ValueError as error:
         raise UnreadableState(what, why="it is damaged", fix="restore the disks of the snapshot alone") from error
 
@@ -180,9 +179,3 @@ def _synchronise(path: Path) -> None:
         os.fsync(number)
     finally:
         os.close(number)
-
-
-def _decode(wanted: type, value: Any) -> Any:
-    if wanted is Path and isinstance(value, str):
-        return Path(value)
-    raise NotImplementedError(f"{wanted} has no form in a file")

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from paddock.engine.images.build import tiny
-from paddock.engine.machine import memorysnapshots, migration, rehosting
+from paddock.engine.machine import memorysnapshots, migration, rehosting, suspension
 from paddock.engine.machine.config import DiskLayer, MachineConfig, SharedDirectory, Tpm
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
@@ -297,7 +297,7 @@ def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: 
                     assert caught.value.reason == "MemoryNotPossible" and "without memory" in caught.value.fix
             with pytest.raises(RequestRefused, match="disk root is not in the snapshot"):
                 await machine.take_memory(MemoryRequest({}, frozenset(), states.draft("s")))
-            monkeypatch.setattr(memorysnapshots, "SPARE", 1 << 60)
+            monkeypatch.setattr(suspension, "SPARE", 1 << 60)
             with pytest.raises(RequestRefused, match="room for") as caught:
                 await kept(machine, states, place.root)
             assert caught.value.reason == "MemoryNotPossible" and "STOP" not in events

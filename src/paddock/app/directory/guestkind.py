@@ -25,23 +25,23 @@ class OtherGuests(Terminal):
     """The directory was made for guests of the other kind."""
 
 
-def check(root: Path, wanted: str) -> None:
+def check(root: Path, guests: str) -> None:
     """Raise `OtherGuests` if a server with guests of this kind must not use the directory. Nothing is changed."""
     made_for = kind_of(root)
-    if made_for is None or made_for == wanted:
+    if made_for is None or made_for == guests:
         return
     other = "start it with --guests simulated" if made_for == "simulated" else "leave --guests simulated out"
     raise OtherGuests(
-        f"cannot use {root} for {wanted} guests",
+        f"cannot use {root} for {guests} guests",
         why=f"it was made for {made_for} guests, and their machines would count as lost (nothing was changed)",
         fix=f"{other}, or name another directory: --dir",
     )
 
 
-def note(root: Path, wanted: str) -> None:
+def note(root: Path, guests: str) -> None:
     """Write down that the directory is for simulated guests, if it is. Raises as `check` does."""
-    check(root, wanted)
-    if wanted == "simulated":
+    check(root, guests)
+    if guests == "simulated":
         fresh = root / f"{NAME}.new"
         fresh.write_bytes(msgspec.json.encode(GuestMark("simulated")) + b"\n")
         fresh.replace(root / NAME)

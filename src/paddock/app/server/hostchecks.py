@@ -15,7 +15,7 @@ SECONDS = 300.0
 
 
 class HostLimits(Protocol):
-    """What a server says of its host."""
+    """The checks of a host, as a server reports them."""
 
     async def look(self) -> None:
         """Look at the host."""

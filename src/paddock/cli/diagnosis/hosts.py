@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from paddock.cli.diagnosis.links import NODE
 from paddock.cli.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
+from paddock.cli.diagnosis.sayings import Statement
 from paddock.cli.diagnosis.scene import conditions, texts
 from paddock.meta import ages
 
@@ -31,31 +32,32 @@ _HOST_FIXES = {
 
 
 def _emulated(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
-    for saying in view.sayings:
-        if saying.type == "SoftwareEmulation" and saying.status == "True" and saying.node.ref.kind == "VirtualMachineInstance":
-            cause = "The guest is emulated, without KVM, and slower by far."
-            yield rule.found(
-                saying.node, cause, rank=CauseDepth.SAID, seen=Evidence(f"{saying.field}.message", saying.message, saying.since)
-            )
+    for saying in _sayings_of_instances(view, "SoftwareEmulation"):
+        yield _hint(rule, saying, "The guest is emulated, without KVM, and slower by far.")
 
 
 def _simulated(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+    for saying in _sayings_of_instances(view, "SimulatedGuest"):
+        yield _hint(rule, saying, "The guest is simulated: nothing runs in the machine, and nothing answers at its address.")
+
+
+def _sayings_of_instances(view: RuleView, condition: str) -> Iterator[Statement]:
+    """Yield a condition of instances that is True."""
     for saying in view.sayings:
-        if saying.type == "SimulatedGuest" and saying.status == "True" and saying.node.ref.kind == "VirtualMachineInstance":
-            cause = "The guest is simulated: nothing runs in the machine, and nothing answers at its address."
-            yield rule.found(
-                saying.node, cause, rank=CauseDepth.SAID, seen=Evidence(f"{saying.field}.message", saying.message, saying.since)
-            )
+        if saying.type == condition and saying.status == "True" and saying.node.ref.kind == "VirtualMachineInstance":
+            yield saying
 
 
 def _alone(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     for saying in view.sayings:
         why, _, lifted = saying.message.partition("no pod network: ")[2].partition("; to lift it: ")
         if saying.type == "NetworkLimited" and saying.status == "True" and lifted:
-            cause = f"The machine is alone in user mode: {why}; to lift it: {lifted.partition('; ')[0]}."
-            yield rule.found(
-                saying.node, cause, rank=CauseDepth.SAID, seen=Evidence(f"{saying.field}.message", saying.message, saying.since)
-            )
+            yield _hint(rule, saying, f"The machine is alone in user mode: {why}; to lift it: {lifted.partition('; ')[0]}.")
+
+
+def _hint(rule: DiagnosisRule, saying: Statement, cause: str) -> Diagnosis:
+    seen = Evidence(f"{saying.field}.message", saying.message, saying.since)
+    return rule.found(saying.node, cause, rank=CauseDepth.SAID, seen=seen)
 
 
 LOOKS: Mapping[str, Look] = {

@@ -94,8 +94,8 @@ async def listed(session: ServerSession) -> list[TenantRow]:
     namespaces = (await session.client.list(NAMESPACES, Selection(labels=ownnames.TENANT.name))).items
     quotas = (await session.client.list(QUOTAS, Selection(fields="metadata.name=tenant"))).items if namespaces else []
     bounds = {each["metadata"]["namespace"]: each for each in quotas}
-    found = [(each["metadata"]["name"], each["metadata"].get("creationTimestamp", "")) for each in namespaces]
-    return [TenantRow(name, created, *_amounts(bounds.get(name, {}))) for name, created in sorted(found)]
+    tenants = [(each["metadata"]["name"], each["metadata"].get("creationTimestamp", "")) for each in namespaces]
+    return [TenantRow(name, created, *_amounts(bounds.get(name, {}))) for name, created in sorted(tenants)]
 
 
 def _amounts(bound: Data) -> tuple[dict[str, str], dict[str, str]]:

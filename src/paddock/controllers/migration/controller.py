@@ -22,9 +22,9 @@ from paddock.dialects.kubevirt.status import MigrationState, VirtualMachineInsta
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.meta.wire import to_data
+from paddock.plan.instance.volumemoves import CHANGE
 from paddock.plan.machine import migrations
 from paddock.plan.machine.runstrategy import life_of
-from paddock.plan.machine.volumemigration import CHANGE
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, again
 from paddock.runtime.informer import Informer

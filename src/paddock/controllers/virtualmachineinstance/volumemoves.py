@@ -21,6 +21,7 @@ from paddock.controllers.virtualmachineinstance.targets import key_of
 from paddock.dialects.core.persistentvolumeclaim import is_bound
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.status import MigratedVolume, MigrationState
+from paddock.engine.machine import mirrors
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.observation import JobState
@@ -29,8 +30,6 @@ from paddock.engine.storage.volume import StoredVolume
 from paddock.engine.storage.volumes import Volumes
 from paddock.plan.instance import volumemoves
 from paddock.plan.instance.volumemoves import VolumeMove
-
-_KIND = "mirror"
 
 
 class VolumeMoves:
@@ -58,7 +57,7 @@ class VolumeMoves:
                     await machine.keep_disks()
             self.forget(machine.id)
             return
-        if state is None or state.completed or self._is_there(instance, machine, moves):
+        if state is None or self._is_there(instance, machine, moves):
             return
         uid = state.migrationUid or ""
         if any(job.state == "running" for job in jobs.values()):
@@ -146,4 +145,4 @@ def _is_on(disk: DiskConfig, volume: StoredVolume) -> bool:
 
 
 def _jobs(machine: QemuMachine) -> dict[str, JobState]:
-    return {name: job for name, job in machine.observed.jobs.items() if job.kind == _KIND}
+    return {name: job for name, job in machine.observed.jobs.items() if job.kind == mirrors.KIND}

@@ -14,9 +14,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import mirrors
+from paddock.engine.machine import drives
 from paddock.engine.machine.argv import blocks, names
-from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
+from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.observation import JobState
 from paddock.engine.machine.owner import MachineOwner
@@ -56,9 +56,7 @@ class BlockJobs:
             laid = True
 
         if wanted:
-            await owner.reconfigure(
-                lambda config: replace(config, disks=tuple(replace(disk, layer=wanted.get(disk.name, disk.layer)) for disk in config.disks))
-            )
+            await owner.reconfigure(drives.on_layers(wanted))
         try:
             await self._add(wanted, below, added)
             yield switch
@@ -70,9 +68,9 @@ class BlockJobs:
     def _overlays(self, layers: Mapping[str, DiskLayer]) -> dict[str, DiskLayer]:
         """Return the layers that disks are not on yet. Raises `RequestRefused` for one that is no overlay of its disk."""
         owner = self._owner
-        wanted = {name: layer for name, layer in layers.items() if self._disk(name).layer != layer}
+        wanted = {name: layer for name, layer in layers.items() if drives.find(self._owner, name).layer != layer}
         for name, layer in wanted.items():
-            if layer.format != "qcow2" or layer.backing is None or layer.backing != self._disk(name).layer:
+            if layer.format != "qcow2" or layer.backing is None or layer.backing != drives.find(self._owner, name).layer:
                 why = "it is not an overlay of the layer that the disk is on"
                 raise RequestRefused(f"cannot lay {layer.path} over disk {name} of machine {owner.id}", reason="NotAnOverlay", why=why)
         return wanted
@@ -127,7 +125,7 @@ class BlockJobs:
             raise Unanswered(what, why=error, fix="try again; nothing is lost")
 
     async def _begin(self, name: str, base: Path) -> None:
-        owner, disk = self._owner, self._disk(name)
+        owner, disk = self._owner, drives.find(self._owner, name)
         if disk.layer is None or disk.layer.path == base:
             return
         if _below(disk.layer, base) is None:
@@ -152,7 +150,7 @@ class BlockJobs:
     async def adopt(self) -> None:
         """After Paddock was away: overlays that were to be laid are, merges go on."""
         owner = self._owner
-        nodes = await mirrors.tops(owner)
+        nodes = await drives.tops(owner)
         for disk in owner.config.disks:
             top = nodes.get(names.device(disk.name), "")
             commit = owner.record.commits.get(disk.name)
@@ -186,7 +184,7 @@ class BlockJobs:
                 await owner.execute("blockdev-del", {"node-name": names.format_node(disk.name, layer.path)})
             await self._lay({disk.name: layer}, {disk.name: replace(disk, layer=below)})
         except PaddockError as error:
-            await owner.reconfigure(_with_layer(disk.name, below))
+            await owner.reconfigure(drives.on_layers({disk.name: below}))
             owner.observe(detail=f"disk {disk.name} is still on its old layer: {error}")
 
     def follow(self, event: str, data: Mapping[str, Any]) -> None:
@@ -242,10 +240,10 @@ class BlockJobs:
 
     async def _on_base(self, name: str, base: Path) -> None:
         owner = self._owner
-        old = self._disk(name).layer
+        old = drives.find(self._owner, name).layer
         layer = _below(old, base) if old else None
         if layer is not None and old is not None and layer != old:
-            await owner.reconfigure(_with_layer(name, layer))
+            await owner.reconfigure(drives.on_layers({name: layer}))
             with contextlib.suppress(PaddockError):
                 await owner.execute("blockdev-del", {"node-name": names.format_node(name, old.path)})
 
@@ -264,20 +262,9 @@ class BlockJobs:
     def _see(self, name: str, state: JobState) -> None:
         self._owner.observe(jobs={**self._owner.observed.jobs, name: state})
 
-    def _disk(self, name: str) -> DiskConfig:
-        for disk in self._owner.config.disks:
-            if disk.name == name:
-                return disk
-        raise RequestRefused(f"cannot find disk {name} of machine {self._owner.id}", reason="NoSuchDevice", why="it has none of that name")
-
 
 def _job(name: str) -> str:
     return "commit-" + names.device(name)
-
-
-def _with_layer(name: str, layer: DiskLayer) -> Callable[[MachineConfig], MachineConfig]:
-    """Return the change that puts a disk on a layer."""
-    return lambda config: replace(config, disks=tuple(replace(one, layer=layer) if one.name == name else one for one in config.disks))
 
 
 def _below(layer: DiskLayer | None, path: Path) -> DiskLayer | None:

@@ -160,13 +160,15 @@ class UnreadableState(Terminal):
     """A file of a machine says nothing that can be understood."""
 
 
-def _encode(value: Any) -> Any:
+def encode_path(value: Any) -> Any:
+    """Return the form of a path in a file, which msgspec asks for."""
     if isinstance(value, Path):
         return os.fspath(value)
     raise NotImplementedError(f"{type(value)} has no form in a file")
 
 
-def _decode(wanted: type, value: Any) -> Any:
+def decode_path(wanted: type, value: Any) -> Any:
+    """Return the path of a form in a file, which msgspec asks for."""
     if wanted is Path and isinstance(value, str):
         return Path(value)
     raise NotImplementedError(f"{wanted} has no form in a file")
@@ -174,13 +176,13 @@ def _decode(wanted: type, value: Any) -> Any:
 
 def encode_config(config: MachineConfig) -> bytes:
     """As it is kept."""
-    return msgspec.json.encode(_Stored(_VERSION, config), enc_hook=_encode)
+    return msgspec.json.encode(_Stored(_VERSION, config), enc_hook=encode_path)
 
 
 def decode_config(data: bytes) -> MachineConfig:
     """Return the stored config. Raises `ValueError`, also for a version of another Paddock."""
     _check_version(data)
-    return msgspec.json.decode(data, type=_Stored, dec_hook=_decode).config
+    return msgspec.json.decode(data, type=_Stored, dec_hook=decode_path).config
 
 
 def _check_version(data: bytes) -> None:
@@ -288,14 +290,14 @@ class Directory:
     def read_record(self) -> RunRecord | None:
         """None: there is none, or none that can be read."""
         try:
-            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord, dec_hook=_decode)
+            record = msgspec.json.decode((self.path / "process.json").read_bytes(), type=RunRecord, dec_hook=decode_path)
         except (OSError, ValueError):
             return None
         return record if record.version == _VERSION else None
 
     def write_record(self, record: RunRecord) -> None:
         """Not synchronised: it is about processes, which a crash of the host ends as well."""
-        self._replace("process.json", msgspec.json.encode(record, enc_hook=_encode), durable=False)
+        self._replace("process.json", msgspec.json.encode(record, enc_hook=encode_path), durable=False)
 
     @property
     def saved_state(self) -> Path:
@@ -315,7 +317,7 @@ class Directory:
     def write_saved(self, saved: SavedMachine) -> None:
         """Synchronised: after it returned, the machine is suspended, and the fresh state is its state."""
         os.rename(self.fresh_state, self.saved_state)
-        self._replace("saved.json", msgspec.json.encode(saved, enc_hook=_encode), durable=True)
+        self._replace("saved.json", msgspec.json.encode(saved, enc_hook=encode_path), durable=True)
 
     def read_saved(self) -> SavedMachine | None:
         """None: it is not suspended. Raises `UnreadableState`."""
@@ -323,7 +325,7 @@ class Directory:
         try:
             raw = path.read_bytes()
             _check_version(raw)
-            return msgspec.json.decode(raw, type=SavedMachine, dec_hook=_decode)
+            return msgspec.json.decode(raw, type=SavedMachine, dec_hook=decode_path)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:

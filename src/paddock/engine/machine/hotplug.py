@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import probe, taps
+from paddock.engine.machine import drives, probe, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
@@ -100,7 +100,7 @@ class Hotplug:
         keeps the tray locked.
         """
         owner, device = self._owner, names.device(drive.name)
-        known = self._disk(drive.name)
+        known = drives.find(self._owner, drive.name)
         if known.role != "cdrom" or known.bus == "virtio":
             raise self._refuse(f"change the medium of disk {drive.name} of", "NoSuchDevice", "it is no drive", "restart the machine")
         changed = replace(known, layer=drive.layer)
@@ -179,7 +179,7 @@ class Hotplug:
 
     async def resize_disk(self, name: str, size: int) -> None:
         """To at least this size, in whole sectors: a disk never shrinks."""
-        owner, disk, size = self._owner, self._disk(name), -(-size // SECTOR) * SECTOR
+        owner, disk, size = self._owner, drives.find(self._owner, name), -(-size // SECTOR) * SECTOR
         state = owner.observed.disks.get(name, DiskState())
         if disk.layer is None or disk.readonly:
             raise self._refuse(f"grow disk {name} of", "ReadOnly", "it cannot be written", "")
@@ -403,12 +403,6 @@ class Hotplug:
         owner = self._owner
         await owner.reconfigure(lambda config: replace(config, nics=tuple(one for one in config.nics if one.name != name)))
         owner.observe(nics={key: value for key, value in owner.observed.nics.items() if key != name})
-
-    def _disk(self, name: str) -> DiskConfig:
-        for disk in self._owner.config.disks:
-            if disk.name == name:
-                return disk
-        raise self._refuse(f"find disk {name} of", "NoSuchDevice", "it has none of that name", "")
 
     def _refuse(self, action: str, reason: str, why: str, fix: str) -> RequestRefused:
         return RequestRefused(f"cannot {action} machine {self._owner.id}", reason=reason, why=why, fix=fix)

@@ -21,14 +21,12 @@ from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import hardware, migration
-from paddock.engine.machine.argv.renewed import RunningHardware
+from paddock.engine.machine import hardware, migration, suspension
 from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.owner import MachineOwner
-from paddock.engine.machine.suspension import SPARE, taken
 
 # A guest that changes its memory as fast as it is written stands still from then on.
 FORCE_SECONDS = 60.0
@@ -37,7 +35,7 @@ _WITHOUT = "take the snapshot without memory"
 
 
 class MemoryRequest(Struct, frozen=True):
-    """What a snapshot with memory consists of."""
+    """The parts of a snapshot with memory."""
 
     # the layers that the disks go on in
     layers: Mapping[str, DiskLayer]
@@ -74,7 +72,8 @@ class MemorySnapshots:
             qemu, paused = await _version(owner), bool(owner.observed.paused)
             async with self._layers.switching(memory_request.layers) as switch:
                 size, pause = await self._write(memory_request.path, switch, limit)
-            return TakenMemory(self._saved(started, now, size, paused=paused), pause, qemu)
+            saved = replace(suspension.saved_machine(owner, started, now, size, paused=paused), config=owner.config)
+            return TakenMemory(saved, pause, qemu)
         except OSError as error:
             why = f"{error.filename or memory_request.path}: {error.strerror}"
             raise self._refused("NoFile", why, "look at the host's disk") from error
@@ -100,10 +99,10 @@ class MemorySnapshots:
 
     def _room(self, folder: Path) -> int:
         """Raise if the file may not fit. Between the limit and the end, the guest's memory is written once more at most."""
-        size = taken(Path(f"/proc/{self._owner.observed.pid}/status").read_text())
+        size = suspension.taken(Path(f"/proc/{self._owner.observed.pid}/status").read_text())
         limit = size + size // 4
         found = os.statvfs(folder)
-        if (free := found.f_bavail * found.f_frsize) < (need := limit + size + SPARE):
+        if (free := found.f_bavail * found.f_frsize) < (need := limit + size + suspension.SPARE):
             why = f"its memory may take {need >> 20} MiB, and {folder} has room for {free >> 20} MiB"
             raise self._refused(reasons.MEMORY_REFUSED, why, f"make room there, or {_WITHOUT}")
         return limit
@@ -130,34 +129,12 @@ class MemorySnapshots:
                         await migration.send(owner, "snapshot", switch)
                 finally:
                     # Done in any case, also when nobody waits for it.
-                    await asyncio.wait([owner.background(self._go_on())])
+                    await asyncio.wait([owner.background(suspension.go_on(owner))])
                 pause = loop.time() - stopped[0] if stopped else 0.0
             await asyncio.to_thread(os.fsync, handle)
             return os.fstat(handle).st_size, pause
         finally:
             os.close(handle)
-
-    async def _go_on(self) -> None:
-        owner = self._owner
-        if owner.record.active and owner.process is not None:
-            with contextlib.suppress(PaddockError):
-                await migration.go_on(owner)
-            owner.save(saving=False)
-
-    def _saved(self, started: MachineConfig, now: RunningHardware, size: int, *, paused: bool) -> SavedMachine:
-        owner = self._owner
-        return SavedMachine(
-            at=owner.surroundings.clock.seconds(),
-            size=size,
-            started=started,
-            config=owner.config,
-            places={device: dict(place) for device, place in now.places.items()},
-            processors=[dict(each) for each in now.processors],
-            accelerator=owner.record.accelerator,
-            processor=owner.surroundings.look(owner.config).processor,
-            paused=paused,
-            disks={},
-        )
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
         return RequestRefused(f"cannot take the memory of machine {self._owner.id}", reason=reason, why=why, fix=fix)

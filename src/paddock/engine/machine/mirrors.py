@@ -16,8 +16,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
+from paddock.engine.machine import drives
 from paddock.engine.machine.argv import blocks, names
-from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
+from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.directory import MovingDisks
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.observation import JobState
@@ -64,7 +65,7 @@ class DiskMirrors:
         owner.observe(jobs={**owner.observed.jobs, **{name: JobState(KIND) for name in wanted}})
         try:
             for name, layer in wanted.items():
-                await self._copy(self._disk(name), layer, speed)
+                await self._copy(drives.find(self._owner, name), layer, speed)
         except BaseException as error:
             await self._drop_copies()
             self._over(str(error))
@@ -101,7 +102,7 @@ class DiskMirrors:
         await owner.execute("blockdev-mirror", arguments, patience=_PATIENCE)
 
     def _demand_movable(self, name: str) -> DiskLayer:
-        disk = self._disk(name)
+        disk = drives.find(self._owner, name)
         if disk.layer is None or disk.readonly or disk.role != "disk" or disk.shareable:
             why = "it is no disk that this machine alone writes"
             raise RequestRefused(f"cannot move disk {name} of machine {self._owner.id}", reason="NotMovable", why=why)
@@ -158,7 +159,7 @@ class DiskMirrors:
                 await owner.execute("job-complete", {"id": job})
         # Before the first one changes over, none must be able to fail.
         present = await self._until(lambda jobs: all(status in ("pending", "concluded") for status in jobs.values()))
-        tops_now = await tops(owner)
+        tops_now = await drives.tops(owner)
         for name, layer in targets.items():
             if present.get(_job(name)) != "pending" and tops_now.get(names.device(name)) != names.format_node(name, layer.path):
                 why = self._errors.get(_job(name)) or "its copy ended"
@@ -180,11 +181,11 @@ class DiskMirrors:
 
     async def _land(self, moving: MovingDisks) -> None:
         """Write the config as QEMU has the disks, and let go of what they left."""
-        owner, now = self._owner, await tops(self._owner)
+        owner, now = self._owner, await drives.tops(self._owner)
         there = {
             name: layer for name, layer in moving.targets.items() if now.get(names.device(name)) == names.format_node(name, layer.path)
         }
-        await owner.reconfigure(_with_layers(there))
+        await owner.reconfigure(drives.on_layers(there))
         for name in there:
             with contextlib.suppress(PaddockError):
                 await owner.execute("blockdev-del", {"node-name": names.format_node(name, moving.sources[name])})
@@ -287,27 +288,6 @@ class DiskMirrors:
         wanted = {_job(name) for name in moving.targets} if moving is not None else set()
         return {str(job["id"]): str(job["status"]) for job in await self._owner.execute("query-jobs") if job["id"] in wanted}
 
-    def _disk(self, name: str) -> DiskConfig:
-        for disk in self._owner.config.disks:
-            if disk.name == name:
-                return disk
-        raise RequestRefused(f"cannot find disk {name} of machine {self._owner.id}", reason="NoSuchDevice", why="it has none of that name")
-
-
-async def tops(owner: MachineOwner) -> dict[str, str]:
-    """Return the node below each device of a disk."""
-    found = {}
-    for block in await owner.execute("query-block"):
-        parts = str(block.get("qdev", "")).split("/")
-        device = parts[3] if len(parts) > 3 else parts[0]
-        found[device] = str((block.get("inserted") or {}).get("node-name", ""))
-    return found
-
 
 def _job(name: str) -> str:
     return f"{KIND}-{names.device(name)}"
-
-
-def _with_layers(layers: Mapping[str, DiskLayer]) -> Callable[[MachineConfig], MachineConfig]:
-    """Return the change that puts disks on these layers."""
-    return lambda config: replace(config, disks=tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in config.disks))

@@ -98,20 +98,7 @@ class Suspensions:
     def _commit(self, started: MachineConfig, now: RunningHardware, size: int, *, paused: bool) -> None:
         """Never interrupted: nothing else happens in this process until it is done."""
         owner = self._owner
-        owner.directory.write_saved(
-            SavedMachine(
-                at=owner.surroundings.clock.seconds(),
-                size=size,
-                started=started,
-                config=now.config,
-                places={device: dict(place) for device, place in now.places.items()},
-                processors=[dict(each) for each in now.processors],
-                accelerator=owner.record.accelerator,
-                processor=owner.surroundings.look(owner.config).processor,
-                paused=paused,
-                disks=written(now.config),
-            )
-        )
+        owner.directory.write_saved(replace(saved_machine(owner, started, now, size, paused=paused), disks=written(now.config)))
 
     async def _back(self) -> None:
         """The guest goes on as if nothing had been."""
@@ -119,10 +106,7 @@ class Suspensions:
         # A commit that failed half the way must not be found by anybody.
         owner.directory.drop_saved()
         owner.directory.drop_leftovers()
-        if owner.record.active and owner.process is not None:
-            with contextlib.suppress(PaddockError):
-                await migration.go_on(owner)
-            owner.save(saving=False)
+        await go_on(owner)
 
     async def adopt(self) -> None:
         """Paddock ended in the middle of a suspension, which then is none, or of a resume whose state is consumed."""
@@ -154,6 +138,30 @@ class Suspensions:
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
         return RequestRefused(f"cannot suspend machine {self._owner.id}", reason=reason, why=why, fix=fix)
+
+
+def saved_machine(owner: MachineOwner, started: MachineConfig, now: RunningHardware, size: int, *, paused: bool) -> SavedMachine:
+    """Return what a file with the state of a guest belongs to, but for its disks."""
+    return SavedMachine(
+        at=owner.surroundings.clock.seconds(),
+        size=size,
+        started=started,
+        config=now.config,
+        places={device: dict(place) for device, place in now.places.items()},
+        processors=[dict(each) for each in now.processors],
+        accelerator=owner.record.accelerator,
+        processor=owner.surroundings.look(owner.config).processor,
+        paused=paused,
+        disks={},
+    )
+
+
+async def go_on(owner: MachineOwner) -> None:
+    """The guest goes on after its state was written, if there is one."""
+    if owner.record.active and owner.process is not None:
+        with contextlib.suppress(PaddockError):
+            await migration.go_on(owner)
+        owner.save(saving=False)
 
 
 async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path], None]) -> None:

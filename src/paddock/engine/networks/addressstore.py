@@ -103,12 +103,18 @@ class AddressStore:
 
 
 def _write(path: Path, book: AddressTable) -> None:
+    write_record(path, _encoded(book), durable=True)
+
+
+def write_record(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Replace a file that only this user reads. What is of use only while guests run need not outlast a loss of power."""
     fresh = path.with_suffix(".new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(_encoded(book))
-        file.flush()
-        os.fdatasync(file.fileno())
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fdatasync(file.fileno())
     fresh.replace(path)
 
 

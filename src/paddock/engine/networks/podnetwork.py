@@ -6,7 +6,6 @@ next Paddock begins with that, and nothing is open in between.
 
 import asyncio
 import hashlib
-import os
 import socket
 from collections.abc import Callable, Collection
 from collections.abc import Set as AbstractSet
@@ -21,7 +20,7 @@ from paddock.engine import namespace
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridges, guestaddresses, guestnames, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
-from paddock.engine.networks.addressstore import AddressStore
+from paddock.engine.networks.addressstore import AddressStore, write_record
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6
@@ -460,11 +459,7 @@ class RoutedPodNetwork:
             now, table = self._wanted, self._table
             await nft.run(rules.text(table))
             self._written = now
-            fresh = self._path.with_suffix(".new")
-            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(table))
-            fresh.replace(self._path)
+            write_record(self._path, msgspec.json.encode(table))
 
 
 def _rule(device: str, card: NicSpec, mac: str, ends: tuple[GuestAddress, GuestAddress]) -> TapNic:

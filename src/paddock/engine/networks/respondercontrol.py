@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import errno
 import logging
-import os
 import socket
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -23,6 +22,7 @@ from paddock.engine import namespace
 from paddock.engine.claims import FIRST
 from paddock.engine.machine.process import Process, end_process, start_ticks
 from paddock.engine.networks import dnsserver, packetsocket, responderprocess
+from paddock.engine.networks.addressstore import write_record
 from paddock.engine.networks.errors import NetworkBusy
 from paddock.engine.networks.netlink import index
 from paddock.engine.networks.responderstate import MOST_SOCKETS, GuestPort, NamedNic, ResponderRequest, ResponderState
@@ -147,7 +147,7 @@ class ResponderControl:
         self.state = replace(self.state, ports=(), nics=(), addresses=())
 
     async def _bring(self, state: ResponderState) -> None:
-        self._write(state)
+        write_record(self._folder / _STATE, msgspec.json.encode(state))
         if self._server is None:
             await self._take()
         try:
@@ -161,13 +161,6 @@ class ResponderControl:
             await self._start()
             await self._serve(state)
         responderprocess.settle(self._folder)
-
-    def _write(self, state: ResponderState) -> None:
-        fresh = self._folder / f"{_STATE}.new"
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(state))
-        fresh.replace(self._folder / _STATE)
 
     async def _take(self) -> None:
         """Find the process, or start one. One of another build goes on answering until the new one can."""

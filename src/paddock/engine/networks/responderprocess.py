@@ -117,7 +117,7 @@ def settle(folder: Path) -> None:
 
 
 def exchange(server: socket.socket, request: ResponderRequest, handles: Sequence[int] = ()) -> ResponderAnswer:
-    """ResponderRequest a responder; raises OSError or ValueError when it does not answer."""
+    """Ask a responder; raises OSError or ValueError when it does not answer."""
     socket.send_fds(server, [msgspec.json.encode(request)], handles)
     return msgspec.json.decode(server.recv(LONGEST_MESSAGE), type=ResponderAnswer)
 

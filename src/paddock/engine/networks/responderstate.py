@@ -1,4 +1,4 @@
-"""What the responder knows, and what the server and it tell each other. Pure.
+"""The responder's state, and its messages to and from the server. Pure.
 
 The server writes the state to a file, and hands the responder that file and the sockets that it lacks. A socket has a key, which says
 what it is for. The keys, `ResponderRequest` and `ResponderAnswer` keep their form: a server also talks with the responder of another

@@ -25,6 +25,7 @@ from paddock.engine.machine import limits
 from paddock.engine.machine.process import Process, boot_id, end_process, start_ticks
 from paddock.engine.namespace import NoNamespace
 from paddock.engine.networks import hostnetwork, podnetwork, taps
+from paddock.engine.networks.addressstore import write_record
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.mirror import AddressMirror
 from paddock.engine.networks.netlink import Netlink, index
@@ -215,9 +216,7 @@ def _read(directory: Path) -> NamespaceRecord | None:
 
 
 def _write(directory: Path, record: NamespaceRecord) -> None:
-    fresh = _path(directory).with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(record))
-    fresh.replace(_path(directory))
+    write_record(_path(directory), msgspec.json.encode(record))
 
 
 def end(directory: Path) -> None:

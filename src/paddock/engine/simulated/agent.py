@@ -21,7 +21,7 @@ _DISK_BYTES = 10 << 30
 
 
 class AgentState(Struct, frozen=True):
-    """What requests changed in a guest, and what a restart of the server must not lose."""
+    """The changes that requests made in a guest, which a restart of the server must not lose."""
 
     frozen: bool = False
     keys: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -10,7 +10,7 @@ _LONGEST = 366 * 86400.0
 
 
 class Behaviour(Struct, frozen=True):
-    """What a guest does by itself, in seconds. None: never."""
+    """The acts of a guest by itself, in seconds. None: never."""
 
     # from the start to a guest that runs
     start: float = 0.005

@@ -7,10 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.engine.machine.config import DiskLayer, MachineConfig
+from paddock.engine.machine.mirrors import KIND
 from paddock.engine.machine.observation import JobState, Observation
 from paddock.engine.machine.requests import Verb
-
-_KIND = "mirror"
 
 
 class DiskMoves:
@@ -40,7 +39,7 @@ class DiskMoves:
         """Begin to copy disks into other files; they are copied at once."""
         self._admit(Verb.CHANGE, "move disks of")
         self._targets = dict(targets)
-        self._observe(jobs={**self.observed.jobs, **dict.fromkeys(targets, JobState(_KIND, "ready"))})
+        self._observe(jobs={**self.observed.jobs, **dict.fromkeys(targets, JobState(KIND, "ready"))})
 
     async def change_over(self) -> None:
         """All disks that were copied go on in their new files."""
@@ -56,4 +55,4 @@ class DiskMoves:
 
     def _forget(self) -> None:
         self._targets = {}
-        self._observe(jobs={name: job for name, job in self.observed.jobs.items() if job.kind != _KIND})
+        self._observe(jobs={name: job for name, job in self.observed.jobs.items() if job.kind != KIND})

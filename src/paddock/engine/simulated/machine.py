@@ -55,7 +55,7 @@ class MachineRecord(Struct, frozen=True):
 
 
 class GuestRegistry(Protocol):
-    """What a machine needs of the others."""
+    """The registry of all machines, as one of them uses it."""
 
     clock: Clock
 
@@ -113,7 +113,7 @@ class SimulatedMachine(DiskMoves):
 
     @property
     def inside(self) -> AgentState:
-        """What requests changed in the guest."""
+        """The changes that requests made in the guest."""
         return self._record.inside
 
     def change_inside(self, state: AgentState) -> None:

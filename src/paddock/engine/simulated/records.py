@@ -8,11 +8,12 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.engine.machine.directory import decode_path, encode_path
 
 T = TypeVar("T")
 NAME = "simulated.db"
@@ -29,7 +30,7 @@ class Table(Generic[T]):
     def __init__(self, connection: sqlite3.Connection, name: str, record_type: type[T]) -> None:
         connection.execute(f"CREATE TABLE IF NOT EXISTS {name} (key TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID")
         self._connection = connection
-        self._decoder = msgspec.msgpack.Decoder(record_type, dec_hook=_decode)
+        self._decoder = msgspec.msgpack.Decoder(record_type, dec_hook=decode_path)
         self._put = f"INSERT OR REPLACE INTO {name} VALUES (?, ?)"
         self._delete = f"DELETE FROM {name} WHERE key = ?"
         self._all = f"SELECT key, record FROM {name}"
@@ -104,16 +105,4 @@ def _opened(directory: Path) -> Iterator[sqlite3.Connection | None]:
         yield connection if there else None
 
 
-def _encode(value: Any) -> Any:
-    if isinstance(value, Path):
-        return os.fspath(value)
-    raise NotImplementedError(f"{type(value)} has no form in a record")
-
-
-def _decode(wanted: type, value: Any) -> Any:
-    if wanted is Path and isinstance(value, str):
-        return Path(value)
-    raise NotImplementedError(f"{wanted} has no form in a record")
-
-
-_ENCODER = msgspec.msgpack.Encoder(enc_hook=_encode)
+_ENCODER = msgspec.msgpack.Encoder(enc_hook=encode_path)

@@ -16,7 +16,7 @@ _STEP = 5
 
 
 class VolumeMove(msgspec.Struct, frozen=True):
-    """How far the disks of a machine are on their way to other claims."""
+    """The progress of a machine's disks on their way to other claims."""
 
     # all are there
     done: bool = False
@@ -28,9 +28,10 @@ class VolumeMove(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-def of(instance: VirtualMachineInstance) -> list[MigratedVolume]:
-    """Return the volumes that move."""
-    return list((instance.status.migratedVolumes if instance.status is not None else None) or ())
+def of(instance: VirtualMachineInstance | None) -> list[MigratedVolume]:
+    """Return the volumes of an instance that move."""
+    status = instance.status if instance is not None else None
+    return list((status.migratedVolumes if status is not None else None) or ())
 
 
 def state_of(instance: VirtualMachineInstance) -> MigrationState | None:

@@ -15,12 +15,12 @@ from paddock.dialects.kubevirt.migrationpolicy import MigrationPolicy
 from paddock.dialects.kubevirt.status import MigrationState
 from paddock.meta import ages
 from paddock.meta.conditions import holds
+from paddock.plan.instance.volumemoves import CHANGE
 from paddock.plan.machine.runstrategy import life_of
-from paddock.plan.machine.volumemigration import CHANGE
+from paddock.plan.migration.steps import FINAL
 
 LABEL = "kubevirt.io/volume-update-migration"
 ANNOTATION = "kubevirt.io/workloadUpdateMigration"
-FINAL = ("Succeeded", "Failed")
 _FIRST_SECONDS, _LONGEST_SECONDS = 20.0, 300.0
 # So many that are over are kept for each instance.
 _KEPT = 5

@@ -15,6 +15,7 @@ from paddock.meta import failure
 from paddock.meta.conditions import holds
 from paddock.meta.wire import to_data
 from paddock.plan.instance import suspension
+from paddock.plan.instance.volumemoves import CHANGE
 from paddock.plan.machine import fencing, volumemigration
 from paddock.plan.machine.runstrategy import InstanceState, RunStrategy, life_of, strategy_of
 
@@ -91,7 +92,7 @@ def restart(machine: VirtualMachine, instance: VirtualMachineInstance | None, *,
         raise failure.bad_request("For force restart, only gracePeriod=0 is supported for now")
     if grace_seconds is not None and grace_seconds < 0:
         raise failure.bad_request("gracePeriod has to be greater or equal to 0")
-    _demand_volumes(machine, volumemigration.CHANGE)
+    _demand_volumes(machine, CHANGE)
     if strategy_of(machine.spec) in (RunStrategy.HALTED, RunStrategy.ONCE):
         # Upstream's words, which clients look for: the misspelling, and Halted also where Once is meant.
         raise _conflict(machine, f"RunStategy {RunStrategy.HALTED} does not support manual restart requests")

@@ -11,7 +11,7 @@ that the guest is on, or moves to:
 Upstream's messages are kept where clients look for them.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,11 +25,13 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VolumeMigra
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.meta.conditions import Condition, holds
 from paddock.meta.wire import to_data
+from paddock.plan.instance import volumemoves
+from paddock.plan.instance.volumemoves import CHANGE
 from paddock.plan.instance.volumes import claim_of, info
 from paddock.plan.machine.liveupdate import MIGRATION, Data
 from paddock.plan.machine.runstrategy import life_of
 
-CHANGE, RECOVERY = "VolumesChange", "ManualRecoveryRequired"
+RECOVERY = "ManualRecoveryRequired"
 CANCELLED = "VolumesChangeCancellation"
 ENDED = "VMI was removed or was final during the volume migration"
 ONLY_BACK = "The volume can only be reverted to the previous version during the update"
@@ -60,7 +62,7 @@ class VolumeDecision(msgspec.Struct, frozen=True):
 def decide(machine: VirtualMachine, instance: VirtualMachineInstance, finder: ClaimFinder, now: str) -> VolumeDecision:
     """Return what becomes of the claims that the machine names, for an instance that runs."""
     changed = changes(machine, instance)
-    moving = {each.volumeName: each for each in migrated(instance)}
+    moving = {each.volumeName: each for each in volumemoves.of(instance)}
     if moving and changed.keys() & moving.keys():
         return _during(machine, instance, changed, now)
     if machine.spec.updateVolumesStrategy != MIGRATION or not changed or moving:
@@ -90,20 +92,13 @@ def changes(machine: VirtualMachine, instance: VirtualMachineInstance) -> dict[s
     return {name: claim for name, claim in wanted.items() if claim and there.get(name) and there[name] != claim}
 
 
-def migrated(instance: VirtualMachineInstance | None) -> list[MigratedVolume]:
-    """Return the volumes of an instance that move."""
-    status = instance.status if instance is not None else None
-    return list((status.migratedVolumes if status is not None else None) or ())
-
-
 def _moveable(volume: Volume) -> str:
     return claim_of(volume) if volume.persistentVolumeClaim is not None or volume.dataVolume is not None else ""
 
 
 def _during(machine: VirtualMachine, instance: VirtualMachineInstance, changed: Mapping[str, str], now: str) -> VolumeDecision:
     """Return the answer to another change while volumes move: the way back, or none."""
-    sources = {each.volumeName: each.sourcePVCInfo.claimName for each in migrated(instance) if each.sourcePVCInfo is not None}
-    if changed != sources:
+    if changed != _sources(volumemoves.of(instance)):
         return VolumeDecision(error=ONLY_BACK)
     state = instance.status.migrationState if instance.status is not None else None
     if state is not None and state.targetNodeDomainReadyTimestamp and not state.completed:
@@ -169,14 +164,14 @@ def _volumes(machine: VirtualMachine, instance: VirtualMachineInstance, changed:
 
 
 def _without_condition(instance: VirtualMachineInstance) -> tuple[Data, ...]:
-    present = (instance.status.conditions if instance.status is not None else None) or ()
+    present = _conditions(instance)
     kept = [each for each in present if each.type != CHANGE]
     return (_set("/status/conditions", [to_data(each) for each in kept]),) if len(kept) != len(present) else ()
 
 
 def _condition(instance: VirtualMachineInstance, condition: Condition, now: str) -> tuple[Data, ...]:
     """Set a condition; nothing when it is there."""
-    present = (instance.status.conditions if instance.status is not None else None) or ()
+    present = _conditions(instance)
     old = next((each for each in present if each.type == condition.type), None)
     if old is not None and (old.status, old.reason, old.message) == (condition.status, condition.reason, condition.message):
         return ()
@@ -194,7 +189,7 @@ def _set(path: str, value: Any) -> Data:
 
 def state_of(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> VolumeUpdateState | None:
     """Return `status.volumeUpdateState`: the last move, until the machine names the old claims again or the move is called off."""
-    if now := migrated(instance):
+    if now := volumemoves.of(instance):
         return VolumeUpdateState(volumeMigrationState=VolumeMigrationState(migratedVolumes=now))
     before = machine.status.volumeUpdateState if machine.status is not None else None
     if before is None or before.volumeMigrationState is None:
@@ -217,12 +212,17 @@ def needs_recovery(machine: VirtualMachine, instance: VirtualMachineInstance | N
 def _moves(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> Sequence[MigratedVolume]:
     state = machine.status.volumeUpdateState if machine.status is not None else None
     known = state.volumeMigrationState if state is not None else None
-    return migrated(instance) or (known.migratedVolumes if known is not None else None) or ()
+    return volumemoves.of(instance) or (known.migratedVolumes if known is not None else None) or ()
+
+
+def _sources(moves: Iterable[MigratedVolume]) -> dict[str, str | None]:
+    """Return the claims that volumes move from."""
+    return {each.volumeName: each.sourcePVCInfo.claimName for each in moves if each.sourcePVCInfo is not None}
 
 
 def _is_back(machine: VirtualMachine, moves: Sequence[MigratedVolume]) -> bool:
     """Return whether the machine names the claims that volumes moved from."""
-    sources = {each.volumeName: each.sourcePVCInfo.claimName for each in moves if each.sourcePVCInfo is not None}
+    sources = _sources(moves)
     names = {volume.name: claim_of(volume) for volume in machine.spec.template.spec.volumes or ()}
     return machine.spec.updateVolumesStrategy != MIGRATION or all(names.get(name, claim) == claim for name, claim in sources.items())
 

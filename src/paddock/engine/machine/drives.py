@@ -1,0 +1,32 @@
+"""The disks of a machine, as its config names them and as QEMU has them open."""
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
+from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.owner import MachineOwner
+
+
+def find(owner: MachineOwner, name: str) -> DiskConfig:
+    """Return a disk. Raises `RequestRefused` if the machine has none of that name."""
+    for disk in owner.config.disks:
+        if disk.name == name:
+            return disk
+    raise RequestRefused(f"cannot find disk {name} of machine {owner.id}", reason="NoSuchDevice", why="it has none of that name")
+
+
+def on_layers(layers: Mapping[str, DiskLayer]) -> Callable[[MachineConfig], MachineConfig]:
+    """Return the change of a config that puts disks on these layers."""
+    return lambda config: replace(config, disks=tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in config.disks))
+
+
+async def tops(owner: MachineOwner) -> dict[str, str]:
+    """Return the node below each device of a disk."""
+    found = {}
+    for block in await owner.execute("query-block"):
+        parts = str(block.get("qdev", "")).split("/")
+        device = parts[3] if len(parts) > 3 else parts[0]
+        found[device] = str((block.get("inserted") or {}).get("node-name", ""))
+    return found
