@@ -140,6 +140,16 @@ def test_what_is_not_proven_comes_first(play: Play) -> None:
     assert first.ret == 0 and "gate: 2 ran, 2 proven by the record, 0 slow and proven on other code, 1 absent" in first.stdout.str()
 
 
+def test_each_commit_begins_with_others_of_what_the_record_proves(play: Play) -> None:
+    play.run("--write")
+    orders = set()
+    for _ in range(12):
+        play.commit()
+        lines = play.run("--part=covered", "--lenient", "-v").outlines
+        orders.add("".join(line.partition("test_")[2][0] for line in lines if line.startswith(f"{SUITE}test_") and "PASSED" in line))
+    assert orders == {"aab", "baa"}
+
+
 def test_a_run_that_was_cut_short_records_what_it_ran(play: Play) -> None:
     assert play.run("--write", "--limit=3.5").ret == 1
     assert play.record() == ["2 test_a.py", "1 test_b.py::test_two"]
