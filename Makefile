@@ -138,8 +138,8 @@ cluster: setup ## start a Kubernetes node on this machine; KUBEVIRT=1 installs K
 cluster-down: setup ## end what `make cluster` started
 	@exec $(PY) -m tests.reference.cluster down
 
-test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones and records the results; PART=tests/host/... runs a part; RECORD=1 records what passes
-	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) $(AGAIN) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED) $(if $(PART),,--conformance-results=tests/host/results.json))
+test-host: setup ## boot real guests on this host; SLOW=1 adds the slow ones; PART=tests/host/... runs a part; RECORD=1 records what passes
+	$(PYTEST) $(or $(PART),tests/host) $(if $(PART)$(SLOW),,-n auto $(SPREAD)) $(AGAIN) --durations=10 $(call recorded,test-host) $(if $(SLOW),--slow $(UNHURRIED)) $(if $(or $(PART),$(if $(SLOW)$(RECORD),,no)),,--conformance-results=tests/host/results.json)
 
 test-kvm: setup ## run a machine's life under KVM: a bare guest wherever /dev/kvm opens, and real guests where a processor runs them
 	$(PYTEST) tests/host/underkvm -v $(UNHURRIED)

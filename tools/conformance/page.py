@@ -7,7 +7,7 @@ from tools.conformance.verdict import Verdict
 _TEXT_LIMIT = 160
 _NOTE = (
     "Written by `make conformance` from the results of `make test` and those that the last `make test-reference` and",
-    "`make test-host SLOW=1` left in `tests/reference/results.json` and `tests/host/results.json`; do not edit. An item is met when",
+    "`make test-host RECORD=1` left in `tests/reference/results.json` and `tests/host/results.json`; do not edit. An item is met when",
     "tests are marked with it and every one of them ran and passed. The reasons for the others are in `docs/spec/unmet.toml`.",
     "",
     "`docs/spec/engine.toml` names the items that speak of disks, memory, processors, networks or guests. The last two columns count",

@@ -5,8 +5,9 @@ A mark of an item that has clauses names them after the item: ``@pytest.mark.spe
 The items travel as user properties of the test reports. With pytest-xdist the workers' reports reach the controlling
 process with their properties, so only that process writes the file and nothing has to be merged.
 
-A run of a part keeps what the file says of tests that were left out: those of files that were not looked at, and those that a choice of
-names or marks passed over. What is there no more goes. Workers collect, and tell the controlling process what they found.
+A run of a part keeps what the file says of tests that were left out: those of files that were not looked at, those that a choice of
+names or marks passed over, and those that were skipped. What is there no more goes. Workers collect, and tell the controlling process what
+they found.
 """
 
 import time
@@ -77,6 +78,7 @@ class ConformanceRecorder:
         self._items: dict[str, tuple[ItemId, ...]] = {}
         self._runs: dict[str, tuple[ProviderRun, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
+        self._skipped: set[str] = set()
         # the tests of every collected file, and those that the run chose of them
         self._seen: set[str] = set()
         self._chosen: set[str] = set()
@@ -101,6 +103,8 @@ class ConformanceRecorder:
             # One that was interrupted has not ended, and says nothing.
             self._items[report.nodeid] = items
             self._runs[report.nodeid] = runs
+        if report.skipped and not hasattr(report, "wasxfail"):
+            self._skipped.add(report.nodeid)
         self._outcomes[report.nodeid] = _worse(self._outcomes.get(report.nodeid, "passed"), _outcome(report))
 
     @pytest.hookimpl(optionalhook=True)
@@ -117,7 +121,8 @@ class ConformanceRecorder:
             told.update({_SEEN: sorted(self._seen), _CHOSEN: sorted(self._chosen)})
         if self._results is None or told is not None:
             return
-        write(self._results, [*self._ran(), *self._left_out(session)])
+        results = {result.node: result for result in (*self._ran(), *self._left_out(session))}
+        write(self._results, results.values())
 
     def _ran(self) -> Iterator[TestResult]:
         digests, date = self._digests({_file(node) for node in self._items}), time.strftime("%Y-%m-%d", time.gmtime())
@@ -125,13 +130,13 @@ class ConformanceRecorder:
             yield TestResult(node, items, self._outcomes[node], self._runs[node], digests.get(_file(node), ""), date)
 
     def _left_out(self, session: pytest.Session) -> Iterable[TestResult]:
-        """Yield the known results of tests that this run did not choose."""
+        """Yield the known results of tests that did not run."""
         if not self._seen or self._results is None or not self._results.exists():
             return
         files = {_file(node) for node in self._seen}
         for result in read(self._results):
             there = result.node in self._seen if _file(result.node) in files else (session.config.rootpath / _file(result.node)).exists()
-            if there and result.node not in self._chosen:
+            if there and (result.node not in self._chosen or result.node in self._skipped):
                 yield result
 
     def _note_items(self, test: pytest.Item) -> None:

@@ -110,6 +110,20 @@ def test_a_part_keeps_what_is_known_of_the_rest(pytester: pytest.Pytester, worke
     assert len(found) == 5 + 7
 
 
+def test_a_test_that_is_skipped_keeps_what_it_showed(pytester: pytest.Pytester) -> None:
+    pytester.makeconftest(CONFTEST)
+    mark = 'import pytest\n@pytest.mark.spec("stakater", 1)\n'
+    for body, outcome in (
+        ("pass", "passed"),
+        ("pytest.skip('needs kvm: there is none')", "passed"),
+        ("pytest.xfail('broken')", "skipped"),
+        ("pytest.skip('needs kvm: there is none')", "skipped"),
+    ):
+        pytester.makepyfile(test_it=f"{mark}def test_it(): {body}")
+        run(pytester)
+        assert [one.outcome for one in read(pytester.path / "out.json")] == [outcome]
+
+
 def test_a_whole_run_keeps_nothing_of_what_it_ran(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
     for test in ("def test_it(): pass", "def test_it(): assert False", "def test_other(): pass"):
