@@ -24,6 +24,7 @@ from paddock.engine import namespace
 from paddock.engine.networks import rootless
 from paddock.engine.networks.datagrams import Datagrams
 from paddock.engine.networks.networks import Networks, NetworkSettings
+from tests.host import reach
 from tests.host.networks.namespaces import Lab, enter_at
 
 # Nobody has this number.
@@ -56,6 +57,7 @@ class UserProcess:
         if self.pid == 0:
             try:
                 os.close(ready)
+                reach.enter()
                 become()
                 os.chdir("/")
                 rootless.enter(self._folder / "namespace", "rootless")
@@ -182,13 +184,15 @@ def _handle(value: Any) -> int:
 
 
 def lacks() -> str:
-    """Return the reason why an ordinary user gets no namespace here; "" if one does."""
+    """Return the reason why an ordinary user cannot have these networks here; "" if one can."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
+            reach.enter()
             become()
-            os.write(writing, rootless.trial().encode())
+            unreadable = "" if os.access(rootless.__file__, os.R_OK) else f"an ordinary user may not read {rootless.__file__}"
+            os.write(writing, (unreadable or rootless.trial()).encode())
             os._exit(0)
         os._exit(1)
     os.close(writing)

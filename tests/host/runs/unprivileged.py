@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 import paddock
+from tests.host import reach
 
 # Nobody has this number.
 USER = 61_234
@@ -34,7 +35,7 @@ class Unprivileged:
         home.mkdir()
         home.parent.chmod(0o755)
         os.chown(home, user, user)
-        self._become = words or become(user)
+        self._become = (*reach.words(), *(words or become(user)))
         self.root = home / ".local" / "state" / "paddock"
         packages = [str(Path(paddock.__file__).parents[1]), str(Path(yaml.__file__).parents[1])]
         # A name or an entry in /etc/passwd is not needed either.
