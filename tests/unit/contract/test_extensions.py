@@ -10,7 +10,7 @@ import pytest
 from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
-from paddock.contract.driver import Driver, DriverExtensions, OptionalRpcs, extensions
+from paddock.contract.driver import Driver, DriverExtensions, ExtensionCalls, extensions
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import EXTENSIONS
@@ -47,7 +47,7 @@ def test_every_driver_has_an_extension_service() -> None:
         """A driver that knows the contract of upstream alone."""
 
     async def script() -> None:
-        drivers: tuple[Any, ...] = (Plain(), OptionalRpcs())
+        drivers: tuple[Any, ...] = (Plain(), ExtensionCalls())
         for driver in drivers:
             found = extensions(driver)
             assert (await found.get_features(x.GetFeaturesRequest())).features == ()

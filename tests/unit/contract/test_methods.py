@@ -1,13 +1,20 @@
 """The table of RPCs is the specification's, and every driver has a coroutine for each."""
 
+import asyncio
+import contextlib
+import dataclasses
 import inspect
 import re
+from collections.abc import Iterator
+from unittest.mock import AsyncMock
 
 import pytest
 
+from paddock.contract import messages as m
 from paddock.contract.client import ProviderClient
-from paddock.contract.driver import Driver, OptionalRpcs
-from paddock.contract.methods import BY_PATH, METHODS
+from paddock.contract.driver import Calls, ComposedDriver, Driver
+from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.methods import BY_PATH, EXTENSIONS, GET_FEATURES, METHODS
 from tests.unit.contract.test_messages import SPEC
 
 UNITS = {"s": 1, "min": 60}
@@ -36,9 +43,30 @@ def test_every_rpc_has_a_coroutine(cls: type) -> None:
 
 
 def test_what_a_driver_may_lack_is_refused_by_name() -> None:
-    optional = {name for name in vars(OptionalRpcs) if not name.startswith("_")}
-    assert optional < {each.attribute for each in METHODS}
-    assert {"create", "delete", "power", "describe", "reconfigure", "task_status", "validate"}.isdisjoint(optional)
+    calls = dataclasses.fields(Calls)
+    assert {each.name for each in calls} == {each.attribute for each in (*METHODS, *EXTENSIONS)}
+    required = {each.name: AsyncMock() for each in calls if each.default is dataclasses.MISSING}
+    assert required.keys() > {"create", "delete", "power", "describe", "reconfigure", "task_status", "validate"}
+    made = ComposedDriver(Calls(**required))
+    for each in (*METHODS, *EXTENSIONS):
+        if each.attribute not in required and each is not GET_FEATURES:
+            with pytest.raises(ProviderError, match=f"this provider does not support {each.name}$"):
+                asyncio.run(getattr(made, each.attribute)(each.request()))
+
+
+def test_what_a_part_raises_becomes_an_error_of_the_provider() -> None:
+    @contextlib.contextmanager
+    def mapped() -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise ProviderError(ErrorKind.UNAVAILABLE, str(error)) from error
+
+    required = {
+        each.name: AsyncMock(side_effect=OSError("gone")) for each in dataclasses.fields(Calls) if each.default is dataclasses.MISSING
+    }
+    with pytest.raises(ProviderError, match="gone"):
+        asyncio.run(ComposedDriver(Calls(**required), mapped).create(m.CreateRequest()))
 
 
 def test_paths() -> None:

@@ -13,7 +13,7 @@ from paddock.base.clock import Clock, SystemClock
 from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
-from paddock.contract.driver import OptionalRpcs
+from paddock.contract.driver import Calls, ComposedDriver
 from paddock.contract.examination import ProviderFinding
 from paddock.driverkit import conversion
 from paddock.driverkit.progress import DONE, TaskProgress, failed
@@ -48,7 +48,7 @@ _FEATURES = (
 _LEAST_FREE = 64 << 20
 
 
-class FirecrackerDriver(OptionalRpcs):
+class FirecrackerDriver(ComposedDriver):
     """Keeps machines as processes of Firecracker, in one directory."""
 
     def __init__(
@@ -69,9 +69,37 @@ class FirecrackerDriver(OptionalRpcs):
         self._control = MicroVmPower(store, runs, board)
         self._snapshots = MicroVmSnapshots(store, runs, self._machines.builder, board)
         self._cloning = MicroVmCloning(store, runs, self._machines, self._snapshots, board)
-        self._reconfiguration = MicroVmReconfiguration(store, settings, runs, self._machines.builder)
         self._disks = DiskFiles(store, settings, runs, self._snapshots, clock)
-        self._inventory = MicroVmInventory(store, runs, self._host.version)
+        super().__init__(self._calls(MicroVmReconfiguration(store, settings, runs, self._machines.builder), runs))
+
+    def _calls(self, reconfiguration: MicroVmReconfiguration, runs: MicroVmRuns) -> Calls:
+        inventory = MicroVmInventory(self._store, runs, self._host.version)
+
+        async def get_features(request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
+            return x.GetFeaturesResponse(features=_FEATURES)
+
+        return Calls(
+            validate=self._validate,
+            get_capabilities=self._get_capabilities,
+            get_features=get_features,
+            create=self._machines.create,
+            delete=self._machines.delete,
+            power=self._control.change,
+            reconfigure=reconfiguration.apply,
+            describe=inventory.describe,
+            list_vms=lambda _: inventory.every(),
+            task_status=self._task_status,
+            snapshot_create=self._snapshots.create,
+            snapshot_delete=self._snapshots.delete,
+            snapshot_revert=self._snapshots.revert,
+            clone=self._cloning.clone,
+            image_prepare=self._images.prepare,
+            image_delete=self._images.delete,
+            export_disk=self._disks.export_disk,
+            import_disk=self._disks.import_disk,
+            transfer_delete=self._disks.delete_transfer,
+            get_disk_info=lambda request: asyncio.to_thread(self._disks.describe, request),
+        )
 
     async def open(self) -> None:
         """Take the directory, and go on where a driver before this one has ended. Raises `Terminal` if another one serves it."""
@@ -89,8 +117,11 @@ class FirecrackerDriver(OptionalRpcs):
         await self._board.close()
         self._store.close()
 
-    async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
-        """Say whether machines can be started here."""
+    async def examine(self) -> tuple[ProviderFinding, ...]:
+        """Return what the host has for machines."""
+        return await examination.examine(self._settings, self._host)
+
+    async def _validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
         if problem := await self._host.problem():
             return m.ValidateResponse(ok=False, message=problem)
         with files.failures("look at the provider's directory"):
@@ -99,12 +130,7 @@ class FirecrackerDriver(OptionalRpcs):
             return m.ValidateResponse(ok=False, message=f"the provider's directory has {free} bytes left; make room")
         return m.ValidateResponse(ok=True)
 
-    async def examine(self) -> tuple[ProviderFinding, ...]:
-        """Return what the host has for machines."""
-        return await examination.examine(self._settings, self._host)
-
-    async def get_capabilities(self, request: m.GetCapabilitiesRequest) -> m.GetCapabilitiesResponse:
-        """Return what Firecracker and this driver can do."""
+    async def _get_capabilities(self, request: m.GetCapabilitiesRequest) -> m.GetCapabilitiesResponse:
         backends = self._settings.staging.backends
         return m.GetCapabilitiesResponse(
             # A disk and the limits change while a machine runs; its size does not.
@@ -126,36 +152,8 @@ class FirecrackerDriver(OptionalRpcs):
             supported_transfer_modes=("relay",),
         )
 
-    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
-        """Return what the driver can do beyond upstream's contract."""
-        return x.GetFeaturesResponse(features=_FEATURES)
-
-    async def create(self, request: m.CreateRequest) -> m.CreateResponse:
-        """Create the owner's machine, off, or answer with the one it has."""
-        return await self._machines.create(request)
-
-    async def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
-        """Stop a machine and delete it with all that it has."""
-        return await self._machines.delete(request)
-
-    async def power(self, request: m.PowerRequest) -> m.TaskResponse:
-        """Change a machine's power."""
-        return await self._control.change(request)
-
-    async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
-        """Bring a machine to the desired state, as far as it can be without a restart."""
-        return await self._reconfiguration.apply(request)
-
-    async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
-        """Return a machine's state."""
-        return await self._inventory.describe(request)
-
-    async def list_vms(self, request: m.ListVMsRequest) -> m.ListVMsResponse:
-        """Return every machine of the directory."""
-        return await self._inventory.every()
-
-    async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
-        """Return a task's state: of work of this process, or as the files show it."""
+    async def _task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
+        """A task is work of this process, or what the files show of it."""
         if request.task is None or not request.task.id:
             return m.TaskStatusResponse(done=True)
         found = self._board.progress(request.task.id) or self._judged(request.task.id)
@@ -184,43 +182,3 @@ class FirecrackerDriver(OptionalRpcs):
             return DONE if found is None else failed("the machine was not deleted to its end; delete it again")
         there = found is not None and found[1].state == READY
         return DONE if there else failed("the machine was not made to its end; create it again")
-
-    async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
-        """Take a snapshot of the disks, with the memory if it is asked for."""
-        return await self._snapshots.create(request)
-
-    async def snapshot_delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
-        """Delete a snapshot."""
-        return await self._snapshots.delete(request)
-
-    async def snapshot_revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
-        """Bring a machine back to a snapshot."""
-        return await self._snapshots.revert(request)
-
-    async def clone(self, request: m.CloneRequest) -> m.CloneResponse:
-        """Clone a machine."""
-        return await self._cloning.clone(request)
-
-    async def image_prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
-        """Fetch an image."""
-        return await self._images.prepare(request)
-
-    async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
-        """Delete a prepared image, or an imported disk that no machine has."""
-        return await self._images.delete(request)
-
-    async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
-        """Export a disk."""
-        return await self._disks.export_disk(request)
-
-    async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
-        """Import a disk."""
-        return await self._disks.import_disk(request)
-
-    async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
-        """Delete an export from its storage."""
-        return await self._disks.delete_transfer(request)
-
-    async def get_disk_info(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
-        """Return a disk's size and format."""
-        return await asyncio.to_thread(self._disks.describe, request)

@@ -4,9 +4,11 @@ Nothing is kept between calls but transfers of disks: machines, tasks and owners
 started and ended. Transfers are work of this process, and have failed when it ends.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from paddock.base.clock import Clock
-from paddock.contract import extensionmessages as x
-from paddock.contract import messages as m
+from paddock.contract.driver import Call, Calls, ComposedDriver
 from paddock.contract.examination import ProviderFinding
 from paddock.drivers.vsphere import examination, templates
 from paddock.drivers.vsphere.capabilities import EndpointCapabilities
@@ -17,91 +19,66 @@ from paddock.drivers.vsphere.machines import VSphereCreation, VSphereDeletion
 from paddock.drivers.vsphere.power import VSpherePower
 from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
 from paddock.drivers.vsphere.session import VSphereSession
-from paddock.drivers.vsphere.storagecalls import VSphereStorageCalls
+from paddock.drivers.vsphere.storage import VSphereStorageParts
 from paddock.drivers.vsphere.target import VSphereTarget
 from paddock.drivers.vsphere.tasks import VSphereTaskJudge
 from paddock.drivers.vsphere.transfers import TransferSettings
 from paddock.drivers.vsphere.upgrades import HardwareUpgrades
 
+Q = TypeVar("Q")
+R = TypeVar("R")
 
-class VSphereDriver(VSphereStorageCalls):
+
+class VSphereDriver(ComposedDriver):
     """Keeps machines in a vCenter or on an ESXi host."""
 
     def __init__(self, session: VSphereSession, clock: Clock, settings: TransferSettings | None = None) -> None:
-        connection = session.connection
+        connection, transfers = session.connection, settings or TransferSettings()
         inventory = VSphereInventory(connection)
-        target = VSphereTarget(connection, inventory)
-        transfers = settings or TransferSettings()
-        self._target = target
-        self._power = VSpherePower(target, clock)
-        self._reconfiguration = VSphereReconfiguration(target)
-        identities = CloneIdentities(target)
-        super().__init__(session, target, self._reconfiguration, identities, transfers, clock)
-        self._creation = VSphereCreation(
-            target, self._placement, self._reconfiguration, identities, lambda image: templates.find(inventory, image)
+        self._session, self._target = session, VSphereTarget(connection, inventory)
+        target, power = self._target, VSpherePower(self._target, clock)
+        reconfiguration, identities = VSphereReconfiguration(target), CloneIdentities(target)
+        storage = VSphereStorageParts(session, target, reconfiguration, identities, transfers, clock)
+        creation = VSphereCreation(target, storage.placement, reconfiguration, identities, lambda image: templates.find(inventory, image))
+        deletion, descriptions = VSphereDeletion(target), VSphereDescriptions(target)
+        tasks = VSphereTaskJudge(target, reconfiguration, power, deletion, identities, storage.judges)
+        capabilities = EndpointCapabilities(target, transfers.staging.backends)
+        calls = Calls(
+            validate=self._carried_out(lambda _: capabilities.validate(), "vSphere cannot be used"),
+            get_capabilities=self._carried_out(lambda _: capabilities.find()),
+            get_features=self._carried_out(lambda _: capabilities.features()),
+            create=self._carried_out(creation.create, "the machine cannot be created"),
+            delete=self._carried_out(deletion.delete, "the machine cannot be deleted"),
+            power=self._carried_out(power.change, "the machine's power cannot be changed"),
+            reconfigure=self._carried_out(reconfiguration.apply, "the machine cannot be changed"),
+            hardware_upgrade=self._carried_out(HardwareUpgrades(target).upgrade, "the machine cannot be upgraded"),
+            describe=self._carried_out(descriptions.describe, "the machine cannot be described"),
+            list_vms=self._carried_out(lambda _: descriptions.every(), "the machines cannot be listed"),
+            task_status=self._carried_out(tasks.status, "the task cannot be followed"),
+            snapshot_create=self._carried_out(storage.snapshots.create, "the snapshot cannot be taken"),
+            snapshot_delete=self._carried_out(storage.snapshots.delete, "the snapshot cannot be deleted"),
+            snapshot_revert=self._carried_out(storage.snapshots.revert, "the machine cannot go back to the snapshot"),
+            clone=self._carried_out(storage.cloning.clone, "the machine cannot be cloned"),
+            image_prepare=storage.images.prepare,
+            image_delete=self._carried_out(storage.images.delete, "the image cannot be deleted"),
+            export_disk=storage.transfers.export_disk,
+            import_disk=storage.transfers.import_disk,
+            transfer_delete=storage.transfers.delete_transfer,
+            get_disk_info=self._carried_out(storage.transfers.describe, "the disk cannot be described"),
+            list_hosts=self._carried_out(lambda _: descriptions.hosts(), "the hosts cannot be listed"),
+            get_host_info=self._carried_out(descriptions.host, "the host cannot be described"),
+            list_datastores=self._carried_out(storage.datastores.list, "the datastores cannot be listed"),
         )
-        self._deletion = VSphereDeletion(target)
-        self._descriptions = VSphereDescriptions(target)
-        self._upgrades = HardwareUpgrades(target)
-        self._tasks = VSphereTaskJudge(target, self._reconfiguration, self._power, self._deletion, identities, self._judges)
-        self._capabilities = EndpointCapabilities(target, transfers.staging.backends)
+        super().__init__(calls)
 
-    async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
-        """Say whether vSphere can be reached with the credentials."""
-        return await self._session.run(self._capabilities.validate, "vSphere cannot be used")
+    def _carried_out(self, part: Callable[[Q], R], trouble: str = "") -> Call[Q, R]:
+        """Return the call that a part carries out in a thread."""
+
+        async def call(request: Q) -> R:
+            return await self._session.run(lambda: part(request), trouble)
+
+        return call
 
     async def examine(self) -> tuple[ProviderFinding, ...]:
         """Return what somebody who sets up a Provider should know of the endpoint."""
         return await self._session.run(lambda: examination.examine(self._target))
-
-    async def create(self, request: m.CreateRequest) -> m.CreateResponse:
-        """Create the owner's machine, off, or answer with the one it has."""
-        return await self._session.run(lambda: self._creation.create(request), "the machine cannot be created")
-
-    async def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
-        """Stop a machine and delete it with its disks."""
-        return await self._session.run(lambda: self._deletion.delete(request), "the machine cannot be deleted")
-
-    async def power(self, request: m.PowerRequest) -> m.TaskResponse:
-        """Change a machine's power."""
-        return await self._session.run(lambda: self._power.change(request), "the machine's power cannot be changed")
-
-    async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
-        """Bring a machine to the desired state."""
-        return await self._session.run(lambda: self._reconfiguration.apply(request), "the machine cannot be changed")
-
-    async def hardware_upgrade(self, request: m.HardwareUpgradeRequest) -> m.TaskResponse:
-        """Give a machine a newer version of virtual hardware."""
-        return await self._session.run(lambda: self._upgrades.upgrade(request), "the machine cannot be upgraded")
-
-    async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
-        """Return a machine's state."""
-        return await self._session.run(lambda: self._descriptions.describe(request), "the machine cannot be described")
-
-    async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
-        """Return a task's state, as vSphere shows it."""
-        return await self._session.run(lambda: self._tasks.status(request), "the task cannot be followed")
-
-    async def list_vms(self, request: m.ListVMsRequest) -> m.ListVMsResponse:
-        """Return every machine that the account sees, foreign ones too."""
-        return await self._session.run(self._descriptions.every, "the machines cannot be listed")
-
-    async def list_hosts(self, request: m.ListHostsRequest) -> m.ListHostsResponse:
-        """Return the hosts."""
-        return await self._session.run(self._descriptions.hosts, "the hosts cannot be listed")
-
-    async def get_host_info(self, request: m.GetHostInfoRequest) -> m.HostInfo:
-        """Return one host."""
-        return await self._session.run(lambda: self._descriptions.host(request), "the host cannot be described")
-
-    async def get_capabilities(self, request: m.GetCapabilitiesRequest) -> m.GetCapabilitiesResponse:
-        """Return what the endpoint can do."""
-        return await self._session.run(self._capabilities.find)
-
-    async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
-        """Return what the endpoint can do beyond upstream's contract."""
-        return await self._session.run(self._capabilities.features)
-
-    async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
-        """Return the datastores, or those of a storage pod."""
-        return await self._session.run(lambda: self._datastores.list(request), "the datastores cannot be listed")

@@ -101,7 +101,7 @@ def test_a_lost_answer_of_the_first_step_makes_no_second_machine(kind: str) -> N
 
 def test_a_vmid_that_somebody_takes_is_left_to_them() -> None:
     async def script(stage: Stage) -> None:
-        api = stage.driver._machines._cluster.api
+        api = stage.driver._cluster.api
         get = api.get
         taken: list[str] = []
 

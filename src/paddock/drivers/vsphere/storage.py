@@ -1,0 +1,53 @@
+"""What machines are made of and leave behind: snapshots, clones, images, disks."""
+
+from collections.abc import Mapping
+
+from paddock.base.clock import Clock
+from paddock.drivers.vsphere.clones import VSphereCloning
+from paddock.drivers.vsphere.datastores import DatastoreInventory
+from paddock.drivers.vsphere.identifiers import VSphereGoal
+from paddock.drivers.vsphere.identities import CloneIdentities
+from paddock.drivers.vsphere.images import VSphereImages
+from paddock.drivers.vsphere.lookups import MachineLookup
+from paddock.drivers.vsphere.placement import VSpherePlacement
+from paddock.drivers.vsphere.reconfiguration import VSphereReconfiguration
+from paddock.drivers.vsphere.session import VSphereSession
+from paddock.drivers.vsphere.snapshots import VSphereSnapshots
+from paddock.drivers.vsphere.stores import DiskStore
+from paddock.drivers.vsphere.target import VSphereTarget
+from paddock.drivers.vsphere.tasks import Judge
+from paddock.drivers.vsphere.transfers import TransferSettings, VSphereTransfers
+
+
+class VSphereStorageParts:
+    """Snapshots, clones, images and disks, and who judges their tasks."""
+
+    def __init__(
+        self,
+        session: VSphereSession,
+        target: VSphereTarget,
+        reconfiguration: VSphereReconfiguration,
+        identities: CloneIdentities,
+        settings: TransferSettings,
+        clock: Clock,
+    ) -> None:
+        self.datastores = DatastoreInventory(target.inventory)
+        self.placement = VSpherePlacement(target, self.datastores)
+        lookup, store = MachineLookup(target.inventory), DiskStore(session, target.inventory)
+        self.snapshots = VSphereSnapshots(lookup)
+        self.cloning = VSphereCloning(target, self.snapshots, self.placement, reconfiguration, identities)
+        self.images = VSphereImages(session, target, self.placement, store, settings)
+        self.transfers = VSphereTransfers(session, lookup, store, self.datastores, settings, clock)
+
+    @property
+    def judges(self) -> Mapping[VSphereGoal, Judge]:
+        """The judges of the goals of these calls."""
+        return {
+            VSphereGoal.SNAPSHOTTED: self.snapshots.judge,
+            VSphereGoal.SNAPSHOT_DELETED: self.snapshots.judge,
+            VSphereGoal.REVERTED: self.snapshots.judge,
+            VSphereGoal.PREPARED: self.images.status,
+            VSphereGoal.UNPREPARED: self.images.judge_deletion,
+            VSphereGoal.EXPORTED: self.transfers.status,
+            VSphereGoal.RECEIVED: self.transfers.status,
+        }
