@@ -21,7 +21,9 @@ RELEASES = range(3, 10)
 NEWEST = RELEASES[-1]
 _COMPONENTS = "pkg/virt-operator/resource/generate/components"
 _SCHEMA = re.compile(r'^\t"(\w+)": `(.*?)^`,', re.M | re.S)
-_VERSION = re.compile(r"Name:\s+(\w+)\.SchemeGroupVersion\.Version,\s+Served:\s+(true|false),\s+Storage:\s+(?:true|false),(\s+Deprecated:\s+true)?")
+_VERSION = re.compile(
+    r"Name:\s+(\w+)\.SchemeGroupVersion\.Version,\s+Served:\s+(true|false),\s+Storage:\s+(?:true|false),(\s+Deprecated:\s+true)?"
+)
 _PATH = re.compile(r'(subresourcesvmi?GVR)?\)?\s*\+?\s*definitions\.SubResourcePath\("([^"]+)"\)')
 _STAGE = re.compile(r"v\d+(?:(?:alpha|beta)\d+)?$")
 _PLURALS = {"subresourcesvmGVR": "virtualmachines/", "subresourcesvmiGVR": "virtualmachineinstances/", "": ""}

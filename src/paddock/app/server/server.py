@@ -32,7 +32,7 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
-from paddock.app.directory import diskformat, guestkind
+from paddock.app.directory import diskformat, guestkind, kubevirtrelease
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
@@ -74,11 +74,15 @@ class ServerHandle:
     async def start(self) -> None:
         """Come up; when this returns the server answers."""
         self.store: Store = self._open_store()
+        kubevirtrelease.check(self.store, self._settings.machines.kubevirt_release)
         registry = ResourceRegistry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
         host_disks = tuple(str(each) for each in self._settings.machines.host_paths)
         admission = AdmissionSettings(
-            controllers=self._settings.controllers, workloads=self._settings.workloads, host_disk_paths=host_disks
+            controllers=self._settings.controllers,
+            workloads=self._settings.workloads,
+            host_disk_paths=host_disks,
+            kubevirt_release=self._settings.machines.kubevirt_release,
         )
         registry.add(*served.resources(admission, rbac, *self._settings.networks))
         shown = views.VIEWS if self._settings.controllers else ()
@@ -239,7 +243,7 @@ class ServerHandle:
     def _standby(self) -> "OutageReporter":
         from paddock.app.controllers.standby import OutageReporter  # noqa: PLC0415
 
-        return OutageReporter(self.api, self._node)
+        return OutageReporter(self.api, self._node, self._settings.machines.kubevirt_release)
 
     @staticmethod
     def _reason(error: Exception) -> str:
