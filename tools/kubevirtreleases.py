@@ -89,7 +89,6 @@ def facts(sources: Mapping[int, ReleaseSource]) -> Data:
         older = {release: found[name] for release, found in by_release.items() if name in found}
         said = {"since": min(older)} if min(older) > RELEASES[0] else {}
         said |= _some("later", _tree({way: since for way in newest if (since := _since(way, older)) > min(older)}))
-        said |= _some("required", _required(older))
         said |= _some("gone", _gone(older))
         if said:
             kinds[name] = said
@@ -135,18 +134,6 @@ def _gone(older: Mapping[int, Mapping[tuple[str, ...], Data]]) -> dict[str, int]
     """Return the members that the newest release lacks, each with the last one that has it."""
     lost = {way: release for release, found in older.items() for way in found if way not in older[NEWEST]}
     return {".".join(way): release for way, release in sorted(lost.items()) if way[:-1] not in lost}
-
-
-def _required(older: Mapping[int, Mapping[tuple[str, ...], Data]]) -> dict[str, Data]:
-    """Return the members that older releases require, each with the last one that does."""
-    found: dict[str, Data] = {}
-    for release, schemas in older.items():
-        for way, schema in schemas.items():
-            newest = older[NEWEST].get(way)
-            more = sorted({*schema.get("required", ())} - {*newest.get("required", ())}) if newest is not None else []
-            if more:
-                found[".".join(way)] = {"members": more, "until": release}
-    return found
 
 
 def _versions(by_release: Mapping[int, Mapping[str, Mapping[str, str]]]) -> Data:

@@ -67,7 +67,8 @@ class DeclaredPipeline:
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune, default and check against the schema."""
         broken: list[Finding] = []
-        known, unknown, wrong = self._fields.read(raw) if self._fields is not None else (raw, [], [])
+        wrong: list[Finding] = []
+        known, unknown = self._fields.read(raw) if self._fields is not None else (raw, [])
         # The metadata of all objects is checked by the server, in one place.
         checked = take(self._kind.cls, {**known, "metadata": {}})
         for found in checked.findings:
