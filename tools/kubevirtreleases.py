@@ -90,6 +90,7 @@ def facts(sources: Mapping[int, ReleaseSource]) -> Data:
         said = {"since": min(older)} if min(older) > RELEASES[0] else {}
         said |= _some("later", _tree({way: since for way in newest if (since := _since(way, older)) > min(older)}))
         said |= _some("gone", _gone(older))
+        said |= _some("defaults", _defaults(older))
         if said:
             kinds[name] = said
     offered = {release: source.subresources() for release, source in sources.items()}
@@ -134,6 +135,16 @@ def _gone(older: Mapping[int, Mapping[tuple[str, ...], Data]]) -> dict[str, int]
     """Return the members that the newest release lacks, each with the last one that has it."""
     lost = {way: release for release, found in older.items() for way in found if way not in older[NEWEST]}
     return {".".join(way): release for way, release in sorted(lost.items()) if way[:-1] not in lost}
+
+
+def _defaults(older: Mapping[int, Mapping[tuple[str, ...], Data]]) -> dict[str, int]:
+    """Return the members that got a default later than they came, each with the first release that has it. An empty text is none."""
+    found: dict[str, int] = {}
+    for way, newest in older[NEWEST].items():
+        having = [release for release, members_ in older.items() if members_.get(way, {}).get("default") == newest.get("default")]
+        if newest.get("default") and min(having) > _since(way, older):
+            found[".".join(way)] = min(having)
+    return found
 
 
 def _versions(by_release: Mapping[int, Mapping[str, Mapping[str, str]]]) -> Data:

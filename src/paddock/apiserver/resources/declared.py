@@ -80,7 +80,8 @@ class DeclaredPipeline:
                 broken.append(found)
             else:
                 wrong.append(found)
-        data = {**checked.value, "metadata": raw.get("metadata", {})}
+        value = checked.value if self._fields is None else self._fields.completed(raw, checked.value)
+        data = {**value, "metadata": raw.get("metadata", {})}
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
     def _read(self, data: dict[str, Any]) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from paddock.dialects.kubevirt.gates import NEWEST, OLDEST
+from paddock.meta import fieldpath
 from paddock.schema.finding import Finding, Path, format_path
 from paddock.schema.kind import KindFacts, Version
 from paddock.schema.messages import UNKNOWN_FIELD
@@ -30,6 +31,8 @@ class _KindChanges(msgspec.Struct, frozen=True):
     later: dict[str, Any] = {}
     # The last release, of members that the newest lacks.
     gone: dict[str, int] = {}
+    # The first release, of defaults that came later than the member that has them.
+    defaults: dict[str, int] = {}
     since: int = OLDEST
 
 
@@ -77,15 +80,28 @@ class ReleaseFields(msgspec.Struct, frozen=True):
     """What an older release thinks of the fields of a kind."""
 
     unknown: Tree
+    # Members that have no default yet.
+    undefaulted: tuple[Path, ...] = ()
 
     def read(self, raw: Data) -> tuple[Data, list[Finding]]:
         """Return an object without the fields that are unknown, and these fields. The object that is given is not changed."""
         unknown: list[Finding] = []
         return _pruned(raw, self.unknown, (), unknown), unknown
 
+    def completed(self, raw: Data, value: Data) -> Data:
+        """Return a value without the defaults that the release does not have; `raw` is what was given."""
+        for way in self.undefaulted:
+            if fieldpath.value_at(raw, way) is None and fieldpath.value_at(value, way) is not None:
+                value = _without(value, way)
+        return value
+
     def schema(self, schema: Data) -> Data:
-        """Return a schema without the fields that are unknown."""
-        return _narrowed(schema, self.unknown)
+        """Return a schema without the fields that are unknown, and without the defaults."""
+        made = _narrowed(schema, self.unknown)
+        for way in self.undefaulted:
+            members = tuple(step for name in way for step in ("properties", str(name)))
+            made = _without(made, (*members, "default"))
+        return made
 
 
 def fields_of(kind: KindFacts, release: int) -> ReleaseFields | None:
@@ -101,8 +117,11 @@ def _fields_of(kind: str, release: int) -> ReleaseFields | None:
     later = known.later
     if kind == "VirtualMachine":
         later = {**later, "status": {name: each for name, each in later["status"].items() if name not in _KEPT}}
-    unknown = _unknown(later, release)
-    return ReleaseFields(unknown) if unknown else None
+    fields = ReleaseFields(
+        _unknown(later, release),
+        tuple(tuple(way.split(".")) for way, since in known.defaults.items() if since > release),
+    )
+    return fields if fields.unknown or fields.undefaulted else None
 
 
 def _unknown(later: Mapping[str, Any], release: int) -> Tree:
@@ -133,6 +152,17 @@ def _pruned(value: Any, tree: Tree, path: Path, unknown: list[Finding]) -> Any:
             unknown.append(Finding(path=(*path, name), message=text, rule=UNKNOWN_FIELD))
         else:
             made[name] = _pruned(value[name], below, (*path, name), unknown)
+    return made
+
+
+def _without(value: Data, way: Path) -> Data:
+    """Return an object without a member; the objects on the way to it are copies."""
+    name, *rest = way
+    made = dict(value)
+    if not rest:
+        made.pop(str(name), None)
+    elif isinstance(below := made.get(str(name)), dict):
+        made[str(name)] = _without(below, tuple(rest))
     return made
 
 

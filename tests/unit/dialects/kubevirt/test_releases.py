@@ -83,6 +83,25 @@ def _ways(schema: dict[str, Any], way: str = "") -> list[str]:
     return found
 
 
+@pytest.mark.spec("kubevirt", 237)
+def test_a_later_default_is_left_out() -> None:
+    restore = kind_of("VirtualMachineRestore")
+    given = {"spec": {"target": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "a"}, "virtualMachineSnapshotName": "b"}}
+    said = {release: pipeline(release, restore).decode(given).data["spec"].get("targetReadinessPolicy") for release in (8, 9, 0)}
+    assert said == {8: None, 9: "WaitGracePeriod", 0: "WaitGracePeriod"}
+    published = {release: _ways_with_defaults(pipeline(release, restore).schema) for release in (8, 9)}
+    assert published[9] - published[8] == {".spec.targetReadinessPolicy"}
+    asked = {"spec": {**given["spec"], "targetReadinessPolicy": "StopTarget"}}
+    assert pipeline(8, restore).decode(asked).data["spec"]["targetReadinessPolicy"] == "StopTarget"
+
+
+def _ways_with_defaults(schema: dict[str, Any], way: str = "") -> set[str]:
+    found = {way} if "default" in schema else set()
+    for name, each in schema.get("properties", {}).items():
+        found |= _ways_with_defaults(each, f"{way}.{name}")
+    return found
+
+
 @pytest.mark.spec("kubevirt", 238)
 @pytest.mark.parametrize(
     ("kind", "release", "served"),
