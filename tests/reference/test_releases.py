@@ -26,12 +26,13 @@ KINDS = {each.kind: each for each in catalog.every() if each.dialect == "kubevir
 # What Paddock's controllers keep in the status of a machine, and what older releases had and the newest has no more.
 KEPT = {"status.instancetypeRef", "status.preferenceRef", "status.volumeUpdateState"}
 _CONSTRAINTS = ("type", "required", "default", "enum", "pattern", "minimum", "maximum", "format")
-# Names in references get an empty text by default from 1.4 on; numbers that only controllers write became wider; and least numbers are asked for.
+# Names in references get an empty text by default from 1.4 on, numbers that controllers write became wider, and some have a minimum.
 _UNIMITATED = {
     ("default", "name"),
     *((word, name) for word in ("minimum", "maximum", "format") for name in ("VSOCKCID", "checksum")),
     ("minimum", "memoryOvercommit"),
     ("minimum", "replicas"),
+    ("enum", "targetReadinessPolicy"),
 }
 # Paddock warns of presets in the stored version alone.
 _NOT_DEPRECATED = ("VirtualMachineInstancePreset", "v1")

@@ -69,6 +69,7 @@ class DeclaredPipeline:
         broken: list[Finding] = []
         wrong: list[Finding] = []
         known, unknown = self._fields.read(raw) if self._fields is not None else (raw, [])
+        left_out = self._fields.left_out(known) if self._fields is not None else []
         # The metadata of all objects is checked by the server, in one place.
         checked = take(self._kind.cls, {**known, "metadata": {}})
         for found in checked.findings:
@@ -80,7 +81,9 @@ class DeclaredPipeline:
                 broken.append(found)
             else:
                 wrong.append(found)
-        value = checked.value if self._fields is None else self._fields.completed(raw, checked.value)
+        value = checked.value
+        for way in left_out:
+            value = releases.without(value, way)
         data = {**value, "metadata": raw.get("metadata", {})}
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 

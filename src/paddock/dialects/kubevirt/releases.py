@@ -88,19 +88,16 @@ class ReleaseFields(msgspec.Struct, frozen=True):
         unknown: list[Finding] = []
         return _pruned(raw, self.unknown, (), unknown), unknown
 
-    def completed(self, raw: Data, value: Data) -> Data:
-        """Return a value without the defaults that the release does not have; `raw` is what was given."""
-        for way in self.undefaulted:
-            if fieldpath.value_at(raw, way) is None and fieldpath.value_at(value, way) is not None:
-                value = _without(value, way)
-        return value
+    def left_out(self, raw: Data) -> list[Path]:
+        """Return the members that an object leaves out and that have no default yet. Later defaults may be filled in in place."""
+        return [way for way in self.undefaulted if fieldpath.value_at(raw, way) is None]
 
     def schema(self, schema: Data) -> Data:
         """Return a schema without the fields that are unknown, and without the defaults."""
         made = _narrowed(schema, self.unknown)
         for way in self.undefaulted:
             members = tuple(step for name in way for step in ("properties", str(name)))
-            made = _without(made, (*members, "default"))
+            made = without(made, (*members, "default"))
         return made
 
 
@@ -155,14 +152,14 @@ def _pruned(value: Any, tree: Tree, path: Path, unknown: list[Finding]) -> Any:
     return made
 
 
-def _without(value: Data, way: Path) -> Data:
+def without(value: Data, way: Path) -> Data:
     """Return an object without a member; the objects on the way to it are copies."""
     name, *rest = way
     made = dict(value)
     if not rest:
         made.pop(str(name), None)
     elif isinstance(below := made.get(str(name)), dict):
-        made[str(name)] = _without(below, tuple(rest))
+        made[str(name)] = without(below, tuple(rest))
     return made
 
 
