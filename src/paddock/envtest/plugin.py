@@ -12,9 +12,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("paddock")
     group.addoption("--kubevirt-release", metavar="RELEASE", help="Release of KubeVirt to be, 1.3 to 1.9")
     group.addoption("--kubevirt-nodes", metavar="N", help="Nodes that simulated guests seem to run on")
-    parser.addini(
-        "kubevirt_release", "Release of KubeVirt to be, 1.3 to 1.9 (default: Paddock itself)", default=""
-    )
+    parser.addini("kubevirt_release", "Release of KubeVirt to be, 1.3 to 1.9 (default: Paddock itself)", default="")
     parser.addini("kubevirt_nodes", "Nodes that simulated guests seem to run on", default="1")
 
 
