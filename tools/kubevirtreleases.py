@@ -1,4 +1,4 @@
-"""Writes src/paddock/dialects/facts/kubevirtreleases.json: how the API of KubeVirt 1.3 to 1.8 differs from that of 1.9.
+"""Writes src/paddock/dialects/kubevirt/releases.json: how the API of KubeVirt 1.3 to 1.8 differs from that of 1.9.
 
 `python -m tools.kubevirtreleases` reads the sources of each release from the Go module proxy (it needs Go, and the modules once). It keeps
 names and numbers, and no prose. Nobody needs it to build or to run: the result is committed, and a reference test compares it.
@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-TARGET = Path(__file__).resolve().parent.parent / "src" / "paddock" / "dialects" / "facts" / "kubevirtreleases.json"
+TARGET = Path(__file__).resolve().parent.parent / "src" / "paddock" / "dialects" / "kubevirt" / "releases.json"
 MODULE = "kubevirt.io/kubevirt"
 RELEASES = range(3, 10)
 NEWEST = RELEASES[-1]

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "paddock"
 
 LAYERS = (
-    "app",
+    "app | envtest",
     "web",
     "cli",
     "apiserver | controllers | drivers",

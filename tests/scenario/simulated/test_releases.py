@@ -40,7 +40,7 @@ def _later(name: str) -> dict[str, Any]:
     return made
 
 
-def _told(api: Api) -> set[str]:
+def _told(api: Api) -> set[str | None]:
     """What the KubeVirt object tells, once it is there."""
     status = api.request("GET", KUBEVIRT).body.get("status")
     # That of a refusal is a word.
@@ -112,7 +112,7 @@ def test_gates_are_asked_for_as_in_the_release(api: Api) -> None:
 def test_a_release_goes_up_and_not_down(tmp_path: Path) -> None:
     folder = tmp_path / "server"
 
-    def told(release: str) -> set[str]:
+    def told(release: str) -> set[str | None]:
         with serving(folder, "--guests", "simulated", "--as-kubevirt", release, command="up") as server, closing(Api(server.access)) as api:
             until(lambda: _told(api) == {f"v{release}.0"})
             return _told(api)

@@ -1,6 +1,6 @@
 """The API of a release of KubeVirt, 1.3 to 1.9: its versions, fields and subresources, as far as they differ from those of the newest.
 
-`facts/kubevirtreleases.json` has the differences (`tools/kubevirtreleases.py` writes it from the makers' definitions). Release 0 is the
+`releases.json` has the differences (`tools/kubevirtreleases.py` writes it from the makers' definitions). Release 0 is the
 API of Paddock itself, which is that of the newest release and some older versions besides.
 """
 
@@ -17,7 +17,7 @@ from paddock.schema.finding import Finding, Path, format_path
 from paddock.schema.kind import KindFacts, Version
 from paddock.schema.messages import UNKNOWN_FIELD
 
-_FACTS = FilePath(__file__).parents[1] / "facts" / "kubevirtreleases.json"
+_FACTS = FilePath(__file__).with_name("releases.json")
 _ANY = "*"
 # In the status of a machine: Paddock's controllers keep here which copy of an instancetype and which move of volumes are the machine's.
 _KEPT = ("instancetypeRef", "preferenceRef", "volumeUpdateState")
