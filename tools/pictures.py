@@ -16,7 +16,6 @@ ROOT = Path(__file__).resolve().parent.parent
 # What each layer holds, in a few words that fit below its name.
 ROLES: Mapping[str, str] = {
     "app": "composition root: settings, wiring, programs",
-    "envtest": "a server for others' tests",
     "cli": "commands and printers",
     "web": "the console's server",
     "apiserver": "admission, watch, RBAC",

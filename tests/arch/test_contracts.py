@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "paddock"
 
 LAYERS = (
-    "app | envtest",
+    "app",
     "web",
     "cli",
     "apiserver | controllers | drivers",

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from paddock.envtest import ControlPlane
+from paddock.app.envtest import ControlPlane
 
 MACHINE = """
 apiVersion: kubevirt.io/v1

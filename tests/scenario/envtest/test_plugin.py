@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.envtest import ControlPlane, StartFailed
+from paddock.app.envtest import ControlPlane, ControlPlaneFailed
 
 EXAMPLE = Path(__file__).with_name("example.py")
 VERSION = "/apis/subresources.kubevirt.io/v1/version"
@@ -14,7 +14,7 @@ VERSION = "/apis/subresources.kubevirt.io/v1/version"
 @pytest.fixture
 def project(pytester: pytest.Pytester) -> pytest.Pytester:
     """A project whose tests use the fixture."""
-    pytester.makeconftest('pytest_plugins = ["paddock.envtest.plugin"]')
+    pytester.makeconftest('pytest_plugins = ["paddock.app.envtest"]')
     pytester.makepyfile(test_example=EXAMPLE.read_text())
     return pytester
 
@@ -35,13 +35,13 @@ def test_an_end_leaves_nothing() -> None:
 
 def test_a_start_that_fails_says_why() -> None:
     control_plane = ControlPlane(release="1.2")
-    with pytest.raises(StartFailed, match=r"no release of KubeVirt from 1\.3 to 1\.9"):
+    with pytest.raises(ControlPlaneFailed, match=r"no release of KubeVirt from 1\.3 to 1\.9"):
         control_plane.start()
     control_plane.stop()
 
 
 def test_the_package_loads_nothing_of_the_server(pytester: pytest.Pytester) -> None:
     """Tests of others live with what they have: the plugin adds pytest and the standard library."""
-    words = "import sys, paddock.envtest.plugin; print([name for name in sys.modules if name.startswith('paddock.')])"
+    words = "import sys, paddock.app.envtest; print([name for name in sys.modules if name.startswith('paddock.')])"
     ran = pytester.run(sys.executable, "-c", words)
-    ran.stdout.fnmatch_lines(["['paddock.envtest', 'paddock.envtest.plugin']"])
+    ran.stdout.fnmatch_lines(["['paddock.app', 'paddock.app.envtest']"])

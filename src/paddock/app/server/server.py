@@ -32,7 +32,7 @@ from paddock.apiserver.security.guard import Guard
 from paddock.apiserver.security.issuer import Issuer
 from paddock.apiserver.security.rbac import Rbac
 from paddock.apiserver.security.reviewing import Reviews
-from paddock.app.directory import diskformat, guestkind, kubevirtrelease
+from paddock.app.directory import diskformat, guestkind
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
@@ -121,7 +121,7 @@ class ServerHandle:
         """Open the store. Under its lock no other server uses the directory, so its format is noted then."""
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
-        kubevirtrelease.check(store, self._settings.machines.kubevirt_release)
+        diskformat.check_release(store, self._settings.machines.kubevirt_release)
         if not self._settings.temporary:
             diskformat.note(self._places.root)
         if self._settings.controllers:

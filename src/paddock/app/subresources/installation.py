@@ -19,7 +19,7 @@ class InstallationApi:
     """Answers about the installation."""
 
     def __init__(self, stored: StoredObjects, release: str) -> None:
-        """`release` is the version of KubeVirt that clients are told."""
+        """`release` is the version of KubeVirt that clients see."""
         self._stored = stored
         self._release = release
 

@@ -21,8 +21,7 @@ _FACTS = FilePath(__file__).with_name("releases.json")
 _ANY = "*"
 # In the status of a machine: Paddock's controllers keep here which copy of an instancetype and which move of volumes are the machine's.
 _KEPT = ("instancetypeRef", "preferenceRef", "volumeUpdateState")
-Data = dict[str, Any]
-# A member that is unknown is True; one in which some members are unknown is a tree.
+# Of a member that is unknown it has True, and of one in which some members are unknown a tree; objects and schemas are trees, too.
 Tree = dict[str, Any]
 
 
@@ -83,16 +82,16 @@ class ReleaseFields(msgspec.Struct, frozen=True):
     # Members that have no default yet.
     undefaulted: tuple[Path, ...] = ()
 
-    def read(self, raw: Data) -> tuple[Data, list[Finding]]:
+    def read(self, raw: Tree) -> tuple[Tree, list[Finding]]:
         """Return an object without the fields that are unknown, and these fields. The object that is given is not changed."""
         unknown: list[Finding] = []
         return _pruned(raw, self.unknown, (), unknown), unknown
 
-    def left_out(self, raw: Data) -> list[Path]:
+    def left_out(self, raw: Tree) -> list[Path]:
         """Return the members that an object leaves out and that have no default yet. Later defaults may be filled in in place."""
         return [way for way in self.undefaulted if fieldpath.value_at(raw, way) is None]
 
-    def schema(self, schema: Data) -> Data:
+    def schema(self, schema: Tree) -> Tree:
         """Return a schema without the fields that are unknown, and without the defaults."""
         made = _narrowed(schema, self.unknown)
         for way in self.undefaulted:
@@ -152,7 +151,7 @@ def _pruned(value: Any, tree: Tree, path: Path, unknown: list[Finding]) -> Any:
     return made
 
 
-def without(value: Data, way: Path) -> Data:
+def without(value: Tree, way: Path) -> Tree:
     """Return an object without a member; the objects on the way to it are copies."""
     name, *rest = way
     made = dict(value)
@@ -163,7 +162,7 @@ def without(value: Data, way: Path) -> Data:
     return made
 
 
-def _narrowed(schema: Data, tree: Tree) -> Data:
+def _narrowed(schema: Tree, tree: Tree) -> Tree:
     made = dict(schema)
     if "properties" in schema:
         made["properties"] = {

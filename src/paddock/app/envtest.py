@@ -3,11 +3,13 @@
     with ControlPlane(release="1.6", nodes=2) as control_plane:
         ...  # a client with control_plane.kubeconfig
 
-`paddock.envtest.plugin` has it as fixtures of pytest. Nothing of the server is loaded into the process of the tests.
+It is a plugin of pytest, too: `pytest_plugins = ["paddock.app.envtest"]` in the topmost conftest.py. Nothing of the server is loaded into
+the process of the tests.
 """
 
+import contextlib
 import os
-import selectors
+import queue
 import shutil
 import signal
 import subprocess
@@ -16,16 +18,19 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
+
+import pytest
 
 _READY = "paddock: ready at "
 _LAST_LINES = 5
 _START_SECONDS, _STOP_SECONDS = 60.0, 20.0
 
 
-class StartFailed(Exception):
+class ControlPlaneFailed(Exception):
     """The control plane did not start; the message has the last lines of its log."""
 
 
@@ -55,7 +60,7 @@ class ControlPlane:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig)}
 
     def start(self) -> Self:
-        """Return when the API server and all controllers are ready. Raises `StartFailed`."""
+        """Return when the API server and all controllers are ready. Raises `ControlPlaneFailed`."""
         if self._process is not None:
             raise RuntimeError("the control plane has started already")
         self._folder = Path(tempfile.mkdtemp(prefix="paddock-envtest-"))
@@ -63,16 +68,15 @@ class ControlPlane:
         command = [sys.executable, "-m", "paddock.app", "up", *where, *self._options]
         # A signal for the tests is theirs: they end the control plane in order.
         self._process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True)
-        log = self._process.stderr
-        assert log is not None
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        # It reads to the end, so that the server never waits for a reader.
+        self._reader = threading.Thread(target=self._follow, args=(self._process.stderr, lines), daemon=True)
+        self._reader.start()
         try:
-            self.address = self._await_ready(log)
+            self.address = self._await_ready(lines)
         except BaseException:
             self.stop()
             raise
-        # Read to its end, so that the server never waits for a reader.
-        self._reader = threading.Thread(target=self._drain, args=(log,), daemon=True)
-        self._reader.start()
         return self
 
     def stop(self) -> None:
@@ -99,20 +103,37 @@ class ControlPlane:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.stop()
 
-    def _await_ready(self, log: IO[str]) -> str:
-        """Return the address that the log tells. Nothing but whole lines are read, so that none is left in a buffer."""
-        end = time.monotonic() + _START_SECONDS
-        with selectors.DefaultSelector() as selector:
-            selector.register(log, selectors.EVENT_READ)
-            while selector.select(max(end - time.monotonic(), 0)):
-                line = log.readline()
-                if not line:
-                    raise StartFailed("\n".join(("paddock up ended:", *self._log)))
-                self._log.append(line.rstrip())
+    def _await_ready(self, lines: "queue.SimpleQueue[str]") -> str:
+        """Return the address that the log has."""
+        end, why = time.monotonic() + _START_SECONDS, f"paddock up was not ready within {_START_SECONDS:.0f} seconds:"
+        with contextlib.suppress(queue.Empty):
+            while line := lines.get(timeout=max(end - time.monotonic(), 0)):
                 if line.startswith(_READY):
                     return line.removeprefix(_READY).partition(";")[0].strip()
-        raise StartFailed("\n".join((f"paddock up was not ready within {_START_SECONDS:.0f} seconds:", *self._log)))
+            why = "paddock up ended:"
+        raise ControlPlaneFailed("\n".join((why, *self._log)))
 
-    def _drain(self, log: IO[str]) -> None:
+    def _follow(self, log: IO[str], lines: "queue.SimpleQueue[str]") -> None:
+        """Hand on each line, and an empty text at the end."""
         for line in log:
             self._log.append(line.rstrip())
+            lines.put(line)
+        lines.put("")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options of the control plane, on the command line and in the configuration of pytest."""
+    group = parser.getgroup("paddock")
+    group.addoption("--kubevirt-release", metavar="RELEASE", help="Release of KubeVirt to be, 1.3 to 1.9")
+    group.addoption("--kubevirt-nodes", metavar="N", help="Nodes that simulated guests seem to run on")
+    parser.addini("kubevirt_release", "Release of KubeVirt to be, 1.3 to 1.9 (default: Paddock itself)", default="")
+    parser.addini("kubevirt_nodes", "Nodes that simulated guests seem to run on", default="1")
+
+
+@pytest.fixture(scope="session")
+def kubevirt(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """A living KubeVirt with simulated guests, one for all tests."""
+    release = pytestconfig.getoption("--kubevirt-release") or pytestconfig.getini("kubevirt_release")
+    nodes = pytestconfig.getoption("--kubevirt-nodes") or pytestconfig.getini("kubevirt_nodes")
+    with ControlPlane(release=str(release), nodes=int(nodes)) as control_plane:
+        yield control_plane
