@@ -7,6 +7,9 @@ from tools.unreferenced import ROOT, entry_points, module_name, parsed, unrefere
 
 # What stays all the same, with the reason.
 ALLOWED = {
+    "paddock.app.envtest": "a plugin that the pytest of others loads",
+    "paddock.app.envtest:kubevirt": "a fixture for tests of others",
+    "paddock.app.envtest:pytest_addoption": "a hook that pytest calls",
     "paddock.cli.diagnosis.table:FOREIGN": "a part of the table of rules, which the tests of the reasons read",
     "paddock.app.programs.programs:EmbeddedPrograms.pids": "what tests end programs by",
     "paddock.engine.machine.clones:awaken": "warm clones have no command yet",

@@ -237,6 +237,16 @@ SUITE = Recipe(
     command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
 )
 
+# The Go package for tests of others, with its own tests.
+ENVTEST_PACKAGE = Recipe(
+    name="envtest-package",
+    module=Path(__file__).parents[2] / "envtest",
+    programs=(Program("envtest", "."),),
+    release="k8s.io/client-go",
+    variables=(),
+    command=("go", "test", "-c", "-vet=off", "-trimpath", "-buildvcs=false"),
+)
+
 # Suites of controller-runtime's own tests that start an environment of envtest; each runs in the folder of its package.
 RUNTIME = "sigs.k8s.io/controller-runtime"
 RUNTIME_SUITES = Recipe(

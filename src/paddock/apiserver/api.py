@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from paddock.apiserver.builtin import trust
 from paddock.apiserver.context import RequestContext, ServerParts, User
 from paddock.apiserver.discovery.groups import Discovery
 from paddock.apiserver.discovery.openapi import OpenApi
@@ -196,7 +197,7 @@ class Api:
         if why_not is not None and (reason := why_not()):
             raise failure.unavailable(reason)
         resource = self._parts.registry.find(route.group, route.version, route.plural)
-        if resource is None:
+        if resource is None or (resource.private and not trust.is_controller(user.name)):
             raise failure.no_such_path()
         call = RequestContext(request, route, resource, user)
         if resource.deprecation:

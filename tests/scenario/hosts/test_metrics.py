@@ -62,7 +62,7 @@ class Page:
     def __init__(self, host: FakeHost) -> None:
         self._host = host
         self.sessions = Sessions(host.api.clock)
-        self.collector = MetricsCollector(host.control.program, host.control.engine, self.sessions, lambda: True)
+        self.collector = MetricsCollector(host.control.program, host.control.engine, self.sessions, lambda: True, "v1.9.0")
 
         async def before(*_: object) -> HttpResponse:
             return HttpResponse(200, b"# HELP up Whether.\n# TYPE up gauge\nup 1\n")

@@ -130,3 +130,33 @@ spec:
         devices: {{disks: [{{name: root, disk: {{bus: virtio}}}}]}}
       volumes: [{{name: root, persistentVolumeClaim: {{claimName: {claim}}}}}]
 """
+
+
+@pytest.mark.spec("kubevirt", 242)
+def test_preferences_choose_among_the_nodes(paddock: Commands) -> None:
+    """The node that a preference names is taken although it is the fullest, and one without room for it is no obstacle."""
+    value = f"{{weight: 10, preference: {{matchExpressions: [{{key: {HOST}, operator: In, values: [simulated-3]}}]}}}}"
+    affinity = f"affinity: {{nodeAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: [{value}]}}}}"
+
+    def asking(name: str, rules: str) -> str:
+        text = machine(name).replace("      nodeSelector:", f"      {rules}\n      nodeSelector:")
+        return text.replace("metadata: {annotations:", "metadata: {labels: {app: APP}, annotations:").replace("APP", name)
+
+    for name in ("soft-a", "soft-b", "soft-c"):
+        paddock.ok("apply", "-f", "-", text=asking(name, affinity))
+        assert _running(paddock, name) == "simulated-3"
+    away = f"{{weight: 1, podAffinityTerm: {{topologyKey: {HOST}, labelSelector: {{matchLabels: {{app: alone-1}}}}}}}}"
+    apart = f"affinity: {{podAntiAffinity: {{preferredDuringSchedulingIgnoredDuringExecution: [{away}]}}}}"
+    together = apart.replace("podAntiAffinity", "podAffinity")
+    paddock.ok("apply", "-f", "-", text=asking("alone-1", "hostname: alone"))
+    node = _running(paddock, "alone-1")
+    for name in ("apart-1", "apart-2", "apart-3"):
+        paddock.ok("apply", "-f", "-", text=asking(name, apart))
+        assert _running(paddock, name) != node
+    for name in ("beside-1", "beside-2", "beside-3"):
+        paddock.ok("apply", "-f", "-", text=asking(name, together))
+        assert _running(paddock, name) == node
+    _cordon(paddock, "simulated-3")
+    paddock.ok("apply", "-f", "-", text=asking("elsewhere", affinity))
+    assert _running(paddock, "elsewhere") != "simulated-3"
+    _cordon(paddock, "simulated-3", on=False)

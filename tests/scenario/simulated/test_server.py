@@ -3,10 +3,12 @@
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.reference.client import Api
 from tests.reference.embedded import Embedded
 from tests.reference.server import probe
 from tests.scenario.simulated.conftest import Commands, until
@@ -145,3 +147,30 @@ def test_a_directory_keeps_its_kind_of_guests(server: Embedded, tmp_path: Path) 
     assert "it was made for real guests" in up("--dir", str(tmp_path / "real"), "--guests", "simulated")
     assert not (tmp_path / "real" / "guests.json").exists()
     assert "--nodes has no effect on real guests" in up("--dir", str(tmp_path / "new"), "--nodes", "2")
+
+
+@pytest.mark.spec("kubevirt", 243)
+def test_an_import_fails_as_an_annotation_asks(server: Embedded, paddock: Commands) -> None:
+    volume = """
+apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataVolume
+metadata:
+  name: broken
+  namespace: default
+  annotations: {simulated.paddock.dev/import-failure: the mirror is down, cdi.kubevirt.io/storage.bind.immediate.requested: "true"}
+spec:
+  source: {http: {url: "https://images.example.com/disk.qcow2"}}
+  storage: {resources: {requests: {storage: 1Gi}}}
+"""
+    paddock.ok("apply", "-f", "-", text=volume)
+
+    def status() -> dict[str, object]:
+        return dict(paddock.get("dv", "broken", "-n", "default").get("status") or {})
+
+    assert until(lambda: "the mirror is down" in json.dumps(status())), status()
+    assert status()["phase"] != "Succeeded"
+    path = "/api/v1/namespaces/default/persistentvolumeclaims/broken"
+    with closing(Api(server.access)) as api:
+        nothing = {"metadata": {"annotations": {"simulated.paddock.dev/import-failure": None}}}
+        assert api.request("PATCH", path, nothing, headers={"Content-Type": "application/merge-patch+json"}).ok
+    assert until(lambda: status().get("phase") == "Succeeded"), status()

@@ -15,6 +15,7 @@ from paddock.plan.machine.placement import (
     PriorityLevel,
     fitting,
     pod_labels,
+    preferred,
     priority_of,
 )
 
@@ -192,3 +193,43 @@ def test_of_several_nodes_those_that_fit_are_named() -> None:
     assert among(spread(), one, two, three, beside=(one,)) == (("c",), "")
     assert among(spread(), one, two, three, beside=(one, three)) == (("a", "b", "c"), "")
     assert among(spread(maxSkew=2), one, two, three, beside=(one,)) == (("a", "b", "c"), "")
+
+
+_HERE = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["here"]}
+_ZONE_B = {"key": "zone", "operator": "In", "values": ["b"]}
+
+
+def soft_nodes(*wishes: tuple[int, dict[str, Any]]) -> dict[str, Any]:
+    terms = [{"weight": weight, "preference": {"matchExpressions": [each]}} for weight, each in wishes]
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def soft(kind: str, weight: int, term: dict[str, Any]) -> dict[str, Any]:
+    return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": weight, "podAffinityTerm": term}]}}
+
+
+@pytest.mark.spec("kubevirt", 242)
+@pytest.mark.parametrize(
+    ("affinity", "wanted"),
+    [
+        ({}, ("here", "there")),
+        (soft_nodes((1, _HERE)), ("here",)),
+        (soft_nodes((1, _HERE), (2, _ZONE_B)), ("there",)),
+        (soft_nodes((2, _HERE), (1, _ZONE_B)), ("here",)),
+        # A wish that no node fulfils chooses none.
+        (soft_nodes((9, {"key": "gpu", "operator": "Exists"})), ("here", "there")),
+        # Two of these machines are here, and one is there.
+        (soft("podAffinity", 1, TERM), ("here",)),
+        (soft("podAntiAffinity", 1, TERM), ("there",)),
+        (soft("podAffinity", 1, {**TERM, "topologyKey": "rack"}), ("here", "there")),
+        (soft("podAntiAffinity", 1, {**TERM, "labelSelector": {"matchLabels": {"app": "db"}}}), ("here", "there")),
+        ({**soft("podAntiAffinity", 1, TERM), **soft_nodes((2, _HERE))}, ("here",)),
+        ({**soft("podAntiAffinity", 3, TERM), **soft_nodes((2, _HERE))}, ("there",)),
+    ],
+)
+def test_preferences_choose_among_nodes(affinity: dict[str, Any], wanted: tuple[str, ...]) -> None:
+    there = PlacementNode("there", {"kubernetes.io/hostname": "there", "zone": "b"})
+    neighbours = tuple(Neighbour("default", WEB, place=each.labels) for each in (HOST, HOST, there))
+    spec = from_data({"domain": {"devices": {}}, "affinity": affinity}, VirtualMachineInstanceSpec)
+    nodes = [PlacementEnvironment(each, neighbours, places=(HOST.labels, there.labels)) for each in (HOST, there)]
+    assert preferred(spec, Neighbour("default", WEB), nodes) == wanted

@@ -9,6 +9,11 @@ CONTROLLER_GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kubevirt"
 _TRUSTED = frozenset((CONTROLLER, f"{_NAMESPACE}kubevirt-handler", f"{_NAMESPACE}kubevirt-apiserver", f"{_NAMESPACE}kubevirt-operator"))
 
 
+def is_controller(user: str) -> bool:
+    """Return whether a user is one of KubeVirt's controllers."""
+    return user in _TRUSTED
+
+
 def is_trusted(context: WriteContext) -> bool:
     """Return whether a write is a controller's own."""
-    return context.user in _TRUSTED
+    return is_controller(context.user)

@@ -14,6 +14,7 @@ from paddock.apiserver.resources.resource import ALL_VERBS, ServedResource, Subr
 from paddock.apiserver.resources.strategy import CUSTOM, PLAIN, Strategy
 from paddock.base.jsonequality import identical_apart
 from paddock.dialects import catalog
+from paddock.dialects.kubevirt import releases
 from paddock.meta import fieldpath
 from paddock.meta.apply.types import MergeSchema
 from paddock.meta.wire import from_data
@@ -30,9 +31,10 @@ _OBSERVED = frozenset(("metadata", "status"))
 
 
 @cache
-def _schema_of(kind: Kind) -> MergeSchema:
+def _schema_of(kind: Kind, release: int) -> MergeSchema:
     """A declaration never changes; servers that are made one after the other, as in tests, share what it comes to."""
-    return MergeSchema(crd.schema(kind))
+    schema, fields = crd.schema(kind), releases.fields_of(kind, release)
+    return MergeSchema(schema if fields is None else fields.schema(schema))
 
 
 class DeclaredPipeline:
@@ -41,6 +43,7 @@ class DeclaredPipeline:
     def __init__(self, facts: KindFacts, settings: AdmissionSettings) -> None:
         self._facts = facts
         self._settings = settings
+        self._fields = releases.fields_of(facts, settings.kubevirt_release)
         # by the gates that are on and off
         self._gated: dict[tuple[frozenset[str], frozenset[str]], DeclaredPipeline] = {}
 
@@ -59,13 +62,16 @@ class DeclaredPipeline:
     @cached_property
     def schema(self) -> dict[str, Any]:
         """The structural schema, generated."""
-        return _schema_of(self._kind)
+        return _schema_of(self._kind, self._settings.kubevirt_release)
 
     def decode(self, raw: dict[str, Any]) -> Decoded:
         """Prune, default and check against the schema."""
+        broken: list[Finding] = []
+        wrong: list[Finding] = []
+        known, unknown = self._fields.read(raw) if self._fields is not None else (raw, [])
+        left_out = self._fields.left_out(known) if self._fields is not None else []
         # The metadata of all objects is checked by the server, in one place.
-        checked = take(self._kind.cls, {**raw, "metadata": {}})
-        unknown, broken, wrong = [], [], []
+        checked = take(self._kind.cls, {**known, "metadata": {}})
         for found in checked.findings:
             if found.rule == UNKNOWN_FIELD:
                 unknown.append(found)
@@ -75,7 +81,10 @@ class DeclaredPipeline:
                 broken.append(found)
             else:
                 wrong.append(found)
-        data = {**checked.value, "metadata": raw.get("metadata", {})}
+        value = checked.value
+        for way in left_out:
+            value = releases.without(value, way)
+        data = {**value, "metadata": raw.get("metadata", {})}
         return Decoded(data, tuple(unknown), tuple(broken), tuple(wrong))
 
     def _read(self, data: dict[str, Any]) -> Any:
@@ -130,7 +139,14 @@ def _untouched(finding: Finding, new: dict[str, Any], old: dict[str, Any]) -> bo
 def resources_of(kind: KindFacts, settings: AdmissionSettings, strategy: Strategy | None = None) -> tuple[ServedResource, ...]:
     """A resource for each served version of a kind."""
     pipeline = DeclaredPipeline(kind, settings)
-    return tuple(_resource(kind, version, pipeline, strategy or (PLAIN if kind.builtin else CUSTOM)) for version in kind.versions)
+    served = strategy or (PLAIN if kind.builtin else CUSTOM)
+    versions = releases.versions_of(kind, settings.kubevirt_release)
+    made = tuple(_resource(kind, version, pipeline, served) for version in versions)
+    if any(each.api_version == kind.api_version for each in made):
+        return made
+    # The release does not serve the version that objects are stored in, and that controllers speak.
+    stored = _resource(kind, Version(kind.storage_version), pipeline, served)
+    return (*made, msgspec.structs.replace(stored, private=True))
 
 
 def collection_of(group: str, plural: str) -> str:

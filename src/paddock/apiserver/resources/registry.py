@@ -82,13 +82,14 @@ class ResourceRegistry:
     def groups(self) -> dict[str, list[str]]:
         """Group -> its versions, the preferred one first; groups in the order in which clients resolve short names."""
         found: dict[str, set[str]] = {}
-        for group, version, _ in (*self._resources, *self._paths):
-            found.setdefault(group, set()).add(version)
+        for each in (*self._resources.values(), *self._paths.values()):
+            if not each.private:
+                found.setdefault(each.group, set()).add(each.version)
         return {group: sorted(found[group], key=version_order) for group in sorted(found, key=_group_order)}
 
     def of_version(self, group: str, version: str) -> list[ServedResource]:
         """The resources of a group version, by plural."""
-        every = (*self._resources.values(), *self._paths.values())
+        every = (each for each in (*self._resources.values(), *self._paths.values()) if not each.private)
         return sorted((each for each in every if (each.group, each.version) == (group, version)), key=lambda each: each.plural)
 
     def __iter__(self) -> Iterator[ServedResource]:

@@ -65,6 +65,8 @@ class ServedResource(msgspec.Struct, frozen=True, kw_only=True):
     # PUT without resourceVersion overwrites
     unconditional_update: bool = False
     deprecation: str = ""
+    # for Paddock's own controllers alone: nobody else finds it
+    private: bool = False
     # the schema comes with the program: it does not change while the program runs
     declared: bool = False
     # between the stored form and this version; None where only apiVersion differs

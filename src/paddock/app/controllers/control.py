@@ -77,7 +77,8 @@ class EmbeddedControllers:
     async def start(self) -> None:
         """Begin to look after everything. The engine has started."""
         self.storage = storage.wire(self.program, self.engine, self._around)
-        virtualmachines.wire(self.program, moves=self._around.machines.guests == "simulated")
+        given = self._around.machines
+        virtualmachines.wire(self.program, given.kubevirt_release, moves=given.guests == "simulated")
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
         attachments = networks.wire(self.program, self.engine, self._around)
         more = [

@@ -26,14 +26,15 @@ _LOG = logging.getLogger(__name__)
 class OutageReporter:
     """Tells users what is wrong with a host, from the first report until the end."""
 
-    def __init__(self, api: Handler, node: str) -> None:
+    def __init__(self, api: Handler, node: str, release: int = 0) -> None:
+        """`release` is the minor of the release of KubeVirt that the server is to be."""
         machinery = Machinery()
         client = Client(LocalTransport(door(api, CONTROLLER, CONTROLLER_GROUPS)), observe=machinery.observe_request)
         self.program = ControllerManager(client, component="paddock", instance=node, machinery=machinery)
         self._node = node
         self._problem = NodeProblem("", "")
         self._instances = outage.wire(self.program, lambda: self._problem.message)
-        virtualmachines.wire(self.program)
+        virtualmachines.wire(self.program, release)
         fronts.wire(self.program, FrontSettings())
         self._task: asyncio.Task[None] | None = None
 

@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
+import orjson
 
 import paddock
 from paddock.base.errors import Terminal
+from paddock.dialects.kubevirt import gates, releases
 from paddock.engine import versions
+from paddock.store.contract import Store, StoreKey
 
 NAME = "format.json"
+_KUBEVIRT = StoreKey("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
 # Raise it with a row of `FORMATS` in tests/unit/app/test_diskformat.py.
 FORMAT = 1
 # The format of what `paddock down --guests --purge` leaves: no machine, nothing on the host.
@@ -34,6 +38,10 @@ class DirectoryFormat(msgspec.Struct, frozen=True, rename="camel"):
 
 class NewerDirectory(Terminal):
     """A newer Paddock wrote the directory, in a format that this one does not read."""
+
+
+class NewerRelease(Terminal):
+    """A server of a newer release of KubeVirt used the directory. Objects may have fields that the older one does not know."""
 
 
 class FormatUnreadable(Terminal):
@@ -104,3 +112,18 @@ def _write(root: Path, directory_format: DirectoryFormat) -> None:
     except OSError as error:
         fix = "make room there, or name another directory: --dir"
         raise FormatUnreadable(f"cannot write {path}", why=error.strerror or str(error), fix=fix) from error
+
+
+def check_release(store: Store, release: int) -> None:
+    """Raise `NewerRelease` if a server of a newer release has written into the store. Nothing is changed."""
+    stored = store.get(_KUBEVIRT)
+    if stored is None or not release:
+        return
+    installation = orjson.loads(stored.value)
+    found = gates.of_installation(installation).release
+    if (installation.get("status") or {}).get("observedKubeVirtVersion") and found > release:
+        raise NewerRelease(
+            f"cannot serve this directory as KubeVirt {releases.name_of(release)}",
+            why=f"it was used as KubeVirt {releases.name_of(found)}, which KubeVirt cannot go back from either (nothing was changed)",
+            fix="name another directory: --dir",
+        )

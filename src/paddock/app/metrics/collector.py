@@ -14,7 +14,6 @@ from paddock.app.metrics.life import Panics, Phases
 from paddock.app.metrics.queries import PendingQueries
 from paddock.app.metrics.series import disks, families, host, instances, machines, usage
 from paddock.app.metrics.series.page import MetricsPage, Sample, labels, sample
-from paddock.app.subresources.installation import RELEASE
 from paddock.app.subresources.sessions import Sessions
 from paddock.base.errors import PaddockError
 from paddock.base.metrics import Counter
@@ -101,11 +100,14 @@ class CachedSeries(Generic[T, V]):
 class MetricsCollector:
     """Makes the page."""
 
-    def __init__(self, program: ControllerManager, engine: Engine, sessions: Sessions, fills_disks: Callable[[], bool]) -> None:
+    def __init__(
+        self, program: ControllerManager, engine: Engine, sessions: Sessions, fills_disks: Callable[[], bool], release: str
+    ) -> None:
         self._program = program
         self._engine = engine
         self._sessions = sessions
         self._fills_disks = fills_disks
+        self._release = release
         of = program.informers
         self._machines = CachedSeries(of, MACHINES, machines.told)
         self._instances = CachedSeries(of, targets.INSTANCES, instances.told)
@@ -156,7 +158,7 @@ class MetricsCollector:
         program = self._program
         return host.HostUsage(
             interpreter=f"python{platform.python_version()}",
-            version=RELEASE,
+            version=self._release,
             has_kvm=bool(self._engine.facts.kvm.works),
             ready=not program.informers.unready(),
             leading=program.leading,

@@ -8,6 +8,7 @@ from paddock.app.options.settings import MachineSettings, ProviderProgramSetting
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
+from paddock.dialects.kubevirt.gates import RELEASES
 
 
 def add(options: Parser) -> None:
@@ -17,6 +18,8 @@ def add(options: Parser) -> None:
     arguments.add_choice(machines, ("--guests",), ("real", "simulated"), words, "real")
     words = "Nodes that simulated guests seem to run on, 1 to 1000 (default: 1)"
     machines.add_argument("--nodes", type=_nodes, default=1, metavar="N", help=words)
+    words = "Release of KubeVirt whose API to serve, for tests of clients: 1.3 to 1.9 (default: that of 1.9, and older versions of kinds)"
+    machines.add_argument("--as-kubevirt", dest="kubevirt_release", type=_release, default=0, metavar="RELEASE", help=words)
     words = (
         "How machines are connected: bridged and routed, the same in a network namespace of this user, or with QEMU's user-mode network "
         "(default: routed as root, otherwise rootless, or user where that is not possible)"
@@ -64,6 +67,7 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
     return MachineSettings(
         guests=parsed.guests,
         nodes=parsed.nodes,
+        kubevirt_release=parsed.kubevirt_release,
         network=parsed.network,
         pod_network=parsed.pod_network,
         image_hosts=tuple(parsed.image_from),
@@ -124,6 +128,13 @@ def _nodes(word: str) -> int:
     if not word.isdecimal() or not 1 <= int(word) <= 1000:
         raise argparse.ArgumentTypeError(f'"{word}" is no number of nodes from 1 to 1000')
     return int(word)
+
+
+def _release(word: str) -> int:
+    major, _, minor = word.removeprefix("v").partition(".")
+    if major != "1" or not minor.isdecimal() or int(minor) not in RELEASES:
+        raise argparse.ArgumentTypeError(f'"{word}" is no release of KubeVirt from 1.{RELEASES[0]} to 1.{RELEASES[-1]}')
+    return int(minor)
 
 
 def _days(word: str) -> float:

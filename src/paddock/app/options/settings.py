@@ -71,6 +71,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     # real, or simulated (docs/testing/simulated-guests.md), which seem to run on so many nodes
     guests: str = "real"
     nodes: int = 1
+    # the minor of the release 1.x of KubeVirt whose API is served; 0: all of Paddock's (docs/testing/kubevirt-releases.md)
+    kubevirt_release: int = 0
     # auto, routed, rootless or user
     network: str = "auto"
     # empty: one that the host does not use

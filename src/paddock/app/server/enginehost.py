@@ -17,6 +17,7 @@ from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
 from paddock.app.uploads.endpoint import Uploads
+from paddock.dialects.kubevirt import releases
 from paddock.edge.http import Answer, Handler, HttpRequest, StreamingRoutes
 from paddock.edge.server import Server
 from paddock.engine.host.errors import QemuMissing
@@ -36,7 +37,9 @@ class HostedEngine:
         self._control = control.beside(api, around, parts.store)
         engine = self._control.engine
         self._history = HostedHistory(parts, engine, around.directory)
-        self._subresources = subresources.install(api, parts, engine, self._control.program.recorder, self._history.history)
+        self._release = around.machines.kubevirt_release
+        recorder, usage = self._control.program.recorder, self._history.history
+        self._subresources = subresources.install(api, parts, engine, recorder, usage, self._release)
         if around.machines.guests == "simulated":
             from paddock.app.subresources import eviction  # noqa: PLC0415 - real guests do without
 
@@ -60,7 +63,8 @@ class HostedEngine:
         """Begin to look after everything."""
         await self._control.start()
         control = self._control
-        self._metrics = MetricsCollector(control.program, control.engine, self._subresources.sessions, lambda: control.storage is not None)
+        sessions, version = self._subresources.sessions, releases.name_of(self._release)
+        self._metrics = MetricsCollector(control.program, control.engine, sessions, lambda: control.storage is not None, version)
         metrics.install(self._api, self._metrics)
         self._history.start()
         if self._control.storage is not None and self._control.exports is not None:

@@ -76,11 +76,7 @@ class ServerHandle:
         self.store: Store = self._open_store()
         registry = ResourceRegistry()
         rbac = Rbac(self.store, open_to_all=self._settings.open_to_all)
-        host_disks = tuple(str(each) for each in self._settings.machines.host_paths)
-        admission = AdmissionSettings(
-            controllers=self._settings.controllers, workloads=self._settings.workloads, host_disk_paths=host_disks
-        )
-        registry.add(*served.resources(admission, rbac, *self._settings.networks))
+        registry.add(*served.resources(self._admission_settings(), rbac, *self._settings.networks))
         shown = views.VIEWS if self._settings.controllers else ()
         self.parts = ServerParts(self.store, registry, judge=rbac.answers, off=self._settings.admission_off, views=shown)
         self._lines, policy = self._audit()
@@ -125,11 +121,21 @@ class ServerHandle:
         """Open the store. Under its lock no other server uses the directory, so its format is noted then."""
         self._places.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         store: Store = MemoryStore() if self._settings.in_memory else open_store(self._places.store)
+        diskformat.check_release(store, self._settings.machines.kubevirt_release)
         if not self._settings.temporary:
             diskformat.note(self._places.root)
         if self._settings.controllers:
             guestkind.note(self._places.root, self._settings.machines.guests)
         return store
+
+    def _admission_settings(self) -> AdmissionSettings:
+        given = self._settings
+        return AdmissionSettings(
+            controllers=given.controllers,
+            workloads=given.workloads,
+            host_disk_paths=tuple(map(str, given.machines.host_paths)),
+            kubevirt_release=given.machines.kubevirt_release,
+        )
 
     def _report_health(self) -> None:
         """Serve the checks of this server, and the same as the parts of a cluster."""
@@ -239,7 +245,7 @@ class ServerHandle:
     def _standby(self) -> "OutageReporter":
         from paddock.app.controllers.standby import OutageReporter  # noqa: PLC0415
 
-        return OutageReporter(self.api, self._node)
+        return OutageReporter(self.api, self._node, self._settings.machines.kubevirt_release)
 
     @staticmethod
     def _reason(error: Exception) -> str:

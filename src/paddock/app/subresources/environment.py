@@ -115,3 +115,5 @@ class SubresourceEnvironment(msgspec.Struct, frozen=True):
     consoles: ConsoleLogReader
     tell: Tell = silent
     usage: UsageHistoryReader = EmptyHistory()
+    # the minor of the release of KubeVirt that the server is to be; 0: Paddock itself
+    kubevirt_release: int = 0

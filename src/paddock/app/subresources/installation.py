@@ -11,8 +11,6 @@ from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 
 Data = dict[str, Any]
-# The release whose behaviour is implemented; our own name stands in the build metadata, so that clients can parse and compare it.
-RELEASE = "v1.9.0"
 _PLACE = ("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
 _NO_PODS = "there are no pods here; look into a disk with qemu-img and guestfish on the host"
 
@@ -20,8 +18,10 @@ _NO_PODS = "there are no pods here; look into a disk with qemu-img and guestfish
 class InstallationApi:
     """Answers about the installation."""
 
-    def __init__(self, stored: StoredObjects) -> None:
+    def __init__(self, stored: StoredObjects, release: str) -> None:
+        """`release` is the version of KubeVirt that clients see."""
         self._stored = stored
+        self._release = release
 
     def has(self, gate: str) -> bool:
         """Return whether a feature gate is enabled."""
@@ -43,16 +43,16 @@ class InstallationApi:
             raise failure.bad_request(f"'{gate}' feature gate is not enabled")
 
     async def version(self, call: RequestContext) -> HttpResponse:
-        """As KubeVirt's clients compare it with their own."""
-        return queries.said({**health.version(), "gitVersion": f"{RELEASE}+paddock.{paddock.__version__}"})
+        """As KubeVirt's clients compare it with their own; our name stands in the build metadata."""
+        return queries.said({**health.version(), "gitVersion": f"{self._release}+paddock.{paddock.__version__}"})
 
     async def guestfs(self, call: RequestContext) -> HttpResponse:
         """The image that `virtctl guestfs` would run in a pod. There is none: the pod is refused, and that says why."""
-        return queries.said({"registry": "", "tag": RELEASE, "digest": "", "imagePrefix": "", "gsImage": ""})
+        return queries.said({"registry": "", "tag": self._release, "digest": "", "imagePrefix": "", "gsImage": ""})
 
     async def health(self, call: RequestContext) -> HttpResponse:
         """Answer every authorized client."""
-        return queries.said({"apiserver": {"connectivity": "ok", "version": RELEASE}})
+        return queries.said({"apiserver": {"connectivity": "ok", "version": self._release}})
 
     async def profiler(self, call: RequestContext) -> HttpResponse:
         """Starting, stopping and dumping profiles of the installation's pods."""

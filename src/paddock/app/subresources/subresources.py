@@ -24,6 +24,7 @@ from paddock.app.subresources.streams import Streams
 from paddock.app.subresources.suspension import MachineSuspension
 from paddock.app.subresources.usagehistory import UsageHistories
 from paddock.app.subresources.volumes import VolumeRequests
+from paddock.dialects.kubevirt import releases
 
 
 class SubresourceApi:
@@ -32,7 +33,8 @@ class SubresourceApi:
     def __init__(self, environment: SubresourceEnvironment) -> None:
         stored = StoredObjects(environment.parts)
         instances = InstanceFinder(stored, environment)
-        self._installation = InstallationApi(stored)
+        self._release = environment.kubevirt_release
+        self._installation = InstallationApi(stored, releases.name_of(self._release))
         self._registry = environment.parts.registry
         self._lifecycle = Lifecycle(stored)
         self._suspension = MachineSuspension(instances, self._lifecycle)
@@ -65,6 +67,8 @@ class SubresourceApi:
             for name in grant.names:
                 path = (grant.plural, name) if grant.plural else (name, "")
                 handler = handlers[grant.plural].pop(name)
+                if not releases.has_subresource(grant.plural, name, self._release):
+                    continue
                 yield SubresourceRow(*path, grant.verb, handler, below=name == "portforward", namespaced=grant.verb != "list")
         if any(handlers.values()):
             raise ValueError(f"these handlers need a grant in kubevirtsubresources.py: {handlers}")

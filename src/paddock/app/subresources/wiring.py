@@ -13,7 +13,7 @@ from paddock.runtime.recorder import Recorder
 from paddock.runtime.reference import InvolvedObject
 
 
-def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder, usage: UsageHistoryReader) -> SubresourceApi:
+def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder, usage: UsageHistoryReader, release: int) -> SubresourceApi:
     """Serve the group from now on, also while the engine still looks at its host. Whoever calls closes what is returned."""
 
     def tell(instance: Data, kind: str, reason: str, note: str) -> None:
@@ -23,7 +23,8 @@ def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder, us
         )
         recorder.tell(about, kind, reason, note)
 
-    served = SubresourceApi(SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), engine.consoles, tell, usage))
+    environment = SubresourceEnvironment(parts, _Machines(engine), _Networks(engine), engine.consoles, tell, usage, release)
+    served = SubresourceApi(environment)
     served.serve(api)
     return served
 

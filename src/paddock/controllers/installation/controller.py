@@ -14,7 +14,7 @@ from paddock.client.errors import AlreadyExists
 from paddock.client.options import merge_patch
 from paddock.client.target import Data, Key, Target, declared, plain
 from paddock.controllers.installation import protection
-from paddock.dialects.kubevirt import instancetype, kubevirt_cr, preference
+from paddock.dialects.kubevirt import instancetype, kubevirt_cr, preference, releases
 from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
 from paddock.meta import ages
 from paddock.runtime.cache import CachedObject
@@ -29,21 +29,20 @@ INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
 INSTALLATION_DATA: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
 NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
 KEY = Key("kubevirt", "kubevirt")
-# The part of KubeVirt's API that is served; clients compare it.
-KUBEVIRT_VERSION = "v1.9.0"
 EDITION = ownnames.COMMON_INSTANCETYPES.name
+_ARCHITECTURE = "amd64"
 _AT_A_TIME = 16
 
 
 class KubeVirtReconciler(KindReconciler):
     """The controller of the KubeVirt object."""
 
-    def __init__(self, client: Client, informer: Informer, machinery: Machinery, architecture: str) -> None:
+    def __init__(self, client: Client, informer: Informer, machinery: Machinery, version: str) -> None:
         super().__init__(informer)
         self._client = client
         self._statuses = StatusWriter(client, INSTALLATIONS, informer.expectations)
         self._clock = machinery.clock
-        self._architecture = architecture
+        self._version = version
 
     async def missing(self, key: Key) -> Outcome:
         """Make the one installation."""
@@ -76,7 +75,8 @@ class KubeVirtReconciler(KindReconciler):
         """Return the missing parts of the status; empty when it is complete."""
         generation = kube_virt.metadata.generation or 1
         has = kube_virt.status
-        if has is not None and has.phase == "Deployed" and has.observedGeneration == generation:
+        version = self._version
+        if has is not None and (has.phase, has.observedGeneration, has.observedKubeVirtVersion) == ("Deployed", generation, version):
             return {}
         now = ages.timestamp(self._clock.seconds())
         known = {each.type: each.lastTransitionTime for each in (has.conditions if has is not None else None) or ()}
@@ -94,10 +94,10 @@ class KubeVirtReconciler(KindReconciler):
             "phase": "Deployed",
             "conditions": conditions,
             "observedGeneration": generation,
-            "operatorVersion": KUBEVIRT_VERSION,
-            "observedKubeVirtVersion": KUBEVIRT_VERSION,
-            "targetKubeVirtVersion": KUBEVIRT_VERSION,
-            "defaultArchitecture": self._architecture,
+            "operatorVersion": version,
+            "observedKubeVirtVersion": version,
+            "targetKubeVirtVersion": version,
+            "defaultArchitecture": _ARCHITECTURE,
         }
 
     async def _make(self) -> None:
@@ -128,10 +128,10 @@ class KubeVirtReconciler(KindReconciler):
         await asyncio.gather(*(make(each) for each in objects))
 
 
-def wire(program: ControllerManager, architecture: str = "amd64") -> Controller:
-    """The controller, wired to a program; it begins by itself."""
+def wire(program: ControllerManager, version: str = releases.name_of(0)) -> Controller:
+    """The controller, wired to a program; it begins by itself. Clients compare the version of KubeVirt that it tells."""
     informer = program.informers.of(INSTALLATIONS)
-    made = KubeVirtReconciler(program.client, informer, program.machinery, architecture)
+    made = KubeVirtReconciler(program.client, informer, program.machinery, version)
     controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.offer(KEY)
     program.add(controller)

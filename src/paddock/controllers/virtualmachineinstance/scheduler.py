@@ -78,11 +78,12 @@ class Scheduler:
         """Choose the node that the instance may run on now. Raises `MissingPrerequisite`."""
         key, named = key_of(instance), _node_name(instance)
         names = (named,) if named in self._names else self._names
-        found, refusal = placement.fitting(instance.spec, _neighbour(instance), self._environments(key, instance, names))
+        who, environments = _neighbour(instance), self._environments(key, instance, names)
+        found, refusal = placement.fitting(instance.spec, who, environments)
         if refusal is None:
             self._waiting.pop(key, None)
             if len(self._names) > 1:
-                self._chosen[instance.metadata.uid or ""] = self._emptiest(found)
+                self._chosen[instance.metadata.uid or ""] = self._emptiest(_preferred(instance, who, environments, found))
             return
         self._waiting[key] = None
         if refusal.reason == placement.UNSCHEDULABLE:
@@ -94,10 +95,11 @@ class Scheduler:
         uid, source = instance.metadata.uid or "", self.node_of(instance)
         wanted = structs.replace(instance.spec, nodeSelector={**(instance.spec.nodeSelector or {}), **selector})
         names = tuple(each for each in self._names if each != source)
-        found, refusal = placement.fitting(wanted, _neighbour(instance), self._environments(key_of(instance), instance, names))
+        who, environments = _neighbour(instance), self._environments(key_of(instance), instance, names)
+        found, refusal = placement.fitting(wanted, who, environments)
         if refusal is not None:
             raise prerequisites.unschedulable(refusal.message)
-        node, config = self._emptiest(found), self._engine.machines.living().get(uid)
+        node, config = self._emptiest(_preferred(instance, who, environments, found)), self._engine.machines.living().get(uid)
         if config is not None:
             self._admit_on(node, uid, config)
         return node
@@ -228,6 +230,15 @@ def _neighbour(instance: VirtualMachineInstance, place: Mapping[str, str] | None
     labels = instance.metadata.labels or {}
     pod = placement.pod_labels(instance.metadata.name, labels, labels.get(_CREATED_BY, ""))
     return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity, place)
+
+
+def _preferred(
+    instance: VirtualMachineInstance,
+    who: placement.Neighbour,
+    environments: Sequence[placement.PlacementEnvironment],
+    found: Sequence[str],
+) -> tuple[str, ...]:
+    return placement.preferred(instance.spec, who, [each for each in environments if each.host.name in found])
 
 
 def _level(seen: CachedObject) -> placement.PriorityLevel:

@@ -14,6 +14,7 @@ from paddock.base import ownnames
 
 # Releases are the minor versions of 1.x.
 OLDEST, NEWEST = 3, 9
+RELEASES = range(OLDEST, NEWEST + 1)
 _NEVER = 1 << 30
 _VERSION = re.compile(r"v?1\.(\d+)\.")
 

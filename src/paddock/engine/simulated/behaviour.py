@@ -7,6 +7,7 @@ from msgspec import Struct
 
 PREFIX = "simulated.paddock.dev/"
 _LONGEST = 366 * 86400.0
+_IMPORT_FAILURE = f"{PREFIX}import-failure"
 
 
 class Behaviour(Struct, frozen=True):
@@ -47,6 +48,15 @@ def read(annotations: Mapping[str, str]) -> Behaviour:
         except ValueError as error:
             raise ValueError(f'the annotation {name} has "{text}": {error}') from None
     return Behaviour(**changes)
+
+
+def import_failure(annotations: Mapping[str, str]) -> str:
+    """Return why the import into a claim with these annotations fails; empty: it succeeds."""
+    for name in sorted(annotations):
+        if name.startswith(PREFIX) and name != _IMPORT_FAILURE:
+            return f"the annotation {name} means nothing on a claim; known there is {_IMPORT_FAILURE}"
+    text = annotations.get(_IMPORT_FAILURE)
+    return "" if text is None else text.strip() or f"the annotation {_IMPORT_FAILURE} gives no reason"
 
 
 def _seconds(text: str) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddock.engine.images.errors import ImageUnavailable
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.simulated import refusals
 from paddock.engine.simulated.records import Records
@@ -58,6 +59,8 @@ class SimulatedVolumes:
         # whether a machine has a disk in a directory, and whether a suspended one goes on with a layer; set by the engine
         self.uses: Callable[[Path], bool] = lambda directory: False
         self.is_held: Callable[[Path], bool] = lambda layer: False
+        # why nothing is imported into the volume with an id; set by whoever knows the annotations of claims
+        self.import_failure: Callable[[str], str] = lambda id: ""
 
     def prepare(self) -> None:
         """Make the directory of files that end with their machine."""
@@ -117,6 +120,8 @@ class SimulatedVolumes:
         """A blank volume, or one that begins with an image. One that is there already is left as it is."""
         if base is not None and base.virtual_size > size:
             raise too_small(base.virtual_size, size)
+        if base is not None and (why := self.import_failure(id)):
+            raise ImageUnavailable("Unreachable", "cannot import the image", why=why)
         return self._make(id, size, pool, image=base.digest if base is not None else "")
 
     async def create_files(self, id: str, size: int, fill: Callable[[Path], None], pool: str = "") -> StoredVolume:

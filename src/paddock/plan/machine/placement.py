@@ -1,7 +1,7 @@
 """The placement of a machine, in a scheduler's words (docs/spec/kubevirt.md 3.2 and 3.6). Pure.
 
-A node fulfils every wish or it does not; preferences decide nothing. Machines stand for their launcher pods: a term of affinity selects
-them by the labels that such a pod would have.
+A node fulfils what is required or it does not, and preferences choose among those that do. Machines stand for their launcher pods: a term
+of affinity selects them by the labels that such a pod would have.
 """
 
 from collections import Counter
@@ -11,7 +11,15 @@ import msgspec
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
 from paddock.meta import selectors
-from paddock.meta.pods import Affinity, NodeSelectorRequirement, NodeSelectorTerm, PodAffinityTerm, Toleration, TopologySpreadConstraint
+from paddock.meta.pods import (
+    Affinity,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PodAffinity,
+    PodAffinityTerm,
+    Toleration,
+    TopologySpreadConstraint,
+)
 
 UNSCHEDULABLE, FAILED_CREATE = "Unschedulable", "FailedCreate"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
@@ -92,6 +100,35 @@ def fitting(
         return found, None
     counted = ", ".join(f"{count} node(s) {why}" for why, count in sorted(Counter(refusals.values()).items(), key=str))
     return (), PlacementRefusal(UNSCHEDULABLE, f"0/{len(nodes)} nodes are available: {counted}.")
+
+
+def preferred(spec: VirtualMachineInstanceSpec, who: Neighbour, nodes: Sequence[PlacementEnvironment]) -> tuple[str, ...]:
+    """Return the names of the nodes that fulfil the weightiest preferences of a machine, taken together."""
+    weights = {around.host.name: _weight(spec.affinity, who, around) for around in nodes}
+    return tuple(name for name, weight in weights.items() if weight == max(weights.values()))
+
+
+def _weight(affinity: Affinity | None, who: Neighbour, around: PlacementEnvironment) -> int:
+    if affinity is None:
+        return 0
+    own = affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution if affinity.nodeAffinity is not None else None
+    return (
+        sum(each.weight for each in own or () if _termholds(each.preference, around.host))
+        + _weight_of_neighbours(affinity.podAffinity, who, around)
+        - _weight_of_neighbours(affinity.podAntiAffinity, who, around)
+    )
+
+
+def _weight_of_neighbours(rules: PodAffinity | None, who: Neighbour, around: PlacementEnvironment) -> int:
+    """Each neighbour counts, as with kube-scheduler, and none where the label of the place is missing."""
+    terms = rules.preferredDuringSchedulingIgnoredDuringExecution if rules is not None else None
+    return sum(
+        each.weight
+        for each in terms or ()
+        if each.podAffinityTerm.topologyKey in around.host.labels
+        for other in around.neighbours
+        if _is_beside(each.podAffinityTerm.topologyKey, other, around) and _selects(each.podAffinityTerm, who, other, around)
+    )
 
 
 def priority_of(named: str | None, levels: Mapping[str, PriorityLevel]) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.engine.simulated.behaviour import PREFIX, Behaviour, read
+from paddock.engine.simulated.behaviour import PREFIX, Behaviour, import_failure, read
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,21 @@ def test_an_annotation_changes_one_thing(name: str, text: str, wanted: Behaviour
 def test_one_without_a_meaning_is_an_error(name: str, text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read({PREFIX + name: text})
+
+
+@pytest.mark.spec("kubevirt", 243)
+@pytest.mark.parametrize(
+    ("annotations", "wanted"),
+    [
+        ({}, ""),
+        ({"example.com/import-failure": "x"}, ""),
+        ({f"{PREFIX}import-failure": " the mirror is down "}, "the mirror is down"),
+        ({f"{PREFIX}import-failure": " "}, f"the annotation {PREFIX}import-failure gives no reason"),
+        (
+            {f"{PREFIX}import-failure": "x", f"{PREFIX}agent": "absent"},
+            f"the annotation {PREFIX}agent means nothing on a claim; known there is {PREFIX}import-failure",
+        ),
+    ],
+)
+def test_an_import_fails_as_its_claim_says(annotations: dict[str, str], wanted: str) -> None:
+    assert import_failure(annotations) == wanted

@@ -189,9 +189,12 @@ def gates_are_open(hardware: HardwareContext) -> Iterator[Finding]:
 
 def is_open(gate: str, settings: AdmissionSettings) -> bool:
     """Return whether a feature behind a gate can be used: as the cluster has it, or as the engine does, where the server's KubeVirt object
-    turns it on or off. A server without controllers has no engine, and leaves that to whoever carries out what it stores."""
+    turns it on or off; where the server is to be a release of KubeVirt, as that release has them. A server without controllers has no
+    engine, and leaves that to whoever carries out what it stores."""
     if settings.target == "cluster":
         return cluster_gates(settings).has(gate)
+    if settings.controllers and settings.kubevirt_release:
+        return gate not in _LACKS and cluster_gates(settings).has(gate)
     return not settings.controllers or gate in settings.gates or (_ENGINE.get(gate, True) and gate not in settings.gates_off)
 
 
