@@ -114,7 +114,7 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
             if source is None:
                 return plan.SNAPSHOT, f"waiting for VirtualMachine {clone.spec.source.name}"
             if forks.is_wished(clone):
-                self._note_identity(clone, source.data)
+                self._note_identity(clone, msgspec.json.decode(source.raw))
             await self._create(SNAPSHOTS.path(namespace), plan.snapshot(clone, forks.NOTES if forks.is_wished(clone) else {}))
             return plan.SNAPSHOT, ""
         status = snapshot.read(SNAPSHOTS).status
