@@ -1,70 +1,118 @@
-"""Warm forks with real guests and a real server: each goes on where its source was, and is a machine of its own."""
+"""`paddock fork` with real guests and a real server: forks go on where their source was, and are machines of their own."""
 
-import asyncio
+import json
+import re
+import signal
 import time
 
 import pytest
 
-from tests.host.commands.test_memory_snapshots import _on_disk
-from tests.host.commands.test_power import paddock
-from tests.host.commands.test_suspend import _COUNT, _MEMORY, _with
-from tests.host.runs.conftest import PROMPT, VMIS, VMS, Data, Host, Talk
+from tests.host.commands.isolated import SECONDS, IsolatedHost
+from tests.host.conftest import wait_until
+from tests.host.networks.namespaces import run as system
 
-pytestmark = pytest.mark.needs("qemu")
-_CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
-_SNAPSHOTS = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default/virtualmachinesnapshots"
-
-
-async def _inside(talk: Talk, name: str, *commands: str) -> list[str]:
-    async with talk.console(name) as console:
-        await console.write(b"\r")
-        await console.until(PROMPT, 120)
-        return [(await console.shell(each)).strip() for each in commands]
+pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
+COUNT = "(i=0; while :; do i=$((i+1)); echo $i >/tmp/next; mv /tmp/next /tmp/count; sleep 0.05; done) </dev/null >/dev/null 2>&1 &"
+IDENTITY = ("hostname", "cat /sys/class/net/eth0/address", "cat /etc/dropbear/*key | sha256sum", "head -c 16 /dev/urandom | xxd -p")
 
 
-def warm(name: str) -> Data:
-    source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
-    target = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": name}
-    metadata = {"name": name, "annotations": {"paddock.dev/warm": "true"}}
-    return {
-        "apiVersion": "clone.kubevirt.io/v1beta1",
-        "kind": "VirtualMachineClone",
-        "metadata": metadata,
-        "spec": {"source": source, "target": target},
-    }
+def inside(host: IsolatedHost, name: str, command: str) -> str:
+    return host.good("exec", name, "--", "/bin/sh", "-c", command).strip()
 
 
-async def identified(talk: Talk, name: str) -> Data:
-    """Wait until the guest has told its agent, and Paddock, who it is."""
+def instance(host: IsolatedHost, name: str) -> dict[str, object]:
+    found: dict[str, object] = json.loads(host.good("get", "vmi", name, "-o", "json"))
+    return found
 
-    def told(vmi: Data) -> bool:
-        conditions = {each["type"]: each["status"] for each in (vmi or {}).get("status", {}).get("conditions", ())}
-        return conditions.get("AgentConnected") == "True"
 
-    return dict(await talk.until(f"{VMIS}/{name}", told))
+def identified(host: IsolatedHost, name: str) -> None:
+    """Wait until the guest has an identity of its own: its agent is not shown before."""
+    wait_until(f"{name} is itself", lambda: '"AgentConnected"' in json.dumps(instance(host, name)), 60)
+
+
+def identity(host: IsolatedHost, name: str) -> list[str]:
+    return inside(host, name, "; ".join(IDENTITY)).splitlines()
+
+
+def count(host: IsolatedHost, name: str) -> int:
+    return int(inside(host, name, "cat /tmp/count"))
+
+
+def address(host: IsolatedHost, name: str) -> str:
+    return re.findall(r"inet (\d+\.\d+\.\d+\.\d+)", inside(host, name, "ip -4 addr show eth0"))[0]
+
+
+def leftovers(host: IsolatedHost) -> list[str]:
+    """Return what forks left in the engine, and objects of their way."""
+    files = [*host.place.glob("engine/memory/*"), *host.place.glob("engine/machines/*/saved*")]
+    kinds = ("vmsnapshot", "vmsnapshotcontent", "vmrestore", "volumesnapshot")
+    return [str(each) for each in files] + "".join(host.good("get", kind, "-o", "name") for kind in kinds).split()
 
 
 @pytest.mark.spec("kubevirt", 236)
 @pytest.mark.spec("kubevirt", 237)
 @pytest.mark.spec("kubevirt", 240)
-def test_forks_go_on_and_are_machines_of_their_own(host: Host, tiny_disk_image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, _on_disk(tiny_disk_image))
-        await talk.running("web", 120)
-        await identified(talk, "web")
-        await _inside(talk, "web", _MEMORY, _COUNT, "echo before > /data/x; sync")
-        sums, uptime = await _inside(talk, "web", "sha256sum /dev/shm/random", "cat /proc/uptime")
-        began = time.monotonic()
-        await talk.make(_CLONES, warm("fork"))
-        vmi = await talk.until(f"{VMIS}/fork", lambda vmi: vmi and vmi["status"].get("phase") == "Running")
-        print(f"running after {time.monotonic() - began:.2f} s")
-        vmi = await identified(talk, "fork")
-        print(f"itself after {time.monotonic() - began:.2f} s")
-        print(vmi["status"])
-        ask = ("sha256sum /dev/shm/random", "cat /proc/uptime", "hostname", "cat /sys/class/net/eth0/address", "cat /etc/machine-id", "cat /dev/shm/count", "ip -4 addr show eth0", "cat /data/x")
-        one, two = await _inside(talk, "web", *ask), await _inside(talk, "fork", *ask)
-        print(one, two)
-        assert one[0] == two[0] == sums
+def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> None:
+    isolated.good("run", "tiny", "-n", "web", "-q")
+    identified(isolated, "web")
+    inside(isolated, "web", f"dd if=/dev/urandom of=/tmp/random bs=64k count=64 2>/dev/null; echo before >/root/x; sync; {COUNT}")
+    sums, boot = inside(isolated, "web", "sha256sum /tmp/random"), inside(isolated, "web", "cat /proc/sys/kernel/random/boot_id")
+    pid = isolated.machines
+    began = time.monotonic()
+    out = isolated.good("fork", "web", "--count", "2")
+    print(f"2 forks run after {time.monotonic() - began:.2f} s")
+    assert out == "vm/web-fork-1 forked from vm/web\nvm/web-fork-2 forked from vm/web\n"
+    names = ["web", "web-fork-1", "web-fork-2"]
+    for name in names[1:]:
+        identified(isolated, name)
+    print(f"they are themselves after {time.monotonic() - began:.2f} s")
+    # They go on in the memory of the source, which runs on in the same process.
+    assert [inside(isolated, name, "cat /proc/sys/kernel/random/boot_id") for name in names] == [boot] * 3
+    assert [inside(isolated, name, "sha256sum /tmp/random") for name in names] == [sums] * 3
+    before = [count(isolated, name) for name in names]
+    assert set(pid) < set(isolated.machines) and len(isolated.machines) == 3
+    time.sleep(1)
+    assert all(count(isolated, name) > earlier for name, earlier in zip(names, before, strict=True))
+    # Each is itself.
+    identities = [identity(isolated, name) for name in names]
+    print(identities)
+    assert [each[0] for each in identities] == names
+    assert all(len(set(parts)) == 3 for parts in zip(*identities, strict=True))
+    for name, each in zip(names, identities, strict=True):
+        assert each[1] in json.dumps(instance(isolated, name))
+    wait_until("three addresses", lambda: len({address(isolated, name) for name in names}) == 3, 30)
+    for name in names:
+        found = address(isolated, name)
+        assert found in json.dumps(instance(isolated, name)["status"])
+        system("ip", "netns", "exec", isolated.namespace, "ping", "-c", "1", "-W", "5", found)
+    # Disks diverge.
+    for name in names:
+        assert inside(isolated, name, f"cat /root/x; echo {name} >/root/x; sync") == "before"
+    assert [inside(isolated, name, "echo 3 >/proc/sys/vm/drop_caches; cat /root/x") for name in names] == names
+    wait_until("nothing is left of the way", lambda: leftovers(isolated) == [], 60)
+    # The source goes, a fork goes, the last one runs on and boots from its disk.
+    for name in names[:2]:
+        isolated.good("rm", name, "--yes")
+    assert inside(isolated, names[2], "cat /root/x") == names[2] and count(isolated, names[2]) > before[2]
+    isolated.good("restart", names[2], "--force")
+    wait_until("it boots", lambda: isolated.call("exec", names[2], "--", "cat", "/root/x")[1].strip() == names[2], 120)
+    assert inside(isolated, names[2], "cat /proc/sys/kernel/random/boot_id") != boot
+    isolated.good("rm", names[2], "--yes")
+    wait_until("nothing is left", lambda: isolated.machines == [] and leftovers(isolated) == [], 60)
+    assert [isolated.good("get", kind, "-o", "name") for kind in ("vm", "pvc", "vmclone")] == [""] * 3
 
-    host.start()
-    _with(host, script)
+
+def test_forks_for_a_moment(isolated: IsolatedHost) -> None:
+    isolated.good("run", "tiny", "-n", "web", "-q")
+    identified(isolated, "web")
+    with isolated.start("fork", "web", "--rm") as process:
+        try:
+            assert process.stdout is not None and process.stderr is not None
+            assert process.stdout.readline() == "vm/web-fork-1 forked from vm/web\n", process.stderr.read()
+            assert len(isolated.machines) == 2
+            process.send_signal(signal.SIGINT)
+            assert process.wait(SECONDS) == 130
+        finally:
+            process.kill()
+    wait_until("the fork is gone", lambda: len(isolated.machines) == 1 and leftovers(isolated) == [], 60)
+    assert inside(isolated, "web", "hostname") == "web"

@@ -2,7 +2,6 @@
 
 import argparse
 import asyncio
-import contextlib
 from collections.abc import Sequence
 
 from paddock.cli import arguments
@@ -66,16 +65,10 @@ async def _fork(parsed: argparse.Namespace, console: Console) -> int:
             for name in names:
                 console.out(f"vm/{name} forked from {machine}\n")
             if parsed.rm:
-                await _interrupted(console)
+                console.say("paddock: ctrl+C deletes what was made")
+                await asyncio.Event().wait()
         finally:
             if parsed.rm:
                 await forks.delete(server, wanted)
                 console.say(f"paddock: {', '.join(names)} deleted")
     return GOOD
-
-
-async def _interrupted(console: Console) -> None:
-    """Return when ctrl+C is pressed."""
-    console.say("paddock: ctrl+C deletes what was made")
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.Event().wait()
