@@ -61,7 +61,7 @@ def fresh_of(before: MachineConfig, root: Path, name: str) -> MachineConfig:
     """Return a machine on layers of its own over the disks of a snapshot."""
     below = tuple(replace(disk, layer=disk.layer and (disk.layer.backing or disk.layer)) for disk in before.disks)
     layers = overlaid(replace(before, disks=below), root, name)
-    return replace(before, label=f"ns_{name}", disks=tuple(replace(disk, layer=layers[disk.name]) for disk in before.disks))
+    return replace(before, disks=tuple(replace(disk, layer=layers[disk.name]) for disk in before.disks))
 
 
 async def continued(place: Place, machines: Machines, states: MemoryStates, state: MemoryState, name: str = "s") -> QemuMachine:
