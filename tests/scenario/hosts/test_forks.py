@@ -174,8 +174,6 @@ def test_a_guest_without_agent_shares_its_identity(play: Play) -> None:
     play(script)
 
 
-
-
 @pytest.mark.spec("kubevirt", 238)
 @pytest.mark.parametrize("change", ["value", "serial", "patches"])
 def test_what_a_running_guest_cannot_follow_is_refused_at_once(play: Play, change: str) -> None:
@@ -222,4 +220,3 @@ def test_deletions_leave_nothing(play: Play, which: str) -> None:
         assert not host.engine.volumes.snapshots and not await every(host, "VirtualMachineClone", CLONE)
 
     play(script)
-

@@ -262,7 +262,9 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
         )
     if not at(found, "status", "complete"):
         raise SnapshotNotTaken(
-            f"the restore of {machine} failed", why=reason_of(found), fix="correct that, and repeat the restore; the snapshot is still there"
+            f"the restore of {machine} failed",
+            why=reason_of(found),
+            fix="correct that, and repeat the restore; the snapshot is still there",
         )
 
 

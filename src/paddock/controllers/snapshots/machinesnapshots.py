@@ -30,8 +30,8 @@ from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import holds
-from paddock.plan.snapshots import machines as plan
 from paddock.plan.snapshots import forks, memory
+from paddock.plan.snapshots import machines as plan
 from paddock.plan.storage import hostdirectories
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject

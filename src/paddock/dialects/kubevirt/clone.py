@@ -117,8 +117,8 @@ def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings
 
 @rule("kubevirt/clone-warm")
 def warm_clone_keeps_hardware(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
-    """The annotation `paddock.dev/warm` is true or false. A warm clone has no new serial number, and patches of labels and annotations only:
-    its guest has found its hardware already."""
+    """The annotation `paddock.dev/warm` is true or false. A warm clone has no new serial number, and patches of labels and annotations
+    only: its guest has found its hardware already."""
     value = (clone.metadata.annotations or {}).get(ownnames.WARM.name)
     if value not in (None, "true", "false"):
         path = ("metadata", "annotations", ownnames.WARM.name)

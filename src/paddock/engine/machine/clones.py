@@ -229,7 +229,9 @@ async def wake(machine: QemuMachine, template: CloneTemplate) -> CloneTimings:
 
 async def identify(machine: QemuMachine, template: CloneTemplate, clone: Clone) -> None:
     """The second half: the guest gets a name, addresses, keys, a clock and entropy of its own, then its cards are plugged in."""
-    identity = GuestIdentity(clone.hostname, {nic.name: (nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics})
+    identity = GuestIdentity(
+        clone.hostname, {nic.name: (nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics}
+    )
     async with _patiently(machine, "give an identity to", "its agent did not carry that out"):
         await identities.change(machine.agent, machine.id, identity, time.time())
         for nic in template.config.nics:

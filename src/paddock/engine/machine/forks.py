@@ -43,7 +43,9 @@ def mismatches(source: MachineConfig, fork: MachineConfig, *, agent: bool) -> It
         yield "it is of a machine of another namespace"
     yield from obstacles(source, agent=agent)
     known = {nic.mac.lower() for nic in source.nics}
-    yield from (f"network interface {nic.name} has the MAC address of the source, {nic.mac}" for nic in fork.nics if nic.mac.lower() in known)
+    yield from (
+        f"network interface {nic.name} has the MAC address of the source, {nic.mac}" for nic in fork.nics if nic.mac.lower() in known
+    )
 
 
 def _namespace(config: MachineConfig) -> str:
