@@ -52,9 +52,9 @@ async def _fork(parsed: argparse.Namespace, console: Console) -> int:
         interrupts.end_as_by_interrupt()
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
+        wanted = await forks.wishes(server, machine, parsed.count)
         if forks.shares_identity(machine):
             console.say("paddock: the guest has no agent: a fork keeps its host name, machine id, SSH host keys and random numbers")
-        wanted = await forks.wishes(server, machine, parsed.count)
         names = forks.names_of(wanted)
         if parsed.dry_run:
             await forks.rehearse(server, wanted)
