@@ -61,7 +61,7 @@ def leftovers(host: IsolatedHost) -> list[str]:
 def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> None:
     isolated.good("run", "tiny", "-n", "web", "-q")
     identified(isolated, "web")
-    inside(isolated, "web", f"dd if=/dev/urandom of=/tmp/random bs=64k count=64 2>/dev/null; echo before >/root/x; sync; {COUNT}")
+    inside(isolated, "web", f"dd if=/dev/urandom of=/tmp/random bs=64k count=64 2>/dev/null; echo before >/data/x; sync; {COUNT}")
     sums, boot = inside(isolated, "web", "sha256sum /tmp/random"), inside(isolated, "web", "cat /proc/sys/kernel/random/boot_id")
     before_fork, key = isolated.machines, host_key(isolated, "web")
     began = time.monotonic()
@@ -91,15 +91,15 @@ def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> No
     assert keys[0] == key and len(set(keys)) == 3
     # Disks diverge.
     for name in names:
-        assert inside(isolated, name, f"cat /root/x; echo {name} >/root/x; sync") == "before"
-    assert [inside(isolated, name, "echo 3 >/proc/sys/vm/drop_caches; cat /root/x") for name in names] == names
+        assert inside(isolated, name, f"cat /data/x; echo {name} >/data/x; sync") == "before"
+    assert [inside(isolated, name, "echo 3 >/proc/sys/vm/drop_caches; cat /data/x") for name in names] == names
     wait_until("nothing is left of the way", lambda: leftovers(isolated) == [], 60)
     # The source goes, a fork goes, the last one runs on and boots from its disk.
     for name in names[:2]:
         isolated.good("rm", name, "--yes")
-    assert inside(isolated, names[2], "cat /root/x") == names[2] and count(isolated, names[2]) > before[2]
+    assert inside(isolated, names[2], "cat /data/x") == names[2] and count(isolated, names[2]) > before[2]
     isolated.good("restart", names[2], "--force")
-    wait_until("it boots", lambda: isolated.call("exec", names[2], "--", "cat", "/root/x")[1].strip() == names[2], 120)
+    wait_until("it boots", lambda: isolated.call("exec", names[2], "--", "cat", "/data/x")[1].strip() == names[2], 120)
     assert inside(isolated, names[2], "cat /proc/sys/kernel/random/boot_id") != boot
     isolated.good("rm", names[2], "--yes")
     wait_until("nothing is left", lambda: isolated.machines == [] and leftovers(isolated) == [], 60)

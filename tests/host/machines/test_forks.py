@@ -51,6 +51,12 @@ async def _begun(place: Place, machines: Machines, states: MemoryStates, state: 
     return fork
 
 
+def _adopted(machines: Machines, id: str) -> QemuMachine:
+    found = machines.get(id)
+    assert found is not None
+    return found
+
+
 async def _is_itself(fork: QemuMachine) -> None:
     await until(fork, lambda one: one.observed.agent, "it is itself", 120)
     assert await says(fork, "hostname; cat /sys/class/net/eth0/address") == f"fork\n{MAC}"
@@ -90,9 +96,7 @@ def test_a_fork_is_itself_before_it_has_a_network(
             monkeypatch.undo()
             machines = place.open()
             await machines.adopt()
-            found = machines.get("a"), machines.get("b")
-            assert found[0] is not None and found[1] is not None
-            source, fork = found
+            source, fork = _adopted(machines, "a"), _adopted(machines, "b")
         await _is_itself(fork)
         await until(source, lambda one: one.observed.agent, "its agent is found")
         assert (source.observed.pid, await says(source, "hostname")) == (pid, name)

@@ -178,12 +178,12 @@ def test_a_guest_without_agent_shares_its_identity(play: Play) -> None:
 @pytest.mark.parametrize("change", ["value", "serial", "patches"])
 def test_what_a_running_guest_cannot_follow_is_refused_at_once(play: Play, change: str) -> None:
     async def script(host: FakeHost) -> None:
-        spec: Data = {
+        specs: dict[str, Data] = {
             "value": {},
             "serial": {"newSMBiosSerial": "one"},
             "patches": {"patches": ['{"op": "replace", "path": "/spec/template/spec/domain/cpu/cores", "value": 4}']},
-        }[change]
-        wanted = warm(**spec)
+        }
+        wanted = warm(**specs[change])
         if change == "value":
             wanted["metadata"]["annotations"][WARM] = "yes"
         reply = await host.api.post(host.place("VirtualMachineClone", CLONE), wanted)
