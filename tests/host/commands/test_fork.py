@@ -13,6 +13,7 @@ from tests.host.networks.namespaces import run as system
 
 pytestmark = [pytest.mark.needs("qemu", "netns", "tun", "nft"), pytest.mark.long]
 COUNT = "(i=0; while :; do i=$((i+1)); echo $i >/tmp/next; mv /tmp/next /tmp/count; sleep 0.05; done) </dev/null >/dev/null 2>&1 &"
+LEFT = ("vmsnapshot", "vmsnapshotcontent", "vmrestore", "volumesnapshot")
 IDENTITY = ("hostname", "cat /sys/class/net/eth0/address", "head -c 16 /dev/urandom | xxd -p")
 
 
@@ -51,14 +52,14 @@ def host_key(host: IsolatedHost, name: str) -> str:
 def leftovers(host: IsolatedHost) -> list[str]:
     """Return what forks left in the engine, and objects of their way."""
     files = [*host.place.glob("engine/memory/*"), *host.place.glob("engine/machines/*/saved*")]
-    kinds = ("vmsnapshot", "vmsnapshotcontent", "vmrestore", "volumesnapshot")
-    return [str(each) for each in files] + "".join(host.good("get", kind, "-o", "name") for kind in kinds).split()
+    return [str(each) for each in files] + "".join(host.good("get", kind, "-o", "name") for kind in LEFT).split()
 
 
 @pytest.mark.spec("kubevirt", 236)
 @pytest.mark.spec("kubevirt", 237)
 @pytest.mark.spec("kubevirt", 240)
 def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> None:
+    volumes = isolated.volumes
     isolated.good("run", "tiny", "-n", "web", "-q")
     identified(isolated, "web")
     inside(isolated, "web", f"dd if=/dev/urandom of=/tmp/random bs=64k count=64 2>/dev/null; echo before >/data/x; sync; {COUNT}")
@@ -103,7 +104,9 @@ def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> No
     assert inside(isolated, names[2], "cat /proc/sys/kernel/random/boot_id") != boot
     isolated.good("rm", names[2], "--yes")
     wait_until("nothing is left", lambda: isolated.machines == [] and leftovers(isolated) == [], 60)
-    assert [isolated.good("get", kind, "-o", "name") for kind in ("vm", "pvc", "vmclone")] == [""] * 3
+    objects = ("vm", "pvc", "vmclone", *LEFT)
+    wait_until("no object is left", lambda: not [each for kind in objects for each in isolated.good("get", kind, "-o", "name").split()], 60)
+    wait_until("no disk is left", lambda: isolated.volumes == volumes, 60)
 
 
 def test_forks_for_a_moment(isolated: IsolatedHost) -> None:
