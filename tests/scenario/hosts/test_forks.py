@@ -220,3 +220,25 @@ def test_deletions_leave_nothing(play: Play, which: str) -> None:
         assert not host.engine.volumes.snapshots and not await every(host, "VirtualMachineClone", CLONE)
 
     play(script)
+
+
+@pytest.mark.spec("kubevirt", 241)
+@pytest.mark.parametrize("first", range(0, 32, 4))
+def test_a_restart_of_paddock_at_any_moment(play: Play, first: int) -> None:
+    """The fork goes on once; the source runs on, and nothing half made is left."""
+
+    async def script(host: FakeHost) -> None:
+        await web(host)
+        source = await host.running()
+        for moment in range(first, first + 4):
+            name = f"fork-{moment}"
+            await host.make(warm(name))
+            await asyncio.sleep(moment * 0.05)
+            await host.again()
+            await asyncio.sleep(40)
+            assert (await status(host, name))["phase"] == "Succeeded", (moment, await status(host, name))
+            (fork,) = [each for each in host.engine.machines if each.config.label == f"default_{name}"]
+            assert len(fork.continued) == 1 and fork.observed.phase == "running"
+            assert source.observed.phase == "running" and not source.continued and await is_clean(host)
+
+    play(script)
