@@ -101,7 +101,7 @@ WARM = OwnName(
     "paddock.dev/warm",
     "annotation of a VirtualMachineClone",
     "user",
-    '"true": the guest of the clone goes on from the memory of the source. Paddock sets it at the snapshot and the restore in between, too',
+    '"true": the guest of the clone continues from the memory of the source. Paddock sets it at the snapshot and the restore in between',
 )
 CONTINUES = OwnName(
     "paddock.dev/continues",

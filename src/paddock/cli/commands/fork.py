@@ -1,4 +1,4 @@
-"""`paddock fork`: makes machines that go on from the memory of a running one."""
+"""`paddock fork`: makes machines that continue from the memory of a running one."""
 
 import argparse
 import asyncio
@@ -9,8 +9,8 @@ from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
-_TEXT = """Make machines that go on where a running machine is, with its memory and layers over its disks. The machine runs on. A fork has
-MAC addresses, addresses and a firmware UUID of its own, and its guest agent gives the guest a host name, machine id, SSH host keys and
+_TEXT = """Make machines that continue where a running machine is, with its memory and layers over its disks. The machine runs on. A fork
+has MAC addresses, addresses and a firmware UUID of its own, and its guest agent gives the guest a host name, machine id, SSH host keys and
 entropy of its own before it has a network. Forks are called NAME-fork-1 and so on. `paddock clone` copies a machine that is off."""
 _EXITS = {0: "success", 2: "wrong usage, or a fork failed"}
 

@@ -150,7 +150,7 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         return forks.progress(instance.read(INSTANCES) if instance is not None else None)
 
     def _note_identity(self, clone: VirtualMachineClone, machine: Mapping[str, Any]) -> None:
-        """Tell of what the guest of a warm clone cannot be told, before anything happens."""
+        """Record what a warm clone will have in common with its source, before anything happens."""
         if note := forks.shared_identity(machine):
             self._recorder.tell(_about(clone), "Warning", "IdentityShared", note)
 

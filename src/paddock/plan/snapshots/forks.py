@@ -22,7 +22,7 @@ def is_wished(made: VirtualMachineClone | VirtualMachineSnapshot | VirtualMachin
 
 
 def shared_identity(machine: Mapping[str, Any]) -> str:
-    """Return what a guest cannot be told, because it has no agent; empty: it can. `machine` is the source, with its status."""
+    """Return what a fork of a source has in common with it, because the guest has no agent; empty: nothing. The source has its status."""
     return "" if "AgentConnected" in _true((machine.get("status") or {}).get("conditions") or ()) else _SHARED
 
 
