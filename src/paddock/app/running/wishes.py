@@ -17,7 +17,7 @@ from paddock.app.running.localimages import LocalImages, ProvidedImage
 from paddock.app.running.machines import CreatedObject, NotUsable, Watch
 from paddock.base import quantity
 from paddock.base.errors import PaddockError, Terminal
-from paddock.cli import interrupts, servers
+from paddock.cli import servers
 from paddock.cli.console import Console
 from paddock.cli.creation import imagewords, mounts, newmachine, readiness, takennames, userdata
 from paddock.cli.creation.imagewords import ImageWord
@@ -129,7 +129,7 @@ async def carry_out(parsed: argparse.Namespace, console: Console, attach: Attach
     """Make the machines and wait for them; return whether all are usable. `attach` shows a console on the terminal."""
     timings = Timings(time.monotonic())
     if parsed.rm:
-        interrupts.end_as_by_interrupt()
+        servers.end_as_by_interrupt()
     with ProgressBar(console, quiet=parsed.quiet) as bar:
         async with servers.connected(parsed, console) as session:
             parsed.namespace = session.namespace
