@@ -1,7 +1,6 @@
 """`paddock fork` with real guests and a real server: forks go on where their source was, and are machines of their own."""
 
 import json
-import signal
 import time
 from typing import Any
 
@@ -97,12 +96,12 @@ def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> No
     wait_until("nothing is left of the way", lambda: leftovers(isolated) == [], 60)
     # The source goes, a fork goes, the last one runs on and boots from its disk.
     for name in names[:2]:
-        isolated.good("rm", name, "--yes")
+        isolated.good("rm", name, "--purge", "--yes")
     assert inside(isolated, names[2], "cat /data/x") == names[2] and count(isolated, names[2]) > before[2]
     isolated.good("restart", names[2], "--force")
     wait_until("it boots", lambda: isolated.call("exec", names[2], "--", "cat", "/data/x")[1].strip() == names[2], 120)
     assert inside(isolated, names[2], "cat /proc/sys/kernel/random/boot_id") != boot
-    isolated.good("rm", names[2], "--yes")
+    isolated.good("rm", names[2], "--purge", "--yes")
     wait_until("nothing is left", lambda: isolated.machines == [] and leftovers(isolated) == [], 60)
     objects = ("vm", "pvc", "vmclone", *LEFT)
     wait_until("no object is left", lambda: not [each for kind in objects for each in isolated.good("get", kind, "-o", "name").split()], 60)
@@ -117,7 +116,8 @@ def test_forks_for_a_moment(isolated: IsolatedHost) -> None:
             assert process.stdout is not None and process.stderr is not None
             assert process.stdout.readline() == "vm/web-fork-1 forked from vm/web\n", process.stderr.read()
             assert len(isolated.machines) == 2
-            process.send_signal(signal.SIGINT)
+            # As ctrl+C does, which a shell without job control lets its background jobs ignore.
+            process.terminate()
             assert process.wait(SECONDS) == 130
         finally:
             process.kill()

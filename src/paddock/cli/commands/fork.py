@@ -10,15 +10,20 @@ from paddock.cli.console import Console
 _TEXT = """Make machines that continue where a running machine is, with its memory and layers over its disks. The machine runs on. A fork
 has MAC addresses, addresses and a firmware UUID of its own, and its guest agent gives the guest a host name, machine id, SSH host keys and
 entropy of its own before it has a network. Forks are called NAME-fork-1 and so on. `paddock clone` copies a machine that is off."""
-_EXITS = {0: "success", 2: "wrong usage, or a fork failed"}
+_EXITS = {
+    0: "success",
+    2: "wrong usage, or a fork failed",
+}
 
 
 def parser() -> Parser:
     """Return the parser of the command."""
     options = arguments.parser("fork", _TEXT, "[OPTIONS] [KIND/]NAME", _EXITS)
     arguments.add_machine(options, "Machine to fork")
-    options.add_argument("--count", metavar="N", type=int, default=1, help="Number of forks, all of the same moment (default: 1)")
-    options.add_argument("--rm", action="store_true", help="Keep the forks until ctrl+C, then delete them with their disks")
+    text = "Number of forks, all of the same moment (default: 1)"
+    options.add_argument("--count", metavar="N", type=int, default=1, help=text)
+    text = "Keep the forks until ctrl+C, then delete them with their disks"
+    options.add_argument("--rm", action="store_true", help=text)
     arguments.add_dry_run(options)
     arguments.add_wait(options)
     arguments.add_server(options)
