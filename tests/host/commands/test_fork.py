@@ -54,9 +54,9 @@ def leftovers(host: IsolatedHost) -> list[str]:
     return [str(each) for each in files] + "".join(host.good("get", kind, "-o", "name") for kind in LEFT).split()
 
 
-@pytest.mark.spec("kubevirt", 236)
-@pytest.mark.spec("kubevirt", 237)
-@pytest.mark.spec("kubevirt", 240)
+@pytest.mark.spec("kubevirt", 244)
+@pytest.mark.spec("kubevirt", 245)
+@pytest.mark.spec("kubevirt", 248)
 def test_forks_go_on_and_are_machines_of_their_own(isolated: IsolatedHost) -> None:
     volumes = isolated.volumes
     isolated.good("run", "tiny", "-n", "web", "-q")

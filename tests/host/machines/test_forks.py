@@ -68,8 +68,8 @@ async def _is_itself(fork: QemuMachine) -> None:
     assert int(await says(fork, "sleep 1; cat /tmp/count")) > count
 
 
-@pytest.mark.spec("kubevirt", 237)
-@pytest.mark.spec("kubevirt", 241)
+@pytest.mark.spec("kubevirt", 245)
+@pytest.mark.spec("kubevirt", 249)
 @pytest.mark.parametrize("killed", ["", "before", "meanwhile"])
 def test_a_fork_is_itself_before_it_has_a_network(
     place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int], monkeypatch: pytest.MonkeyPatch, killed: str
@@ -107,7 +107,7 @@ def test_a_fork_is_itself_before_it_has_a_network(
     run(script, 600)
 
 
-@pytest.mark.spec("kubevirt", 241)
+@pytest.mark.spec("kubevirt", 249)
 def test_a_guest_that_takes_no_identity_has_no_network(
     place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

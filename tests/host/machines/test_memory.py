@@ -190,7 +190,7 @@ def test_killed_at_every_step_of_taking(place: Place) -> None:
 
 
 @pytest.mark.spec("kubevirt", 215)
-@pytest.mark.spec("kubevirt", 241)
+@pytest.mark.spec("kubevirt", 249)
 @pytest.mark.parametrize("packed", [False, True])
 def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
     """The guest of a memory never boots, and never runs twice."""

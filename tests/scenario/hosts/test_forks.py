@@ -46,8 +46,8 @@ async def is_clean(host: FakeHost) -> bool:
     return not kept(host) and not [each for kind in kinds for each in await every(host, kind, SNAPSHOT)]
 
 
-@pytest.mark.spec("kubevirt", 236)
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 244)
+@pytest.mark.spec("kubevirt", 245)
 def test_a_fork_goes_on_beside_its_source(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host)
@@ -81,7 +81,7 @@ def test_a_fork_goes_on_beside_its_source(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 244)
 def test_forks_of_a_snapshot(play: Play) -> None:
     """Each has the memory of the snapshot, which stays; the source need not run any more."""
 
@@ -100,7 +100,7 @@ def test_forks_of_a_snapshot(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 246)
 @pytest.mark.parametrize("why", ["tpm", "host device", "no agent", "user mode", "entropy", "not running"])
 def test_what_cannot_be_is_named_before_anything_happens(play: Play, why: str) -> None:
     text = {
@@ -140,7 +140,7 @@ def test_what_cannot_be_is_named_before_anything_happens(play: Play, why: str) -
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 246)
 def test_a_snapshot_without_memory_has_no_forks(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await web(host)
@@ -155,7 +155,7 @@ def test_a_snapshot_without_memory_has_no_forks(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 239)
+@pytest.mark.spec("kubevirt", 247)
 def test_a_guest_without_agent_shares_its_identity(play: Play) -> None:
     """Without network interfaces it may be forked, and what it cannot be told is named."""
 
@@ -174,7 +174,7 @@ def test_a_guest_without_agent_shares_its_identity(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 246)
 @pytest.mark.parametrize("change", ["value", "serial", "patches"])
 def test_what_a_running_guest_cannot_follow_is_refused_at_once(play: Play, change: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -194,7 +194,7 @@ def test_what_a_running_guest_cannot_follow_is_refused_at_once(play: Play, chang
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 240)
+@pytest.mark.spec("kubevirt", 248)
 @pytest.mark.parametrize("which", ["source", "fork", "clone"])
 def test_deletions_leave_nothing(play: Play, which: str) -> None:
     async def script(host: FakeHost) -> None:
@@ -222,7 +222,7 @@ def test_deletions_leave_nothing(play: Play, which: str) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 241)
+@pytest.mark.spec("kubevirt", 249)
 @pytest.mark.parametrize("first", range(0, 32, 4))
 def test_a_restart_of_paddock_at_any_moment(play: Play, first: int) -> None:
     """The fork goes on once; the source runs on, and nothing half made is left."""

@@ -130,7 +130,7 @@ def test_what_needs_a_guest_is_refused_with_the_reason(paddock: Commands, tmp_pa
 
 
 @pytest.mark.spec("kubevirt", 220)
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 246)
 def test_a_fork_is_refused_at_once(paddock: Commands) -> None:
     template = "[{metadata: {name: forked}, spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}}]"
     text = machine("forked").replace('containerDisk: {image: "registry.example.com/disk:1"}', "dataVolume: {name: forked}")

@@ -16,7 +16,7 @@ USER = UserNetwork("10.0.2.0/24", "10.0.2.2", "10.0.2.15", "10.0.2.3")
 SHARED = DiskConfig("data", DiskLayer(Path("/shared"), "raw"), shareable=True)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 246)
 @pytest.mark.parametrize(
     ("config", "agent", "why"),
     [
@@ -34,7 +34,7 @@ def test_obstacles(config: MachineConfig, agent: bool, why: str) -> None:
     assert (len(found), why in "".join(found)) == (int(bool(why)), True)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 246)
 @pytest.mark.parametrize(
     ("fork", "why"),
     [
@@ -48,7 +48,7 @@ def test_mismatches(fork: MachineConfig, why: str) -> None:
     assert (len(found), why in "".join(found)) == (int(bool(why)), True)
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 245)
 def test_a_fork_is_the_same_hardware_with_another_identity() -> None:
     saved = replace(SAVED, agent=True)
     assert rehosting.differences(saved, FORK) == ()
