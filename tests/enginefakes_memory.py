@@ -55,7 +55,7 @@ class FakeMemory:
         else:
             raise RequestRefused(f"cannot take the memory of machine {self.id}", reason="MigrationFailed", why=self.unwritable)
         now, paused = self._machines.clock.seconds(), bool(self.observed.paused)
-        saved = SavedMachine(now, 38 << 20, self.config, self.config, {}, [], "tcg", "", paused, {})
+        saved = SavedMachine(now, 38 << 20, self.config, self.config, {}, [], "tcg", "", paused, {}, agent=self.observed.agent)
         return TakenMemory(saved, 0.0425, "7.2.0")
 
     async def begin_suspended(self, saved: SavedMachine, fill: Callable[[Path], None]) -> None:

@@ -30,7 +30,7 @@ GROUPS = {
         *("why", "events", "top"),
     ),
     "into a guest": ("exec", "ssh", "cp", "console", "logs", "vnc", "screenshot", "forward", "expose"),
-    "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone", "move"),
+    "changes of a machine": ("set", "disk", "nic", "snap", "restore", "clone", "fork", "move"),
     "objects of any kind": ("get", "apply", "delete", "edit"),
     "this host": ("up", "ui", "status", "doctor", "ctx", "tenant", "down", "image", "renew"),
     "manifests (no server needed)": ("validate", "explain", "examples", "render", "convert", "diff", "plan", "crds", "schema"),

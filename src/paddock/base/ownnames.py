@@ -97,6 +97,12 @@ MEMORY_STATE = OwnName(
     "Paddock",
     "Size of the memory in the snapshot, the time for which the guest stood still, and the version of QEMU, as JSON",
 )
+WARM = OwnName(
+    "paddock.dev/warm",
+    "annotation of a VirtualMachineClone",
+    "user",
+    '"true": the guest of the clone continues from the memory of the source. Paddock sets it at the snapshot and the restore in between',
+)
 CONTINUES = OwnName(
     "paddock.dev/continues",
     "annotation of a VirtualMachine and a VirtualMachineInstance",
@@ -140,6 +146,7 @@ ALL: Sequence[OwnName] = (
     SUSPENDED,
     MEMORY,
     MEMORY_STATE,
+    WARM,
     CONTINUES,
     FENCE,
     MOVE,

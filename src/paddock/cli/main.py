@@ -50,6 +50,7 @@ COMMANDS = {
     "snap": "Take, list and delete snapshots of a machine",
     "restore": "Bring the disks of a machine back to a snapshot",
     "clone": "Make a machine with copies of another machine's disks",
+    "fork": "Make machines that continue where a running one is",
     "move": "Move machines with their disks to another server",
     "tenant": "Make, list and delete tenants with a user and a quota",
     "schema": "Print the JSON Schemas of the kinds, for editors",

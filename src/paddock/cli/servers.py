@@ -5,6 +5,7 @@ Everything here is heavy, because it loads the client. A command imports this mo
 
 import argparse
 import asyncio
+import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
@@ -44,6 +45,22 @@ async def connected(
         access = msgspec.structs.replace(access, title=f"{role} {access.server}")
     async with Client(Https(access), ClientSettings(warnings=warnings)) as client:
         yield ServerSession(client, access, parsed.namespace or access.namespace, SystemClock())
+
+
+def end_as_by_interrupt() -> None:
+    """Have SIGTERM and a closed terminal end the command as ctrl+C does: what was made for a moment must not stay."""
+    loop = asyncio.get_running_loop()
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        # `nohup` has the command ignore that its terminal is closed.
+        if signal.getsignal(each) is not signal.SIG_IGN:
+            loop.add_signal_handler(each, _interrupt)
+
+
+def _interrupt() -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell without job control lets its background jobs ignore SIGINT, so raising it would do nothing.
+        raise KeyboardInterrupt
+    signal.raise_signal(signal.SIGINT)
 
 
 def serve(work: Coroutine[Any, Any, T]) -> T:

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from paddock.base import reasons
 from paddock.base.errors import PaddockError
+from paddock.engine.machine import forks, identities
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
@@ -32,6 +33,8 @@ class WantedMemory(Struct, frozen=True):
     id: str
     # volumes that are made anew at each start from what does not change
     unchanging: frozenset[str] = frozenset()
+    # another machine is to go on from it
+    fork: bool = False
 
 
 class SnapshotContext(Struct, frozen=True):
@@ -60,6 +63,8 @@ class Snapshots:
         if not memory.id or self._memories.get(memory.id) is None:
             machine, disks = self._running(volumes)
             await machine.demand_memory(disks.keys() | memory.unchanging, self._memories.root)
+            if memory.fork:
+                await _demand_forkable(machine)
 
     def _running(self, volumes: Iterable[str]) -> tuple[QemuMachine, dict[str, str]]:
         """Return the machine that runs on volumes, with its disks on them."""
@@ -160,6 +165,20 @@ class Snapshots:
                 with contextlib.suppress(PaddockError):
                     await machine.agent.thaw()
         return quiet, problem
+
+
+async def _demand_forkable(machine: QemuMachine) -> None:
+    """Raise if no other machine could go on from the memory of this one."""
+    agent = machine.observed.agent
+    found = "; ".join(forks.obstacles(machine.config, agent=agent))
+    if agent and not found:
+        try:
+            await identities.check(machine.agent, machine.id)
+        except PaddockError as error:
+            found = str(error)
+    if found:
+        what, fix = f"cannot fork machine {machine.id}", "clone it without its memory"
+        raise RequestRefused(what, reason=reasons.MEMORY_REFUSED, why=found, fix=fix)
 
 
 def _lost() -> RequestRefused:

@@ -64,9 +64,11 @@ def fresh_of(before: MachineConfig, root: Path, name: str) -> MachineConfig:
     return replace(before, label=f"ns_{name}", disks=tuple(replace(disk, layer=layers[disk.name]) for disk in before.disks))
 
 
-async def continued(place: Place, machines: Machines, states: MemoryStates, state: MemoryState, name: str = "s") -> QemuMachine:
-    """Another machine goes on from a memory."""
-    fresh = fresh_of(state.record.saved.config, place.root, "b")
+async def continued(
+    place: Place, machines: Machines, states: MemoryStates, state: MemoryState, name: str = "s", label: str = "ns_b"
+) -> QemuMachine:
+    """Another machine goes on from a memory; one with the label of the first is another run of that."""
+    fresh = replace(fresh_of(state.record.saved.config, place.root, "b"), label=label)
     machine = await machines.define("b", fresh)
     assert rehosting.differences(state.record.saved, fresh) == ()
     await machine.begin_suspended(rehosting.rehosted(state.record.saved, fresh), states.filler(name))
@@ -124,7 +126,7 @@ def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, f
         packed = states.get("s")
         assert packed is not None and packed.packed and packed.stored < state.stored
 
-        again = await continued(place, machines, states, state)
+        again = await continued(place, machines, states, state, label=config.label)
         await until(again, lambda one: one.observed.agent, "the agent is found", 120)
         assert await says(again, "sha256sum /tmp/random; cat /tmp/broken 2>/dev/null || true") == checksum
         # Its agent gets the time.
@@ -188,6 +190,7 @@ def test_killed_at_every_step_of_taking(place: Place) -> None:
 
 
 @pytest.mark.spec("kubevirt", 215)
+@pytest.mark.spec("kubevirt", 249)
 @pytest.mark.parametrize("packed", [False, True])
 def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
     """The guest of a memory never boots, and never runs twice."""

@@ -132,6 +132,17 @@ def test_what_needs_a_guest_is_refused_with_the_reason(paddock: Commands, tmp_pa
 
 
 @pytest.mark.spec("kubevirt", 220)
+@pytest.mark.spec("kubevirt", 246)
+def test_a_fork_is_refused_at_once(paddock: Commands) -> None:
+    template = "[{metadata: {name: forked}, spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}}]"
+    text = machine("forked").replace('containerDisk: {image: "registry.example.com/disk:1"}', "dataVolume: {name: forked}")
+    paddock.ok("apply", "-f", "-", text=text.replace("  template:\n", f"  dataVolumeTemplates: {template}\n  template:\n", 1))
+    assert until(lambda: _vmi(paddock, "forked").get("phase") == "Running")
+    refused = paddock.run("fork", "forked", "-n", "default", "--timeout", "40s")
+    assert refused.returncode == 2 and "guests are simulated" in refused.stderr, refused.stderr
+    assert "default/forked-fork-1" not in paddock.machines()
+
+
 def test_a_directory_keeps_its_kind_of_guests(server: Embedded, tmp_path: Path) -> None:
     def up(*words: str) -> str:
         command = [sys.executable, "-m", "paddock.app", "up", "--listen", "127.0.0.1:0", "--detach", *words]

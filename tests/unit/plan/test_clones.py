@@ -113,6 +113,6 @@ def test_filters_never_make_a_patch_that_fails(labels: dict[str, str], filters: 
 def test_names_of_what_is_in_between_are_its_own() -> None:
     one = clone()
     assert clones.target_name(one) == "clone-web-12345"
-    assert clones.snapshot(one)["metadata"]["ownerReferences"][0]["uid"] == "12345678-x"
+    assert clones.snapshot(one, {})["metadata"]["ownerReferences"][0]["uid"] == "12345678-x"
     given_snapshot = clone(source={"apiGroup": "snapshot.kubevirt.io", "kind": "VirtualMachineSnapshot", "name": "monday"})
     assert clones.snapshot_name(given_snapshot) == "monday"

@@ -4,7 +4,6 @@ import argparse
 import asyncio
 import getpass
 import os
-import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -130,27 +129,11 @@ async def carry_out(parsed: argparse.Namespace, console: Console, attach: Attach
     """Make the machines and wait for them; return whether all are usable. `attach` shows a console on the terminal."""
     timings = Timings(time.monotonic())
     if parsed.rm:
-        _end_as_by_interrupt()
+        servers.end_as_by_interrupt()
     with ProgressBar(console, quiet=parsed.quiet) as bar:
         async with servers.connected(parsed, console) as session:
             parsed.namespace = session.namespace
             return await _Run(parsed, console, session, bar, attach).carry_out(timings)
-
-
-def _end_as_by_interrupt() -> None:
-    """Have SIGTERM and a closed terminal end the command as ctrl+C does: what was made for a moment must not stay."""
-    loop = asyncio.get_running_loop()
-    for each in (signal.SIGTERM, signal.SIGHUP):
-        # `nohup` has the command ignore that its terminal is closed.
-        if signal.getsignal(each) is not signal.SIG_IGN:
-            loop.add_signal_handler(each, _interrupt)
-
-
-def _interrupt() -> None:
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        # A shell without job control lets its background jobs ignore SIGINT, so raising it would do nothing.
-        raise KeyboardInterrupt
-    signal.raise_signal(signal.SIGINT)
 
 
 class _Run:

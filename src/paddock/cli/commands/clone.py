@@ -38,13 +38,12 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 async def _clone(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli.machines import clones  # noqa: PLC0415 - as above
-    from paddock.cli.machines.clones import MachineCloneOptions  # noqa: PLC0415
     from paddock.cli.machines.finding import find  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
-        options = MachineCloneOptions(
+        options = clones.MachineCloneOptions(
             as_kubevirt=parsed.dialect == "kubevirt",
             start=parsed.start,
             seconds=parsed.timeout if parsed.wait else 0.0,

@@ -116,7 +116,7 @@ async def take(server: ServerSession, machine: MachineView, name: str, seconds: 
             fix=f"`paddock snap ls {machine.name}` shows how it goes on",
         )
     if state_of(found) == "failed":
-        raise SnapshotNotTaken(f"the snapshot {name} of {machine} failed", why=_reason(found), fix=f"`paddock why {machine}` says more")
+        raise SnapshotNotTaken(f"the snapshot {name} of {machine} failed", why=reason_of(found), fix=f"`paddock why {machine}` says more")
     return found
 
 
@@ -128,7 +128,8 @@ def state_of(snapshot: Data) -> str:
     return {"Failed": "failed", "Expired": "failed", "InProgress": "in progress"}.get(phase, phase.lower() or "pending")
 
 
-def _reason(found: Data) -> str:
+def reason_of(found: Data) -> str:
+    """Return the reason why a snapshot, a restore or a clone failed."""
     error = texts(found, "status", "error", "message") or texts(found, "status", "message")
     failure = conditions(found).get("Failure") or conditions(found).get("Ready") or {}
     return error or texts(failure, "message") or texts(failure, "reason")
@@ -261,7 +262,9 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
         )
     if not at(found, "status", "complete"):
         raise SnapshotNotTaken(
-            f"the restore of {machine} failed", why=_reason(found), fix="correct that, and repeat the restore; the snapshot is still there"
+            f"the restore of {machine} failed",
+            why=reason_of(found),
+            fix="correct that, and repeat the restore; the snapshot is still there",
         )
 
 
@@ -336,15 +339,20 @@ def clone_wish(machine: MachineView, new: str, name: str, *, as_kubevirt: bool, 
             why=f"{machine.dialect} has no kind for clones, and no field that takes the disks of another machine",
             fix=f"`paddock clone {machine.name} {new} --dialect kubevirt` makes a VirtualMachine of KubeVirt",
         )
+    return CLONES, vm_clone(machine, new, name)
+
+
+def vm_clone(machine: MachineView, new: str, name: str) -> Data:
+    """Return the object that asks for a clone of a machine's VirtualMachine."""
     key = finding.needs_vm(machine, "make a clone")
     head = {"apiVersion": "clone.kubevirt.io/v1beta1", "kind": "VirtualMachineClone"}
     target = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": new}
-    spec = {"source": _source(machine), "target": target}
+    spec: dict[str, Any] = {"source": _source(machine), "target": target}
     if machine.kind.front:
         # What the front marks its machines with would claim the clone, too.
         group = f"!{machine.kind.group}/*"
         spec |= {"labelFilters": ["*", group], "annotationFilters": ["*", group], "template": {"labelFilters": ["*", group]}}
-    return CLONES, {**head, "metadata": {"name": name, "namespace": key.namespace}, "spec": spec}
+    return {**head, "metadata": {"name": name, "namespace": key.namespace}, "spec": spec}
 
 
 async def clone(server: ServerSession, target: Target[Data], wanted: Data, seconds: float) -> None:
@@ -366,4 +374,4 @@ async def clone(server: ServerSession, target: Target[Data], wanted: Data, secon
             f"the clone is not complete after {seconds:g} s", fix=f"`paddock why {target.kind}/{key.name}` says what it waits for"
         )
     if not _OVER[texts(found, "status", "phase")]:
-        raise SnapshotNotTaken("the clone failed", why=_reason(found), fix=f"`paddock why {target.kind}/{key.name}` says more")
+        raise SnapshotNotTaken("the clone failed", why=reason_of(found), fix=f"`paddock why {target.kind}/{key.name}` says more")

@@ -2,8 +2,12 @@
 
 source -> snapshot (or the one that was named) -> restore to the target -> both are cleared away
 
+The snapshot of a warm clone has the memory of the source, and is cleared away when the target's guest has gone on from there.
 A clone that has succeeded goes with its target.
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -11,9 +15,9 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.client.client import Client
 from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.options import DELETE
+from paddock.client.options import DELETE, merge_patch
 from paddock.client.target import Data, Key, Target, declared
-from paddock.dialects.kubevirt import clone, restore, snapshot, virtualmachine
+from paddock.dialects.kubevirt import clone, instance, restore, snapshot, virtualmachine
 from paddock.dialects.kubevirt.clone import VirtualMachineClone
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
@@ -21,7 +25,7 @@ from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.meta import ages
 from paddock.meta.conditions import holds
 from paddock.plan.snapshots import clones as plan
-from paddock.plan.snapshots import memory
+from paddock.plan.snapshots import forks, memory
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, EventRecorder, Outcome, owners
 from paddock.runtime.informers import Informers
@@ -33,6 +37,7 @@ from paddock.runtime.statuses import StatusWriter
 CLONES: Target[VirtualMachineClone] = declared(clone.KINDS[0], VirtualMachineClone)
 MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
 SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
+INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], VirtualMachineSnapshotContent)
 RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
 
@@ -56,6 +61,7 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         self.machines = informers.of(MACHINES)
         self.snapshots = informers.of(SNAPSHOTS)
         self.restores = informers.of(RESTORES)
+        self.instances = informers.of(INSTANCES)
         self._statuses = StatusWriter(client, CLONES, self.clones.expectations)
         self._clock = clock
         self._recorder = recorder
@@ -94,7 +100,7 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
             return await self._begin(clone, namespace)
         status = restore.read(RESTORES).status
         if status is not None and status.complete:
-            return plan.SUCCEEDED, ""
+            return await self._follow_guest(clone, namespace) if forks.is_wished(clone) else (plan.SUCCEEDED, "")
         if status is not None and holds(status.conditions, "Failure"):
             return plan.FAILED, next((each.message or each.reason or "" for each in status.conditions or () if each.type == "Failure"), "")
         return plan.RESTORE, ""
@@ -104,9 +110,12 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         if snapshot is None:
             if clone.spec.source.kind != "VirtualMachine":
                 return plan.SNAPSHOT, f"waiting for VirtualMachineSnapshot {clone.spec.source.name}"
-            if self.machines.cache.get(Key(namespace, clone.spec.source.name)) is None:
+            source = self.machines.cache.get(Key(namespace, clone.spec.source.name))
+            if source is None:
                 return plan.SNAPSHOT, f"waiting for VirtualMachine {clone.spec.source.name}"
-            await self._create(SNAPSHOTS.path(namespace), plan.snapshot(clone))
+            if forks.is_wished(clone):
+                self._note_identity(clone, msgspec.json.decode(source.raw))
+            await self._create(SNAPSHOTS.path(namespace), plan.snapshot(clone, forks.NOTES if forks.is_wished(clone) else {}))
             return plan.SNAPSHOT, ""
         status = snapshot.read(SNAPSHOTS).status
         if status is not None and (status.phase == "Failed" or (status.phase == "Succeeded" and not status.readyToUse)):
@@ -116,12 +125,34 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         content = await self._client.find(CONTENTS, Key(namespace, status.virtualMachineSnapshotContentName))
         if content is None:
             return plan.FAILED, f"VirtualMachineSnapshotContent {status.virtualMachineSnapshotContentName} does not exist"
-        await self._create(RESTORES.path(namespace), plan.restore(clone, content.spec.source.virtualMachine or {}))
-        if memory.is_in(content):
+        copied, is_warm = content.spec.source.virtualMachine or {}, forks.is_wished(clone)
+        await self._create(RESTORES.path(namespace), plan.restore(clone, copied, {forks.WISH: "true"} if is_warm else plan.COLD))
+        if is_warm and clone.spec.source.kind != "VirtualMachine":
+            self._note_identity(clone, copied)
+        elif memory.is_in(content) and not is_warm:
             note = f"The memory in snapshot {plan.snapshot_name(clone)} is left out: the clone boots from its disks"
-            about = InvolvedObject(CLONES.api_version, CLONES.kind, namespace, clone.metadata.name, clone.metadata.uid or "")
-            self._recorder.tell(about, "Normal", "MemoryLeftOut", note)
+            self._recorder.tell(_about(clone), "Normal", "MemoryLeftOut", note)
         return plan.CREATING, ""
+
+    async def _follow_guest(self, clone: VirtualMachineClone, namespace: str) -> tuple[str, str]:
+        """Start the target of a warm clone, and wait until its guest has gone on: until then, its memory is that of the snapshot."""
+        target = Key(namespace, plan.target_name(clone))
+        machine = await self._client.find(MACHINES, target)
+        if machine is None:
+            return plan.FAILED, f"{target.name} was deleted before its guest went on"
+        snapshot = await self._client.find(SNAPSHOTS, Key(namespace, plan.snapshot_name(clone)))
+        name = snapshot.status.virtualMachineSnapshotContentName if snapshot is not None and snapshot.status is not None else None
+        content = await self._client.find(CONTENTS, Key(namespace, name or ""))
+        copied = (content.spec.source.virtualMachine if content is not None else None) or {}
+        if (change := forks.start(msgspec.to_builtins(machine), copied)) is not None:
+            await self._client.patch(MACHINES, target, merge_patch({"spec": change, "metadata": {"uid": machine.metadata.uid}}))
+        instance = self.instances.cache.get(target)
+        return forks.progress(instance.read(INSTANCES) if instance is not None else None)
+
+    def _note_identity(self, clone: VirtualMachineClone, machine: Mapping[str, Any]) -> None:
+        """Record what a warm clone will have in common with its source, before anything happens."""
+        if note := forks.shared_identity(machine):
+            self._recorder.tell(_about(clone), "Warning", "IdentityShared", note)
 
     async def _create(self, path: str, data: Data) -> None:
         try:
@@ -159,12 +190,17 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
             self._recorder.tell(reference(CLONES, seen.meta), "Normal", "SourceDoesNotExist", why)
 
 
+def _about(clone: VirtualMachineClone) -> InvolvedObject:
+    metadata = clone.metadata
+    return InvolvedObject(CLONES.api_version, CLONES.kind, metadata.namespace or "", metadata.name, metadata.uid or "")
+
+
 def wire(program: ControllerManager) -> None:
     """Add the controller to a program."""
     clones = CloneReconciler(program.client, program.informers, program.machinery.clock, program.recorder)
     controller = Controller("virtualmachineclones", clones.clones, clones.reconcile, machinery=program.machinery, recorder=program.recorder)
     for informer in (clones.snapshots, clones.restores):
         controller.watch(informer, owners(CLONES.group, CLONES.kind))
-    for informer in (clones.machines, clones.snapshots):
+    for informer in (clones.machines, clones.snapshots, clones.instances):
         controller.watch(informer, lambda change: [each.key for each in clones.clones.cache.by("namespace", change.seen.key.namespace)])
     program.add(controller)

@@ -30,8 +30,8 @@ from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.meta import ages
 from paddock.meta.conditions import holds
+from paddock.plan.snapshots import forks, memory
 from paddock.plan.snapshots import machines as plan
-from paddock.plan.snapshots import memory
 from paddock.plan.storage import hostdirectories
 from paddock.runtime import finalizers
 from paddock.runtime.cache import CachedObject
@@ -144,7 +144,7 @@ class MachineSnapshotReconciler(KindReconciler):
             raise RequestRefused("cannot take a snapshot with memory", reason=reasons.MEMORY_REFUSED, why=why)
         content = await self._client.find(CONTENTS, Key(snapshot.metadata.namespace or "", plan.content_name(snapshot)))
         uid = (content.metadata.uid if content is not None else None) or ""
-        return WantedMemory(uid, memory.unchanging(machine.spec.template.spec.volumes or ()))
+        return WantedMemory(uid, memory.unchanging(machine.spec.template.spec.volumes or ()), fork=forks.is_wished(snapshot))
 
     async def _freeze(self, namespace: str, claims: dict[str, str], wanted_memory: WantedMemory | None) -> SnapshotContext | None:
         """All volumes together; None while the VolumeSnapshots, whose UIDs name what is kept, have not been seen."""

@@ -5,16 +5,18 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
+from paddock.base import reasons
 from paddock.client.target import Data
 from paddock.controllers.snapshots.targets import MACHINES
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
 from paddock.engine.engine import Engine
+from paddock.engine.machine import forks as engine_forks
 from paddock.engine.machine import rehosting
 from paddock.engine.machine.directory import UnreadableState
 from paddock.engine.machine.suspension import SPARE
-from paddock.plan.snapshots import memory
-from paddock.plan.snapshots.restores import is_made_by
+from paddock.plan.snapshots import forks, memory
+from paddock.plan.snapshots.restores import RestoreRefused, is_made_by
 from paddock.runtime.cache import CachedObject
 
 _STRATEGY = ("running", "runStrategy")
@@ -45,9 +47,12 @@ class RestoredMemories:
         """Raise `RestoreRefused` if the guest could not go on. A machine that is written already is past that."""
         target = seen.read(MACHINES) if seen is not None else None
         if has_memory(restore, content) and not (target is not None and is_made_by(restore, target.metadata.annotations)):
-            memory.check(restore, content, target, self._mismatches(content.metadata.uid or ""))
+            memory.check(restore, content, target, self._mismatches(content.metadata.uid or "", fork=forks.is_wished(restore)))
+        elif forks.is_wished(restore) and not memory.is_in(content):
+            what, why = "the snapshot cannot be cloned warm", "it has no memory"
+            raise RestoreRefused(what, why=why, fix="take one with memory, of a running machine", reason=reasons.MEMORY_MISMATCH)
 
-    def _mismatches(self, id: str) -> Iterator[str]:
+    def _mismatches(self, id: str, *, fork: bool) -> Iterator[str]:
         try:
             state = self._engine.memories.get(id)
         except UnreadableState as error:
@@ -57,6 +62,8 @@ class RestoredMemories:
             yield "its memory is gone"
             return
         saved = state.record.saved
+        if fork:
+            yield from engine_forks.obstacles(saved.config, agent=saved.agent)
         # Its disks are those of then, and not there yet.
         yield from rehosting.mismatches(saved, state.record.qemu, self._engine.facts.view(replace(saved.config, disks=())))
         found = os.statvfs(self._engine.memories.root)

@@ -317,6 +317,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         data = plan.machine(restore, content, restored_volumes, fresh=before is None)
         path = MACHINES.path(restore.metadata.namespace or "")
         if before is None:
+            go_on(restore, content, data)
             # One that is made anew does not start on its own, as its model may be running beside it.
             data["spec"] = {**data["spec"], "running": None, "runStrategy": "Halted"}
             data = await revisions.give(self._client, restore, content, data)

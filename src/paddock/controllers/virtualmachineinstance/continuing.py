@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from paddock.base import reasons
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
-from paddock.engine.machine import rehosting
+from paddock.engine.machine import forks, rehosting
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import UnreadableState
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.memorysnapshots import is_written
 from paddock.engine.memorystates import MemoryState
 from paddock.plan.instance import prerequisites
+from paddock.plan.instance.nics import hostname_of
 from paddock.plan.snapshots import memory
 
 _FIX = "stop and start the machine to boot it from the restored disks"
@@ -37,13 +38,13 @@ class GuestContinuations:
         if state is None or found:
             message = f"the guest cannot go on from its snapshot: {'; '.join(found)}; {_FIX}"
             raise prerequisites.failed(reasons.MEMORY_MISMATCH, message)
-        saved = rehosting.rehosted(state.record.saved, machine.config)
+        saved = rehosting.rehosted(state.record.saved, machine.config, hostname=hostname_of(instance))
         await machine.begin_suspended(saved, self._engine.memories.filler(name))
 
     def _obstacles(self, state: MemoryState, config: MachineConfig, unchanging: frozenset[str]) -> Iterator[str]:
         saved = state.record.saved
-        if saved.config.label != config.label:
-            yield "it is of another machine"
+        if forks.is_fork(saved.config, config):
+            yield from forks.mismatches(saved.config, config, agent=saved.agent)
         yield from rehosting.mismatches(saved, state.record.qemu, self._engine.facts.view(config))
         if members := rehosting.differences(saved, config):
             yield f"the machine was changed since, in {', '.join(members)}"

@@ -182,6 +182,8 @@ class Preparer:
             efi_variables=self._engine.states.variables(owner) if efi is not None and efi.persistent else None,
             tpm_state=self._engine.states.tpm(owner) if tpm is not None and tpm.persistent else None,
             ignition=self._disks.ignition(instance),
+            # Another one for each start: a guest that goes on from a memory sees that it was brought back, or doubled.
+            generation_id=instance.metadata.uid or "",
             host=self._host(instance),
         )
         return machine_config(instance, resolved)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Annotated
 
+from paddock.base import ownnames
 from paddock.dialects.kubevirt.references import kind_findings
 from paddock.dialects.kubevirt.restore import patch_findings
 from paddock.dialects.kubevirt.unchangeable import spec_is_immutable
@@ -16,6 +17,7 @@ from paddock.schema.finding import Finding, Path
 from paddock.schema.kind import AdmissionSettings, Cel, Column, Kind, Version, rule
 
 _FILTER = re.compile(r"!?([A-Za-z0-9._-]+/)?[A-Za-z0-9._-]*\*?\Z|\*\Z", re.ASCII)
+_WARM_PATCHABLE = ("/metadata/labels/", "/metadata/annotations/")
 _SOURCES = ("VirtualMachine", "VirtualMachineSnapshot")
 Filters = Annotated[
     list[str] | None,
@@ -113,6 +115,22 @@ def filters_are_readable(clone: VirtualMachineClone, settings: AdmissionSettings
     yield from patch_findings(spec.patches, ("spec", "patches"), "kubevirt/clone-filters")
 
 
+@rule("kubevirt/clone-warm")
+def warm_clone_keeps_hardware(clone: VirtualMachineClone, settings: AdmissionSettings) -> Iterator[Finding]:
+    """The annotation `paddock.dev/warm` is true or false. A warm clone has no new serial number, and patches of labels and annotations
+    only: its guest has found its hardware already."""
+    value = (clone.metadata.annotations or {}).get(ownnames.WARM.name)
+    if value not in (None, "true", "false"):
+        path = ("metadata", "annotations", ownnames.WARM.name)
+        yield finding.invalid(path, value, 'must be "true" or "false"', "kubevirt/clone-warm")
+    if value != "true":
+        return
+    if clone.spec.newSMBiosSerial:
+        why = "the guest of a warm clone has read its serial number already"
+        yield finding.invalid(("spec", "newSMBiosSerial"), clone.spec.newSMBiosSerial, why, "kubevirt/clone-warm")
+    yield from patch_findings(clone.spec.patches, ("spec", "patches"), "kubevirt/clone-warm", _WARM_PATCHABLE)
+
+
 def _filters(filters: list[str] | None, path: Path) -> Iterator[Finding]:
     for index, text in enumerate(filters or ()):
         if text in ("", "!") or _FILTER.match(text) is None:
@@ -136,7 +154,7 @@ KINDS = (
             Column("SourceVirtualMachine", ".spec.source.name"),
             Column("TargetVirtualMachine", ".spec.target.name"),
         ),
-        rules=(source_can_be_cloned, filters_are_readable),
+        rules=(source_can_be_cloned, filters_are_readable, warm_clone_keeps_hardware),
         transitions=(spec_is_immutable("kubevirt/clone-change"),),
     ),
 )

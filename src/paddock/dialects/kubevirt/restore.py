@@ -95,7 +95,7 @@ def operations_of(text: str) -> list[Any]:
     return decoded if isinstance(decoded, list) else [decoded]
 
 
-def patch_findings(patches: list[str] | None, path: Path, rule: str) -> Iterator[Finding]:
+def patch_findings(patches: list[str] | None, path: Path, rule: str, patchable: tuple[str, ...] = _PATCHABLE) -> Iterator[Finding]:
     """Each text has JSON patch operations, and they change what a user says of the new machine."""
     for index, text in enumerate(patches or ()):
         try:
@@ -106,8 +106,8 @@ def patch_findings(patches: list[str] | None, path: Path, rule: str) -> Iterator
         for operation in operations:
             if not isinstance(operation, dict) or not {"op", "path"} <= operation.keys():
                 yield finding.invalid((*path, index), text, 'must be a JSON patch operation: an object with "op" and "path"', rule)
-            elif not str(operation["path"]).startswith(_PATCHABLE):
-                why = f"patching is valid only for elements under {', '.join(_PATCHABLE)}"
+            elif not str(operation["path"]).startswith(patchable):
+                why = f"patching is valid only for elements under {', '.join(patchable)}"
                 yield finding.invalid((*path, index), text, why, rule)
 
 

@@ -11,7 +11,6 @@ What a clone keeps of the template: the firmware's UUID and serial numbers, whic
 import asyncio
 import contextlib
 import os
-import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
@@ -20,20 +19,17 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
+from paddock.engine.machine import identities
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig, Nic, StreamNetwork, Tap, UserNetwork
 from paddock.engine.machine.directory import decode_config, encode_config
 from paddock.engine.machine.errors import RequestRefused, StartFailed
+from paddock.engine.machine.forks import GuestIdentity
 from paddock.engine.machine.machine import QemuMachine
 
 # The memory has another name while its machine runs, so that a template survives another start of that machine.
 _LIVE, _MEMORY, _STATE, _DESCRIPTION = "live", "memory", "state", "template.json"
 _IDENTITY_SECONDS = 60.0
 _PAUSE = 0.004
-# exit codes of `identity.sh`
-_WHY = {
-    3: "a card in the guest does not take another MAC",
-    4: "it would draw the same random numbers as others: its kernel knows no generation counter, and it has neither perl nor python3",
-}
 
 
 class CloneTemplate(Struct, frozen=True):
@@ -233,24 +229,21 @@ async def wake(machine: QemuMachine, template: CloneTemplate) -> CloneTimings:
 
 async def identify(machine: QemuMachine, template: CloneTemplate, clone: Clone) -> None:
     """The second half: the guest gets a name, addresses, keys, a clock and entropy of its own, then its cards are plugged in."""
-    macs = [(old, new) for old, new in _macs(template, clone) if old != new]
-    words = [clone.hostname, str(int(time.time())), *(f"{old}={new}" for old, new in macs)]
+    identity = GuestIdentity(
+        clone.hostname, {nic.name: (nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics}
+    )
     async with _patiently(machine, "give an identity to", "its agent did not carry that out"):
-        await _run(machine, "identity.sh", words, f"seed={secrets.token_hex(64)}\n".encode())
+        await identities.change(machine.agent, machine.id, identity, time.time())
         for nic in template.config.nics:
             await machine.set_link(nic.name, True)
-        if leases := _leases(template, clone):
-            await _run(machine, "lease.sh", leases)
+        await identities.lease(machine.agent, machine.id, _leases(template, clone, identity))
 
 
-def _macs(template: CloneTemplate, clone: Clone) -> list[tuple[str, str]]:
-    return [(nic.mac.lower(), clone.nics[nic.name].mac.lower()) for nic in template.config.nics]
-
-
-def _leases(template: CloneTemplate, clone: Clone) -> list[str]:
+def _leases(template: CloneTemplate, clone: Clone, identity: GuestIdentity) -> GuestIdentity:
     """The cards that must ask for an address: all but those that are in a network like before, with the MAC of before."""
-    nics = ((nic, clone.nics[nic.name]) for nic in template.config.nics)
-    return [own.mac.lower() for nic, own in nics if own.mac.lower() != nic.mac.lower() or not isinstance(own.backend, UserNetwork)]
+    stay = {nic.name for nic in template.config.nics if isinstance(clone.nics[nic.name].backend, UserNetwork)}
+    macs = {name: (before, own) for name, (before, own) in identity.macs.items() if before != own or name not in stay}
+    return replace(identity, macs=macs)
 
 
 @contextlib.asynccontextmanager
@@ -272,11 +265,3 @@ async def _until(machine: QemuMachine, holds: Callable[[], bool]) -> None:
             end = machine.observed.end
             raise StartFailed(f"cannot wake machine {machine.id}", why=(end.text or end.reason) if end else "it ended")
         await asyncio.sleep(_PAUSE)
-
-
-async def _run(machine: QemuMachine, script: str, words: list[str], before: bytes = b"") -> None:
-    text = before + Path(__file__).with_name(script).read_bytes()
-    done = await machine.agent.execute(["/bin/sh", "-s", "--", *words], _IDENTITY_SECONDS, text)
-    if done.code:
-        why = _WHY.get(done.code, f"{script} ended with {done.code} in the guest")
-        raise StartFailed(f"cannot give machine {machine.id} its own identity", why=why, fix="stop it: it has no network")

@@ -29,6 +29,7 @@ from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.engine import versions
 from paddock.engine.machine.config import DiskLayer, MachineConfig
+from paddock.engine.machine.forks import GuestIdentity
 from paddock.engine.machine.observation import RunEnd
 
 _VERSION = 1
@@ -118,6 +119,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     saving: bool = False
     # the guest comes out of a snapshot, and its clock was not set yet
     clock_due: bool = False
+    # the identity that the guest of a fork did not get yet
+    identity: GuestIdentity | None = None
     program: QemuProgram | None = None
     renewal: Renewal | None = None
     end: RunEnd | None = None
@@ -148,6 +151,10 @@ class SavedMachine(msgspec.Struct, frozen=True):
     disks: dict[str, tuple[int, int]]
     # it comes out of a snapshot, so its guest may be far behind
     from_snapshot: bool = False
+    # an agent in the guest had its channel open
+    agent: bool = False
+    # the identity that the guest still has to get
+    identity: GuestIdentity | None = None
     version: int = _VERSION
 
 

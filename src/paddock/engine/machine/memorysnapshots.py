@@ -93,6 +93,8 @@ class MemorySnapshots:
         await hardware.demand_movable(owner, refused, reason=reasons.MEMORY_REFUSED)
         if found := obstacles(owner.started, owner.config, included):
             raise self._refused(reasons.MEMORY_REFUSED, "; ".join(found), _WITHOUT)
+        if owner.record.identity is not None:
+            raise self._refused("Busy", "its guest has the identity of another machine", "try again when it has one of its own")
         if owner.observed.paused not in ("", "user"):
             raise self._refused("Busy", f"its guest does not run ({owner.observed.paused})", "try again when it does")
         return self._room(folder)

@@ -1,6 +1,5 @@
 """A machine, put together: its owner, and what acts on the machine beside it."""
 
-from paddock.engine.machine import migration
 from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory
@@ -47,6 +46,6 @@ class MachineParts:
                 self.hotplug.repair,
             ),
             line=self.suspensions.line,
-            restore=lambda path: migration.restore(owner, path),
+            restore=self.sessions.identities.restore,
             returns=self.reboots.returns,
         )

@@ -1,10 +1,11 @@
-"""A guest whose memory was kept, in another run of its machine: is that the same hardware, and what does its host give it anew? Pure."""
+"""A guest whose memory was kept, in another run of its machine or in a fork: is that the same hardware, and what is new? Pure."""
 
 from collections.abc import Iterator
 
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from paddock.engine.machine import forks
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import SavedMachine
@@ -30,15 +31,27 @@ def _series(version: str) -> list[str]:
 
 
 def differences(saved: SavedMachine, fresh: MachineConfig) -> tuple[str, ...]:
-    """Return the members in which a machine differs from the one that the guest knows; empty: it finds all that it had."""
-    before, now = _seen(saved.started), _seen(fresh)
+    """Return the members in which a machine differs from the one that the guest knows; empty: it finds all that it had.
+
+    A fork has MAC addresses and a firmware UUID of its own.
+    """
+    fork = forks.is_fork(saved.config, fresh)
+    before, now = _seen(saved.started, fork=fork), _seen(_with_counter_of(saved, fresh), fork=fork)
     return tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
 
 
-def _seen(config: MachineConfig) -> dict[str, object]:
+def _with_counter_of(saved: SavedMachine, fresh: MachineConfig) -> MachineConfig:
+    """Return a machine without a generation counter if the guest knows none: one that was started by an earlier Paddock."""
+    return fresh if saved.started.devices.generation_id else replace(fresh, devices=replace(fresh.devices, generation_id=""))
+
+
+def _seen(config: MachineConfig, *, fork: bool) -> dict[str, object]:
     """The config as far as the guest sees it, or a state of QEMU depends on it."""
     config = hardware_of(config)
     firmware = replace(config.firmware, variables=None, acpi_tables=(), files=())
+    if fork:
+        firmware = replace(firmware, uuid="", serial="")
+        config = replace(config, nics=tuple(replace(nic, mac="") for nic in config.nics))
     found: dict[str, object] = {
         **to_builtins(config, enc_hook=str),
         "machine_type": "",
@@ -55,8 +68,11 @@ def _queues(backend: object) -> int:
     return getattr(backend, "queues", 1)
 
 
-def rehosted(saved: SavedMachine, fresh: MachineConfig) -> SavedMachine:
-    """The guest as it is saved, with the files and networks of a machine that was prepared anew."""
+def rehosted(saved: SavedMachine, fresh: MachineConfig, *, hostname: str = "") -> SavedMachine:
+    """The guest as it is saved, with the files and networks of a machine that was prepared anew; `hostname` is that of a fork."""
+    fresh = _with_counter_of(saved, fresh)
     links = {nic.name: nic.link_up for nic in saved.config.nics}
     config = replace(fresh, nics=tuple(replace(nic, link_up=links.get(nic.name, nic.link_up)) for nic in fresh.nics))
-    return replace(saved, started=replace(fresh, machine_type=saved.started.machine_type), config=config)
+    has_other_identity = saved.agent and forks.is_fork(saved.config, fresh)
+    identity = forks.identity(saved.config, fresh, hostname) if has_other_identity else None
+    return replace(saved, started=replace(fresh, machine_type=saved.started.machine_type), config=config, identity=identity)

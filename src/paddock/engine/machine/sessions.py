@@ -8,6 +8,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.errors import RequestRefused
+from paddock.engine.machine.identities import GuestIdentities
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.pipes import Pipe, SessionSlot
 from paddock.engine.machine.qmp import open_socket
@@ -23,6 +24,7 @@ class GuestSessions:
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self.agent = Agent(f"machine {owner.id}", lambda: open_socket(owner.directory.run, names.AGENT))
+        self.identities = GuestIdentities(owner, self.agent)
         self._console, self._vnc = SessionSlot(), SessionSlot()
         self._usb: dict[int, SessionSlot] = {}
 
@@ -81,6 +83,10 @@ class GuestSessions:
 
     def _agent_is(self, there: bool) -> None:
         self.agent.opened(there)
+        if there and self.identities.due:
+            # Until then it answers as the guest of another machine.
+            self._owner.background(self._identify())
+            return
         if there and self._owner.record.clock_due:
             self._owner.background(self._set_time())
         if there and "agent" not in self._owner.observed.times:
@@ -88,6 +94,10 @@ class GuestSessions:
             self._owner.booted()
         else:
             self._owner.observe(agent=there)
+
+    async def _identify(self) -> None:
+        if await self.identities.give() and self.agent.open:
+            self._agent_is(True)
 
     async def _set_time(self) -> None:
         """Set the clock of a guest that comes out of a snapshot. If its agent cannot, its time service does."""

@@ -132,8 +132,8 @@ class Suspensions:
         disks = written(saved.config, times=not saved.from_snapshot)
         if found := tuple(mismatches(saved, command.accelerator, view.processor, disks)):
             raise StartFailed(f"cannot resume machine {owner.id}", why="; ".join(found), fix="undo that, or discard the saved state")
-        if saved.from_snapshot:
-            owner.save(clock_due=True)
+        if saved.from_snapshot or saved.identity is not None:
+            owner.save(clock_due=saved.from_snapshot, identity=saved.identity)
         return started, command
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
@@ -153,6 +153,8 @@ def saved_machine(owner: MachineOwner, started: MachineConfig, now: RunningHardw
         processor=owner.surroundings.look(owner.config).processor,
         paused=paused,
         disks={},
+        agent=owner.observed.agent,
+        identity=owner.record.identity,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
 from paddock.engine.machine.directory import SavedMachine
@@ -313,11 +314,11 @@ class SimulatedMachine(DiskMoves):
 
     async def demand_memory(self, included: Collection[str], folder: Path) -> None:
         """Refuse: there is no memory."""
-        raise refusals.machine(f"cannot take the memory of machine {self.id}")
+        raise refusals.machine(f"cannot take the memory of machine {self.id}", reason=reasons.MEMORY_REFUSED)
 
     async def take_memory(self, memory_request: MemoryRequest) -> TakenMemory:
         """Refuse: there is no memory."""
-        raise refusals.machine(f"cannot take the memory of machine {self.id}")
+        raise refusals.machine(f"cannot take the memory of machine {self.id}", reason=reasons.MEMORY_REFUSED)
 
     async def dump_memory(self, path: Path) -> None:
         """Refuse: there is no memory."""

@@ -9,9 +9,9 @@ WHY = "guests are simulated: nothing runs in them"
 FIX = "use a server with real guests (paddock up without --guests simulated)"
 
 
-def machine(what: str) -> RequestRefused:
+def machine(what: str, *, reason: str = SIMULATED) -> RequestRefused:
     """A request to a machine."""
-    return RequestRefused(what, reason=SIMULATED, why=WHY, fix=FIX)
+    return RequestRefused(what, reason=reason, why=WHY, fix=FIX)
 
 
 def volume(what: str) -> NotAllowed:

@@ -17,6 +17,8 @@ SNAPSHOT, CREATING, RESTORE = "SnapshotInProgress", "CreatingTargetVM", "Restore
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
 _LONGEST_NAME = 63
+# Annotations of the restore of a clone that boots.
+COLD: Mapping[str, str] = {ownnames.MEMORY.name: "false"}
 # A clone is somebody else: what Kubernetes and its tools remember of the first one is not taken over.
 _NEVER = ("kubectl.kubernetes.io/last-applied-configuration", "restore.kubevirt.io/lastRestoreUID")
 
@@ -43,19 +45,19 @@ def restore_name(clone: VirtualMachineClone) -> str:
     return f"tmp-restore-{clone.metadata.uid}"
 
 
-def snapshot(clone: VirtualMachineClone) -> Data:
-    """The snapshot that is taken of the source."""
+def snapshot(clone: VirtualMachineClone, notes: Mapping[str, str]) -> Data:
+    """The snapshot that is taken of the source, with annotations."""
     source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": clone.spec.source.name}
     return {
         "apiVersion": "snapshot.kubevirt.io/v1beta1",
         "kind": "VirtualMachineSnapshot",
-        "metadata": _metadata(clone, snapshot_name(clone)),
+        "metadata": {**_metadata(clone, snapshot_name(clone)), "annotations": dict(notes) or None},
         "spec": {"source": source},
     }
 
 
-def restore(clone: VirtualMachineClone, machine: Mapping[str, Any]) -> Data:
-    """The restore that makes the target. `machine` is the source as the snapshot has it."""
+def restore(clone: VirtualMachineClone, machine: Mapping[str, Any], notes: Mapping[str, str]) -> Data:
+    """The restore that makes the target, with annotations. `machine` is the source as the snapshot has it."""
     spec: Data = {
         "target": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": target_name(clone)},
         "virtualMachineSnapshotName": snapshot_name(clone),
@@ -66,8 +68,7 @@ def restore(clone: VirtualMachineClone, machine: Mapping[str, Any]) -> Data:
     return {
         "apiVersion": "snapshot.kubevirt.io/v1beta1",
         "kind": "VirtualMachineRestore",
-        # A clone boots: the guest in the memory has the name and the addresses of its source.
-        "metadata": {**_metadata(clone, restore_name(clone)), "annotations": {ownnames.MEMORY.name: "false"}},
+        "metadata": {**_metadata(clone, restore_name(clone)), "annotations": dict(notes)},
         "spec": spec,
     }
 

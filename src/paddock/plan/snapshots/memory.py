@@ -10,6 +10,7 @@ from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot, VirtualMa
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.dialects.kubevirt.volumes import Volume
 from paddock.meta.conditions import holds
+from paddock.plan.snapshots import forks
 from paddock.plan.snapshots.machines import source_uid
 from paddock.plan.snapshots.restores import RestoreRefused
 
@@ -75,10 +76,12 @@ def check(
     restore: VirtualMachineRestore, content: VirtualMachineSnapshotContent, target: VirtualMachine | None, mismatches: Iterable[str]
 ) -> None:
     """Refuse a restore whose guest could not go on. `mismatches`: the reasons why not on this host."""
-    found = list(mismatches)
-    if target is None or target.metadata.uid != source_uid(content):
+    found, is_fork = list(mismatches), forks.is_wished(restore)
+    if is_fork and target is not None:
+        found.append("a warm clone is another machine than its source")
+    elif not is_fork and (target is None or target.metadata.uid != source_uid(content)):
         found.append("the memory belongs to the machine of the snapshot, with its name and its addresses, and that is not the target")
-    if restore.spec.patches:
+    if restore.spec.patches and not is_fork:
         found.append("the patches change the machine, and the guest knows the former one")
     if found:
         what = "the snapshot cannot be restored with its memory"

@@ -154,7 +154,8 @@ def panic(config: MachineConfig, line: Line, slots: Slots) -> None:
 
 def generation(config: MachineConfig, line: Line) -> None:
     """The number by which a guest learns that it is a copy."""
-    if config.devices.generation_id:
+    # QEMU has the device in ACPI tables of PCs alone.
+    if config.devices.generation_id and config.acpi and config.architecture == "amd64":
         line.device("the generation id", {"driver": "vmgenid", "id": "generation0", "guid": config.devices.generation_id})
 
 
