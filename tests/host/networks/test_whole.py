@@ -141,7 +141,7 @@ async def answers(lab: Lab, address: str) -> bool:
 async def play(client: Client, lab: Lab, image: str) -> None:
     """Machines on three kinds of networks; then one cable is pulled, and put back."""
     config = {"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br1", "isGateway": True}
-    ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}]]}
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}], [{"subnet": "fd00:20::/64"}]]}
     spec = {"config": orjson.dumps({**config, "ipam": ipam}).decode()}
     definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}, "spec": spec}
     await make(client, DEFINITIONS, definition)

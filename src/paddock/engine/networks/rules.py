@@ -54,6 +54,8 @@ class BridgedNic(Struct, frozen=True):
     address: str = ""
     traffic: TrafficLimit = NO_LIMIT
     address6: str = ""
+    # the link-local address of the host where it is the gateway
+    router6: str = ""
 
 
 class ServiceForward(Struct, frozen=True):
@@ -110,18 +112,21 @@ class RuleTable(Struct, frozen=True):
         return self.host if family is IP4 else self.host6
 
 
+_LINK = "fe80::/10"
 # The host's neighbours alone, and in a cloud the service that hands out the host's credentials: Alibaba's and Oracle's are not link-local.
 _NOT_FOR_GUESTS = {
     IP4: ("100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32"),
     # The second leads to 169.254.0.0/16 where a router translates; the others are Oracle's, Amazon's and Google's.
-    IP6: ("fe80::/10", "64:ff9b::a9fe:0/112", "fd00:c1::a9fe:a9fe/128", "fd00:ec2::254/128", "fd20:ce::254/128"),
+    IP6: (_LINK, "64:ff9b::a9fe:0/112", "fd00:c1::a9fe:a9fe/128", "fd00:ec2::254/128", "fd20:ce::254/128"),
 }
 
 
-def _denied(family: Family, pod_network: str = "") -> str:
-    """Return the addresses that no guest reaches. An operator may have given one of them to the machines' own network."""
+
+def _denied(family: Family, pod_network: str = "", *, but: str = "") -> str:
+    """Return the addresses that no guest reaches, but one. An operator may have given one of them to the machines' own network."""
     own = ipaddress.ip_network(pod_network or family.nowhere)
-    return f"{{ {', '.join(each for each in _NOT_FOR_GUESTS[family] if not own.overlaps(ipaddress.ip_network(each)))} }}"
+    listed = (each for each in _NOT_FOR_GUESTS[family] if each != but and not own.overlaps(ipaddress.ip_network(each)))
+    return f"{{ {', '.join(listed)} }}"
 
 
 def text(table: RuleTable) -> str:
@@ -191,7 +196,7 @@ def _bridged(table: RuleTable) -> Iterator[str]:
         yield from _set("set", "addressed6", "ifname", (f'"{card.device}"' for card in ours))
         yield from _set("set", "sources6", "ifname . ipv6_addr", (f'"{card.device}" . {card.address6}' for card in ours))
         yield from discovery.neighbours((card.device, card.address6) for card in ours)
-        rules += discovery.bridged()
+        rules += discovery.bridged(sorted({card.router6 for card in ours if card.router6}))
     yield from _chain("guard", rules, "filter hook prerouting priority -300")
     yield "}"
 
@@ -319,14 +324,15 @@ def _exchange(table: RuleTable) -> Iterator[str]:
 
 def _forward(table: RuleTable) -> Iterator[str]:
     families = table.families
-    sources = ["@taps", *(f'"{bridge}"' for bridge in sorted({card.bridge for card in table.bridged}))]
+    # What stays within a bridge comes here, too, where the host filters that (br_netfilter): neighbours talk by link-local addresses.
+    sources = {"@taps": "", **{f'"{bridge}"': _LINK for bridge in sorted({card.bridge for card in table.bridged})}}
     denying = [family for family in (IP4, IP6) if family in families or family is IP4 or _has6(table)]
     services = [rule for family in families for rule in _without_target(family)]
     rules = [
         *(
-            f"iifname {each} {family.word} daddr {_denied(family, table.network(family))} counter reject"
+            f"iifname {each} {family.word} daddr {_denied(family, table.network(family), but=but)} counter reject"
             for family in denying
-            for each in sources
+            for each, but in sources.items()
         ),
         "ct state established,related accept",
         *(f"iifname @taps {family.word} saddr vmap @egress_of{family.mark}" for family in families),
@@ -370,7 +376,9 @@ def _no_router(table: RuleTable) -> Iterator[str]:
         yield f"meta nfproto ipv4 iifname {{ {devices} }} drop"
     if table.opened6:
         devices = ", ".join(f'"{device}"' for device in sorted(table.opened6))
-        yield f"meta nfproto ipv6 iifname {{ {devices} }} oifname {{ {devices} }} drop"
+        # Bridges of machines are no way to them from outside.
+        targets = ", ".join(f'"{device}"' for device in sorted({*table.opened6, *(card.bridge for card in table.bridged)}))
+        yield f"meta nfproto ipv6 iifname {{ {devices} }} oifname {{ {targets} }} drop"
 
 
 def _input(table: RuleTable) -> Iterator[str]:
@@ -384,8 +392,12 @@ def _input(table: RuleTable) -> Iterator[str]:
     if IP6 in table.families:
         rules += discovery.to_host(table.host6)
     yield from _chain("from_machines", (*rules, "counter drop"))
-    # A bridge that somebody else has made may have link-local addresses of its own.
-    bridges = [f'iifname "{bridge}" ip daddr {_denied(IP4, table.pod_network)} counter drop' for bridge in table.made]
+    # A bridge that somebody else has made may have link-local addresses of its own. Those of IPv6 belong to each link.
+    bridges = [
+        f'iifname "{bridge}" {family.word} daddr {_denied(family, table.network(family), but=_LINK)} counter drop'
+        for bridge in table.made
+        for family in (IP4, IP6)
+    ]
     yield from _chain("incoming", ("iifname @taps jump from_machines", *bridges), "filter hook input priority 0")
 
 
