@@ -159,8 +159,8 @@ async def play(client: Client, lab: Lab, image: str) -> None:
     wrong = await until(client, f"{VMIS}/wrong", lambda found: condition(found, "PodScheduled").get("status") == "False")
     assert "the network binding telepathy is not known here" in condition(wrong, "PodScheduled")["message"]
     lost = instance("lost", image, {"masquerade": {}})
-    lost["spec"]["domain"]["devices"]["interfaces"] = [{"name": "far", "bridge": {}}]
-    lost["spec"]["networks"] = [{"name": "far", "multus": {"networkName": "far"}}]
+    lost["spec"]["domain"]["devices"]["interfaces"].append({"name": "far", "bridge": {}})
+    lost["spec"]["networks"].append({"name": "far", "multus": {"networkName": "far"}})
     await make(client, VMIS, lost)
     refused = await until(client, f"{VMIS}/lost", lambda found: condition(found, "PodScheduled").get("status") == "False")
     assert "default/far cannot be used: guests cannot be told the gateway fd00:30::1" in condition(refused, "PodScheduled")["message"]
