@@ -55,12 +55,12 @@ LOCAL = {
         ),
         (
             bridge(ipam={**LOCAL, "ranges": [*LOCAL["ranges"], [{"subnet": "fd00:1::/64"}]]}, isGateway=True),
-            HostBridge(
-                "br1", is_gateway=True, ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"), Range("fd00:1::/64"))
-            ),
+            HostBridge("br1", is_gateway=True, ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"), Range("fd00:1::/64"))),
         ),
         (
-            bridge(ipam={"type": "whereabouts", "range": "10.1.1.0/24", "ipRanges": [{"range": "fd00:1::/64", "range_start": "fd00:1::9"}]}),
+            bridge(
+                ipam={"type": "whereabouts", "range": "10.1.1.0/24", "ipRanges": [{"range": "fd00:1::/64", "range_start": "fd00:1::9"}]}
+            ),
             HostBridge("br1", ranges=(Range("fd00:1::/64", "fd00:1::9"), Range("10.1.1.0/24"))),
         ),
         # A router that is not this host has a link-local address, and leads to other networks.
@@ -109,7 +109,10 @@ def local6(*subnets: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("config", "why"),
     [
-        (bridge(ipam=local6("fd00:1::/64", "fd00:2::/64")), "two IPv6 addresses (fd00:1::/64, fd00:2::/64); a guest gets one of each family"),
+        (
+            bridge(ipam=local6("fd00:1::/64", "fd00:2::/64")),
+            "two IPv6 addresses (fd00:1::/64, fd00:2::/64); a guest gets one of each family",
+        ),
         (
             bridge(ipam={"type": "static", "addresses": [{"address": "fd00:1::7/64"}, {"address": "fd00:1::8/64"}]}),
             "two IPv6 addresses (fd00:1::7/64, fd00:1::8/64)",

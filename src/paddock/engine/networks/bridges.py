@@ -138,9 +138,7 @@ def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: 
     )
 
 
-def lease6(
-    card: NicSpec, given: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()
-) -> Dhcp6Lease:
+def lease6(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()) -> Dhcp6Lease:
     """Return the IPv6 configuration of the guest. Others on its link have its network."""
     bridge = card.bridge
     assert bridge is not None

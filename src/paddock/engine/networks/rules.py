@@ -121,7 +121,6 @@ _NOT_FOR_GUESTS = {
 }
 
 
-
 def _denied(family: Family, pod_network: str = "", *, but: str = "") -> str:
     """Return the addresses that no guest reaches, but one. An operator may have given one of them to the machines' own network."""
     own = ipaddress.ip_network(pod_network or family.nowhere)

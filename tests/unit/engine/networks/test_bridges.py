@@ -36,7 +36,9 @@ def test_a_range_without_numbers() -> None:
         bridges.numbers(Range("fd00::/64", "fd00::20", "fd00::10"))
 
 
-@pytest.mark.parametrize("of", [Range("10.1.1.0/28", "10.1.1.5", "10.1.1.7", "10.1.1.6"), Range("fd00::/64", "fd00::5", "fd00::7", "fd00::6")])
+@pytest.mark.parametrize(
+    "of", [Range("10.1.1.0/28", "10.1.1.5", "10.1.1.7", "10.1.1.6"), Range("fd00::/64", "fd00::5", "fd00::7", "fd00::6")]
+)
 def test_a_range_is_given_and_not_more(of: Range) -> None:
     book = bridges.book(of)
     given = set()
@@ -51,12 +53,19 @@ def test_a_range_is_given_and_not_more(of: Range) -> None:
 @pytest.mark.spec("kubevirt", 236)
 def test_a_guest_is_told_its_link_its_gateway_and_its_routes() -> None:
     ranges = (Range("10.1.1.0/24"), Range("fd00:20::/64"))
-    lan = HostBridge("lan", is_gateway=True, ranges=ranges, routes=(("10.2.0.0/16", ""), ("::/0", ""), ("2001:db8::/48", "")), dns=("fd00::53",))
+    lan = HostBridge(
+        "lan", is_gateway=True, ranges=ranges, routes=(("10.2.0.0/16", ""), ("::/0", ""), ("2001:db8::/48", "")), dns=("fd00::53",)
+    )
     card = NicSpec("web", "lan", binding="host-bridge", bridge=lan)
     given = bridges.from_range(lan, ranges[1], "fd00:20::7")
     assert given == BridgeOptions("fd00:20::7/64", "fd00:20::1", (("::/0", ""), ("2001:db8::/48", "")))
     lease = bridges.lease6(card, given, MAC, 1400, ROUTER)
-    assert (lease.address, lease.router, lease.on_link, lease.routes) == ("fd00:20::7", "fe80::ff:fe00:7", "fd00:20::/64", ("2001:db8::/48",))
+    assert (lease.address, lease.router, lease.on_link, lease.routes) == (
+        "fd00:20::7",
+        "fe80::ff:fe00:7",
+        "fd00:20::/64",
+        ("2001:db8::/48",),
+    )
     assert lease.is_gateway and lease.dns == ("fd00::53",) and lease.mtu == 1400
     frame = dhcp6.advertisement(lease)
     prefix = bytes.fromhex("0304 40 80 ffffffff ffffffff 00000000 fd000020000000000000000000000000".replace(" ", ""))
