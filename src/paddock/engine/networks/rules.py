@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.engine.networks import discovery
+from paddock.engine.networks.denied import LINK, denied
 from paddock.engine.networks.families import IP4, IP6, Family, family_of
 from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
@@ -112,22 +113,6 @@ class RuleTable(Struct, frozen=True):
         return self.host if family is IP4 else self.host6
 
 
-_LINK = "fe80::/10"
-# The host's neighbours alone, and in a cloud the service that hands out the host's credentials: Alibaba's and Oracle's are not link-local.
-_NOT_FOR_GUESTS = {
-    IP4: ("100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32"),
-    # The second leads to 169.254.0.0/16 where a router translates; the others are Oracle's, Amazon's and Google's.
-    IP6: (_LINK, "64:ff9b::a9fe:0/112", "fd00:c1::a9fe:a9fe/128", "fd00:ec2::254/128", "fd20:ce::254/128"),
-}
-
-
-def _denied(family: Family, pod_network: str = "", *, but: str = "") -> str:
-    """Return the addresses that no guest reaches, but one. An operator may have given one of them to the machines' own network."""
-    own = ipaddress.ip_network(pod_network or family.nowhere)
-    listed = (each for each in _NOT_FOR_GUESTS[family] if each != but and not own.overlaps(ipaddress.ip_network(each)))
-    return f"{{ {', '.join(listed)} }}"
-
-
 def text(table: RuleTable) -> str:
     """Return the input of `nft -f -`."""
     owners = {family: _addresses_by_owner(family, table.cards) for family in table.families}
@@ -159,7 +144,7 @@ def _processes(users: tuple[int, int], mark: str = "") -> Iterator[str]:
     """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
         own, said = f"meta skuid {users[0]}-{users[1]}", f' comment "{mark}"' if mark else ""
-        rules = [f"{own} {family.word} daddr {_denied(family)} counter reject{said}" for family in (IP4, IP6)]
+        rules = [f"{own} {family.word} daddr {denied(family)} counter reject{said}" for family in (IP4, IP6)]
         yield from _chain("processes", rules, "filter hook output priority 0")
 
 
@@ -324,12 +309,12 @@ def _exchange(table: RuleTable) -> Iterator[str]:
 def _forward(table: RuleTable) -> Iterator[str]:
     families = table.families
     # What stays within a bridge comes here, too, where the host filters that (br_netfilter): neighbours talk by link-local addresses.
-    sources = {"@taps": "", **{f'"{bridge}"': _LINK for bridge in sorted({card.bridge for card in table.bridged})}}
+    sources = {"@taps": "", **{f'"{bridge}"': LINK for bridge in sorted({card.bridge for card in table.bridged})}}
     denying = [family for family in (IP4, IP6) if family in families or family is IP4 or _has6(table)]
     services = [rule for family in families for rule in _without_target(family)]
     rules = [
         *(
-            f"iifname {each} {family.word} daddr {_denied(family, table.network(family), but=but)} counter reject"
+            f"iifname {each} {family.word} daddr {denied(family, table.network(family), but=but)} counter reject"
             for family in denying
             for each, but in sources.items()
         ),
@@ -393,7 +378,7 @@ def _input(table: RuleTable) -> Iterator[str]:
     yield from _chain("from_machines", (*rules, "counter drop"))
     # A bridge that somebody else has made may have link-local addresses of its own. Those of IPv6 belong to each link.
     bridges = [
-        f'iifname "{bridge}" {family.word} daddr {_denied(family, table.network(family), but=_LINK)} counter drop'
+        f'iifname "{bridge}" {family.word} daddr {denied(family, table.network(family), but=LINK)} counter drop'
         for bridge in table.made
         for family in (IP4, IP6)
     ]

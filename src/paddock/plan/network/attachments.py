@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
-from paddock.engine.networks.families import IP6
 from paddock.engine.networks.nics import HostBridge, Range, TrafficLimit
 from paddock.plan.instance import traffic
 
@@ -112,9 +111,9 @@ def _bridge(plugin: Data) -> HostBridge:
 
 def _check_ipv6(bridge: HostBridge) -> None:
     """Refuse what guests cannot be told of IPv6: router advertisements name one router by its link-local address."""
-    given = [(ipaddress.IPv6Interface(address), gateway) for address, gateway in bridge.static if IP6.has(address)]
-    given += [(ipaddress.IPv6Interface(each.network), each.gateway) for each in bridge.ranges if IP6.has(each.network)]
-    routes = [each for each in bridge.routes if IP6.has(each[0])]
+    given = [(ipaddress.IPv6Interface(address), gateway) for address, gateway in bridge.static if ":" in address]
+    given += [(ipaddress.IPv6Interface(each.network), each.gateway) for each in bridge.ranges if ":" in each.network]
+    routes = [each for each in bridge.routes if ":" in each[0]]
     if not given:
         if routes:
             raise _Wrong(f"it has a route to {routes[0][0]}, and gives no IPv6 address")
