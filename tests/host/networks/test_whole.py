@@ -163,7 +163,7 @@ async def play(client: Client, lab: Lab, image: str) -> None:
     lost["spec"]["networks"].append({"name": "far", "multus": {"networkName": "far"}})
     await make(client, VMIS, lost)
     refused = await until(client, f"{VMIS}/lost", lambda found: condition(found, "PodScheduled").get("status") == "False")
-    assert "default/far cannot be used: guests cannot be told the gateway fd00:30::1" in condition(refused, "PodScheduled")["message"]
+    assert "default/far cannot be used: guests cannot learn the gateway fd00:30::1" in condition(refused, "PodScheduled")["message"]
     seen = await until(client, f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True")
     cards = {each["name"]: each for each in seen["status"]["interfaces"]}
     assert cards["lan"]["ipAddress"].startswith("172.20.0.") and cards["lan"]["linkState"] == "up"

@@ -127,10 +127,10 @@ def local6(*subnets: str, **more: Any) -> dict[str, Any]:
         (bridge(ipam=local6("ff05::/64")), "the addresses of ff05::/64 are not for hosts"),
         (bridge(ipam=local6("fd00:1::/64", rangeStart="fd00:2::1")), "fd00:2::1 is not in fd00:1::/64"),
         (bridge(ipam={**LOCAL, "routes": [{"dst": "2001:db8::/48"}]}), "a route to 2001:db8::/48, and gives no IPv6 address"),
-        (bridge(ipam={**local6("fd00:1::/64"), "routes": [{"dst": "::/0"}]}), "cannot be told the route to ::/0"),
+        (bridge(ipam={**local6("fd00:1::/64"), "routes": [{"dst": "::/0"}]}), "cannot learn the route to ::/0"),
         (
             bridge(ipam={**local6("fd00:1::/64"), "routes": [{"dst": "2001:db8::/48", "gw": "fd00:1::5"}]}, isGateway=True),
-            "cannot be told the route to 2001:db8::/48",
+            "cannot learn the route to 2001:db8::/48",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Cards in bridges of the host: which bridge, which addresses, what the guest is told. Pure."""
+"""Cards in bridges of the host: which bridge, which addresses, and the guest's leases. Pure."""
 
 import hashlib
 import ipaddress
@@ -16,7 +16,7 @@ from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.resolver import ResolverConfig
 
 _DEVICE_NAME = 15
-# Of a range without an end the first ones are given, so that addresses are short.
+# Of a range without an end the first ones are options, so that addresses are short.
 _MOST_NUMBERS6 = 0xFFFF
 _EVERYWHERE6 = "::/0"
 
@@ -116,53 +116,55 @@ def _routes(routes: tuple[tuple[str, str], ...], family: Family) -> tuple[tuple[
     return tuple(each for each in routes if family.has(each[0]))
 
 
-def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
+def lease(card: NicSpec, options: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
     """Return the guest's DHCP lease."""
     bridge = card.bridge
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
-    server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
-    told = _resolver(card, bridge, IP4, host_search)
+    server = options.gateway or str(ipaddress.IPv4Interface(options.address).network[1])
+    resolver = _resolver(card, bridge, IP4, host_search)
     return DhcpLease(
         mac=mac,
-        address=given.address,
+        address=options.address,
         server=server,
-        gateway=given.gateway,
-        dns=told.servers,
+        gateway=options.gateway,
+        dns=resolver.servers,
         mtu=mtu,
         hostname=card.hostname,
         domain=bridge.domain or card.domain,
-        search=told.search,
-        routes=given.routes,
+        search=resolver.search,
+        routes=options.routes,
         options=card.dhcp,
     )
 
 
-def lease6(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()) -> Dhcp6Lease:
+def lease6(
+    card: NicSpec, options: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()
+) -> Dhcp6Lease:
     """Return the IPv6 configuration of the guest. Others on its link have its network."""
     bridge = card.bridge
     assert bridge is not None
-    told = _resolver(card, bridge, IP6, host_search)
-    network = ipaddress.IPv6Interface(given.address).network
+    resolver = _resolver(card, bridge, IP6, host_search)
+    network = ipaddress.IPv6Interface(options.address).network
     return Dhcp6Lease(
         mac=mac,
-        address=given.own,
-        router=router_of(given, router),
+        address=options.own,
+        router=router_of(options, router),
         router_mac=router.mac,
         # The bridge of somebody else has another MAC, and so has somebody else's router: guests ask for it.
         tells_mac=False,
-        is_gateway=bool(given.gateway),
-        dns=told.servers,
-        search=told.search,
+        is_gateway=bool(options.gateway),
+        dns=resolver.servers,
+        search=resolver.search,
         mtu=mtu,
         on_link=str(network) if network.prefixlen < 128 else "",
-        routes=tuple(destination for destination, _ in given.routes if destination != _EVERYWHERE6),
+        routes=tuple(destination for destination, _ in options.routes if destination != _EVERYWHERE6),
     )
 
 
-def router_of(given: BridgeOptions, router: BridgeRouter) -> str:
-    """The link-local address of the router that a guest is told: the gateway's if it is one, else the host's."""
-    return given.gateway if is_link_local(given.gateway) else router.address
+def router_of(options: BridgeOptions, router: BridgeRouter) -> str:
+    """The link-local address of the router of a guest: the gateway's if it is one, else the host's."""
+    return options.gateway if is_link_local(options.gateway) else router.address
 
 
 def _resolver(card: NicSpec, bridge: HostBridge, family: Family, host_search: tuple[str, ...]) -> ResolverConfig:

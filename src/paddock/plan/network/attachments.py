@@ -110,19 +110,19 @@ def _bridge(plugin: Data) -> HostBridge:
 
 
 def _check_ipv6(bridge: HostBridge) -> None:
-    """Refuse what guests cannot be told of IPv6: router advertisements name one router by its link-local address."""
-    given = [(ipaddress.IPv6Interface(address), gateway) for address, gateway in bridge.static if ":" in address]
-    given += [(ipaddress.IPv6Interface(each.network), each.gateway) for each in bridge.ranges if ":" in each.network]
+    """Refuse what guests cannot learn of IPv6: router advertisements name one router by its link-local address."""
+    listed = [(ipaddress.IPv6Interface(address), gateway) for address, gateway in bridge.static if ":" in address]
+    listed += [(ipaddress.IPv6Interface(each.network), each.gateway) for each in bridge.ranges if ":" in each.network]
     routes = [each for each in bridge.routes if ":" in each[0]]
-    if not given:
+    if not listed:
         if routes:
             raise _Wrong(f"it has a route to {routes[0][0]}, and gives no IPv6 address")
         return
-    if len(given) > 1:
-        raise _Wrong(f"it gives two IPv6 addresses ({given[0][0]}, {given[1][0]}); a guest gets one of each family")
+    if len(listed) > 1:
+        raise _Wrong(f"it gives two IPv6 addresses ({listed[0][0]}, {listed[1][0]}); a guest gets one of each family")
     if 0 < bridge.mtu < _LEAST_MTU6:
         raise _Wrong(f"its MTU {bridge.mtu} is too small for IPv6, which needs {_LEAST_MTU6}")
-    network, gateway = given[0][0].network, given[0][1]
+    network, gateway = listed[0][0].network, listed[0][1]
     if network.is_link_local or network.is_multicast or network.is_loopback:
         raise _Wrong(f"the addresses of {network} are not for hosts")
     if bridge.ranges and not _LEAST_PREFIX6 <= network.prefixlen <= _MOST_PREFIX6 and not bridge.static:
@@ -131,7 +131,7 @@ def _check_ipv6(bridge: HostBridge) -> None:
     has_router = bool(gateway) or (bridge.is_gateway and bool(bridge.ranges))
     for destination, through in routes:
         if not has_router or through not in ("", gateway):
-            raise _Wrong(f"guests cannot be told the route to {destination}: IPv6 routes lead through the gateway of the IPv6 addresses")
+            raise _Wrong(f"guests cannot learn the route to {destination}: IPv6 routes lead through the gateway of the IPv6 addresses")
 
 
 def _check_router(bridge: HostBridge, network: ipaddress.IPv6Network, gateway: str) -> None:
@@ -141,7 +141,7 @@ def _check_router(bridge: HostBridge, network: ipaddress.IPv6Network, gateway: s
         raise _Wrong(f"the gateway {gateway} is not in {network}")
     if not bridge.is_gateway and not ipaddress.IPv6Address(gateway).is_link_local:
         raise _Wrong(
-            f"guests cannot be told the gateway {gateway}: set isGateway if it is this host, name its link-local address if it is another "
+            f"guests cannot learn the gateway {gateway}: set isGateway if it is this host, name its link-local address if it is another "
             "router, or leave it out if that router advertises itself"
         )
 
