@@ -60,7 +60,7 @@ def routes_of(guest: Guest) -> str:
     return re.sub(r"expires \d+sec", "", guest.call("ip", "-6", "route"))
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 def test_machines_of_a_bridge_have_both_addresses_and_reach_each_other_and_outside(play: Play) -> None:
     async def script(world: World) -> None:
         one, two = await guest_of(world, "one", LAN), await guest_of(world, "two", LAN)
@@ -80,7 +80,7 @@ def test_machines_of_a_bridge_have_both_addresses_and_reach_each_other_and_outsi
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 @pytest.mark.parametrize(
     "ipam",
     [
@@ -102,7 +102,7 @@ def test_ipv6_alone_with_routes(play: Play, ipam: dict[str, Any]) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 def test_without_a_gateway_the_host_is_nobodys_neighbour(play: Play) -> None:
     async def script(world: World) -> None:
         bridge = defined(local([{"subnet": "fd00:20::/64"}]))
@@ -113,7 +113,7 @@ def test_without_a_gateway_the_host_is_nobodys_neighbour(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 def test_a_router_on_the_link_is_the_gateway(play: Play) -> None:
     async def script(world: World) -> None:
         router = await world.guest(card("router", HostBridge("br1")), dhcp=False)
@@ -126,7 +126,7 @@ def test_a_router_on_the_link_is_the_gateway(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 251)
 def test_a_card_in_a_bridge_sends_with_its_own_ipv6_address_alone(play: Play) -> None:
     async def script(world: World) -> None:
         one, two = await guest_of(world, "one", LAN), await guest_of(world, "two", LAN)
@@ -162,7 +162,7 @@ def test_a_card_in_a_bridge_sends_with_its_own_ipv6_address_alone(play: Play) ->
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 251)
 def test_guests_of_a_bridge_do_not_reach_the_metadata_service_of_a_cloud(play: Play) -> None:
     async def script(world: World) -> None:
         addresses = ("fd00:ec2::254", "fd20:ce::254", "fd00:c1::a9fe:a9fe", "64:ff9b::a9fe:a9fe")
@@ -187,7 +187,7 @@ def test_guests_of_a_bridge_do_not_reach_the_metadata_service_of_a_cloud(play: P
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 @pytest.mark.spec("kubevirt", 204)
 def test_a_bridge_answers_while_paddock_is_away_and_keeps_its_addresses(play: Play) -> None:
     async def script(world: World) -> None:
@@ -208,7 +208,7 @@ def test_a_bridge_answers_while_paddock_is_away_and_keeps_its_addresses(play: Pl
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 252)
 @pytest.mark.parametrize("kind", ["bridge", "ptp"])
 def test_definitions_of_one_name_in_two_namespaces_do_not_mix(play: Play, kind: str) -> None:
     async def script(world: World) -> None:
@@ -229,7 +229,7 @@ def test_definitions_of_one_name_in_two_namespaces_do_not_mix(play: Play, kind: 
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 252)
 def test_definitions_of_one_bridge_keep_their_own_networks(play: Play) -> None:
     async def script(world: World) -> None:
         made = [
@@ -248,7 +248,7 @@ def test_definitions_of_one_bridge_keep_their_own_networks(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 def test_a_host_without_ipv6_is_no_gateway_and_its_guests_still_meet(play: Play) -> None:
     async def script(world: World) -> None:
         run("ip", "netns", "exec", world.lab.host, "sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
@@ -288,7 +288,7 @@ def test_a_guest_of_an_earlier_version_stays_as_it_is_until_it_starts_again(play
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 def test_the_bounds_of_a_range_outlast_a_start(play: Play) -> None:
     async def script(world: World) -> None:
         # The gateway lies between the bounds.

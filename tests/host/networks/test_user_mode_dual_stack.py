@@ -42,7 +42,7 @@ async def addressed(machine: QemuMachine) -> str:
     pytest.fail("the guest has no IPv6 address")
 
 
-@pytest.mark.spec("kubevirt", 240)
+@pytest.mark.spec("kubevirt", 254)
 @pytest.mark.parametrize("binding", ["masquerade", pytest.param("passt", marks=pytest.mark.needs("passt"))])
 def test_a_guest_reaches_others_and_no_metadata(place: Place, readable: tuple[Path, Path, str], lab: Lab, binding: str) -> None:
     async def script() -> None:
@@ -69,7 +69,7 @@ def test_a_guest_reaches_others_and_no_metadata(place: Place, readable: tuple[Pa
     outside.end()
 
 
-@pytest.mark.spec("kubevirt", 240)
+@pytest.mark.spec("kubevirt", 254)
 def test_on_a_host_without_ipv6_a_guest_has_none_and_nothing_says_so(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
     async def script() -> None:
         run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")

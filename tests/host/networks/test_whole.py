@@ -183,8 +183,8 @@ async def play(client: Client, lab: Lab, image: str) -> None:
 
 @pytest.mark.needs("qemu", "netns", "tun", "nft", "ipv6")
 @pytest.mark.spec("kubevirt", 95)
-@pytest.mark.spec("kubevirt", 236)
-@pytest.mark.spec("kubevirt", 239)
+@pytest.mark.spec("kubevirt", 250)
+@pytest.mark.spec("kubevirt", 253)
 def test_networks_of_every_kind_and_a_cable_that_is_pulled(work: Path, tiny_guest: tiny.TinyImage) -> None:
     lab = Lab(work / "lab")
     folder = work / "registry"

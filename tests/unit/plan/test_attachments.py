@@ -105,7 +105,7 @@ def local6(*subnets: str, **more: Any) -> dict[str, Any]:
     return {"type": "host-local", "ranges": [[{"subnet": each, **more}] for each in subnets]}
 
 
-@pytest.mark.spec("kubevirt", 239)
+@pytest.mark.spec("kubevirt", 253)
 @pytest.mark.parametrize(
     ("config", "why"),
     [

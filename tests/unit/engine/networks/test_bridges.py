@@ -50,7 +50,7 @@ def test_a_range_is_given_and_not_more(of: Range) -> None:
         book.give(("three", "lan"), 0.0, among=bridges.numbers(of))
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 250)
 def test_a_guest_is_told_its_link_its_gateway_and_its_routes() -> None:
     ranges = (Range("10.1.1.0/24"), Range("fd00:20::/64"))
     lan = HostBridge(

@@ -69,7 +69,7 @@ def test_another_network_inside(tmp_path: Path) -> None:
     asyncio.run(script())
 
 
-@pytest.mark.spec("kubevirt", 240)
+@pytest.mark.spec("kubevirt", 254)
 @pytest.mark.parametrize("has_ipv6", [True, False])
 def test_ipv6_leads_out_where_the_host_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ipv6: bool) -> None:
     monkeypatch.setattr(hostnetwork, "has_ipv6", lambda: has_ipv6)
