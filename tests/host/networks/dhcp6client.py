@@ -51,7 +51,10 @@ def _exchange(client: socket.socket, device: str, message: bytes) -> bytes:
         try:
             # Duplicate address detection of the link-local address takes a second.
             client.sendto(message, (_SERVERS, 547, 0, socket.if_nametoindex(device)))
-            return client.recv(2048)
+            # Not a late answer to a message before this one.
+            while (answer := client.recv(2048))[1:4] != message[1:4]:
+                pass
+            return answer
         except TimeoutError:
             continue
         except OSError:

@@ -13,6 +13,11 @@ def router_advertisement() -> bytes:
     return _icmp(_OWN, _ALL_NODES, struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0))
 
 
+def echo_request(source: str) -> bytes:
+    """An echo request to everybody on the link."""
+    return _icmp(source, _ALL_NODES, struct.pack("!BBHHH", 128, 0, 0, 1, 1))
+
+
 def redirect(target: str) -> bytes:
     """A redirect: packets for the target should come to the sender."""
     there = ipaddress.IPv6Address(target).packed

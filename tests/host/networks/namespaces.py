@@ -173,11 +173,11 @@ class Guest:
         lines = (self.folder / "told").read_text().splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
-    async def dhcp6(self) -> dhcp6client.Told:
-        """Wait for the router, ask for an IPv6 address, and use it. Returns the configuration that the guest got."""
+    async def dhcp6(self, route: str = "default") -> dhcp6client.Told:
+        """Wait for a route of the router's, ask for an IPv6 address, and use it. Returns the configuration that the guest got."""
         # Forwarding is off and router advertisements are accepted: the kernel is the judge of those.
         for _ in range(200):
-            if "default" in self.call("ip", "-6", "route"):
+            if route in self.call("ip", "-6", "route"):
                 break
             await asyncio.sleep(0.05)
         told: dhcp6client.Told = await self.child(dhcp6client.ask("eth0", self.plug.mac)).done()

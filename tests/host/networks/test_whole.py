@@ -141,10 +141,13 @@ async def answers(lab: Lab, address: str) -> bool:
 async def play(client: Client, lab: Lab, image: str) -> None:
     """Machines on three kinds of networks; then one cable is pulled, and put back."""
     config = {"cniVersion": "0.3.1", "name": "lan", "type": "bridge", "bridge": "br1", "isGateway": True}
-    ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}]]}
+    ipam = {"type": "host-local", "ranges": [[{"subnet": "172.20.0.0/24"}], [{"subnet": "fd00:20::/64"}]]}
     spec = {"config": orjson.dumps({**config, "ipam": ipam}).decode()}
     definition = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "lan"}, "spec": spec}
     await make(client, DEFINITIONS, definition)
+    # Its guests cannot be told of a router that is neither this host nor on their link.
+    far = {**config, "isGateway": False, "ipam": {**ipam, "ranges": [[{"subnet": "fd00:30::/64", "gateway": "fd00:30::1"}]]}}
+    await make(client, DEFINITIONS, {**definition, "metadata": {"name": "far"}, "spec": {"config": orjson.dumps(far).decode()}})
     template = instance("web", image, {"masquerade": {}}, vmNetworkCIDR="192.168.55.0/24")
     template["spec"]["domain"]["devices"]["interfaces"].append({"name": "lan", "bridge": {}})
     template["spec"]["networks"].append({"name": "lan", "multus": {"networkName": "lan"}})
@@ -155,9 +158,16 @@ async def play(client: Client, lab: Lab, image: str) -> None:
     await make(client, VMIS, instance("wrong", image, {"binding": {"name": "telepathy"}}))
     wrong = await until(client, f"{VMIS}/wrong", lambda found: condition(found, "PodScheduled").get("status") == "False")
     assert "the network binding telepathy is not known here" in condition(wrong, "PodScheduled")["message"]
+    lost = instance("lost", image, {"masquerade": {}})
+    lost["spec"]["domain"]["devices"]["interfaces"].append({"name": "far", "bridge": {}})
+    lost["spec"]["networks"].append({"name": "far", "multus": {"networkName": "far"}})
+    await make(client, VMIS, lost)
+    refused = await until(client, f"{VMIS}/lost", lambda found: condition(found, "PodScheduled").get("status") == "False")
+    assert "default/far cannot be used: guests cannot learn the gateway fd00:30::1" in condition(refused, "PodScheduled")["message"]
     seen = await until(client, f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True")
     cards = {each["name"]: each for each in seen["status"]["interfaces"]}
     assert cards["lan"]["ipAddress"].startswith("172.20.0.") and cards["lan"]["linkState"] == "up"
+    assert cards["lan"]["ipAddresses"][0] == cards["lan"]["ipAddress"] and cards["lan"]["ipAddresses"][1].startswith("fd00:20::")
     assert "192.168.55.2" in run("nft", "list", "ruleset"), "packets of another address would be dropped"
     assert await answers(lab, cards["default"]["ipAddress"]) and await answers(lab, cards["lan"]["ipAddress"])
     bound = await until(client, f"{VMIS}/bound", lambda found: condition(found, "Ready").get("status") == "True")
@@ -171,8 +181,10 @@ async def play(client: Client, lab: Lab, image: str) -> None:
     assert (await get(client, f"{VMIS}/web"))["metadata"]["uid"] == seen["metadata"]["uid"], "it was not started anew"
 
 
-@pytest.mark.needs("qemu", "netns", "tun", "nft")
+@pytest.mark.needs("qemu", "netns", "tun", "nft", "ipv6")
 @pytest.mark.spec("kubevirt", 95)
+@pytest.mark.spec("kubevirt", 250)
+@pytest.mark.spec("kubevirt", 253)
 def test_networks_of_every_kind_and_a_cable_that_is_pulled(work: Path, tiny_guest: tiny.TinyImage) -> None:
     lab = Lab(work / "lab")
     folder = work / "registry"

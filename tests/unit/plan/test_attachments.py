@@ -53,6 +53,21 @@ LOCAL = {
             {"type": "ptp", "bridge": "br1", "ipMasq": True, "ipam": {"type": "host-local", "subnet": "10.1.1.0/24"}},
             HostBridge("ptp-ac99f32c", is_gateway=True, masquerade=True, ranges=(Range("10.1.1.0/24"),)),
         ),
+        (
+            bridge(ipam={**LOCAL, "ranges": [*LOCAL["ranges"], [{"subnet": "fd00:1::/64"}]]}, isGateway=True),
+            HostBridge("br1", is_gateway=True, ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"), Range("fd00:1::/64"))),
+        ),
+        (
+            bridge(
+                ipam={"type": "whereabouts", "range": "10.1.1.0/24", "ipRanges": [{"range": "fd00:1::/64", "range_start": "fd00:1::9"}]}
+            ),
+            HostBridge("br1", ranges=(Range("fd00:1::/64", "fd00:1::9"), Range("10.1.1.0/24"))),
+        ),
+        # A router that is not this host has a link-local address, and leads to other networks.
+        (
+            bridge(ipam={"type": "static", "addresses": [{"address": "fd00:1::7/64", "gateway": "fe80::1"}], "routes": [{"dst": "::/0"}]}),
+            HostBridge("br1", static=(("fd00:1::7/64", "fe80::1"),), routes=(("::/0", ""),)),
+        ),
         (bridge(dns={"nameservers": ["10.1.1.53"], "search": ["example"]}), HostBridge("br1", dns=("10.1.1.53",), search=("example",))),
     ],
 )
@@ -82,6 +97,44 @@ def test_what_becomes_a_bridge(config: Any, wanted: HostBridge) -> None:
     ],
 )
 def test_what_is_said_of_the_rest(config: Any, why: str) -> None:
+    said = bridge_of("ns/lan", definition(config))
+    assert isinstance(said, str) and why in said and "ns/lan" in said
+
+
+def local6(*subnets: str, **more: Any) -> dict[str, Any]:
+    return {"type": "host-local", "ranges": [[{"subnet": each, **more}] for each in subnets]}
+
+
+@pytest.mark.spec("kubevirt", 253)
+@pytest.mark.parametrize(
+    ("config", "why"),
+    [
+        (
+            bridge(ipam=local6("fd00:1::/64", "fd00:2::/64")),
+            "two IPv6 addresses (fd00:1::/64, fd00:2::/64); a guest gets one of each family",
+        ),
+        (
+            bridge(ipam={"type": "static", "addresses": [{"address": "fd00:1::7/64"}, {"address": "fd00:1::8/64"}]}),
+            "two IPv6 addresses (fd00:1::7/64, fd00:1::8/64)",
+        ),
+        (bridge(ipam=local6("fd00:1::/64", gateway="fd00:1::1")), "the gateway fd00:1::1: set isGateway if it is this host, name its link"),
+        (bridge(ipam=local6("fd00:1::/64", gateway="fd00:2::1"), isGateway=True), "fd00:2::1 is not in fd00:1::/64"),
+        (bridge(ipam=local6("fd00:1::/64", gateway="fe80::1"), isGateway=True), "the gateway fe80::1 is not in fd00:1::/64"),
+        (bridge(ipam=local6("fd00:1::/64"), mtu=1000), "its MTU 1000 is too small for IPv6, which needs 1280"),
+        (bridge(ipam=local6("fd00:1::/48")), "the prefix of fd00:1::/48 is not 64 to 126 bits long"),
+        (bridge(ipam=local6("fd00:1::/127")), "the prefix of fd00:1::/127 is not 64 to 126 bits long"),
+        (bridge(ipam=local6("fe80::/64")), "the addresses of fe80::/64 are not for hosts"),
+        (bridge(ipam=local6("ff05::/64")), "the addresses of ff05::/64 are not for hosts"),
+        (bridge(ipam=local6("fd00:1::/64", rangeStart="fd00:2::1")), "fd00:2::1 is not in fd00:1::/64"),
+        (bridge(ipam={**LOCAL, "routes": [{"dst": "2001:db8::/48"}]}), "a route to 2001:db8::/48, and gives no IPv6 address"),
+        (bridge(ipam={**local6("fd00:1::/64"), "routes": [{"dst": "::/0"}]}), "cannot learn the route to ::/0"),
+        (
+            bridge(ipam={**local6("fd00:1::/64"), "routes": [{"dst": "2001:db8::/48", "gw": "fd00:1::5"}]}, isGateway=True),
+            "cannot learn the route to 2001:db8::/48",
+        ),
+    ],
+)
+def test_what_guests_cannot_be_told_of_ipv6(config: Any, why: str) -> None:
     said = bridge_of("ns/lan", definition(config))
     assert isinstance(said, str) and why in said and "ns/lan" in said
 

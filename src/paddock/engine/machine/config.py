@@ -83,6 +83,10 @@ class UserNetwork(Struct, frozen=True, tag="user"):
     forwards: tuple[tuple[str, str, int, int], ...] = ()
     # the guest reaches nothing but what is forwarded to it
     isolated: bool = False
+    # of 64 bits, from which the guest makes its address; "" without IPv6
+    network6: str = ""
+    gateway6: str = ""
+    dns6: str = ""
 
 
 class StreamNetwork(Struct, frozen=True, tag="stream"):

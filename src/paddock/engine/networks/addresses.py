@@ -47,6 +47,14 @@ class AddressEntry(Struct, frozen=True):
         return (self.owner, self.name)
 
 
+class Numbers(Struct, frozen=True):
+    """The numbers that may be given: the first, the last and those between, without some."""
+
+    first: int
+    last: int
+    without: frozenset[int] = frozenset()
+
+
 class AddressTable(Struct, frozen=True):
     """Everything that was given and not taken back."""
 
@@ -57,14 +65,14 @@ class AddressTable(Struct, frozen=True):
     entries: Mapping[Key, AddressEntry] = field(default_factory=dict)
     # number -> when it was released
     resting: Mapping[int, float] = field(default_factory=dict)
-    # the numbers that may be given: these and those between; 0: all but the network's, the host's and the last
-    lowest: int = 0
-    highest: int = 0
     # "" as long as machines have no IPv6
     network6: str = ""
 
-    def give(self, key: Key, now: float, mac: str = "") -> tuple["AddressTable", AddressEntry]:
-        """The card's entry, made when there is none. A MAC that the user wrote is taken as it is."""
+    def give(self, key: Key, now: float, mac: str = "", among: Numbers | None = None) -> tuple["AddressTable", AddressEntry]:
+        """The card's entry, made when there is none. A MAC that the user wrote is taken as it is.
+
+        `among`: the numbers that may be given; None: all but the network's, the host's and the last.
+        """
         found = self.entries.get(key)
         if found is not None:
             wanted = mac.lower() or found.mac
@@ -73,7 +81,7 @@ class AddressTable(Struct, frozen=True):
             entry = replace(found, mac=wanted)
         else:
             chosen = mac.lower() or free_mac(key, {each.mac for each in self.entries.values()})
-            entry = AddressEntry(*key, chosen, self._free_index(key, now))
+            entry = AddressEntry(*key, chosen, self._free_index(key, now, among or self._all_numbers()))
         return replace(self, entries={**self.entries, key: entry}), entry
 
     def release(self, owners: AbstractSet[str], now: float) -> "AddressTable":
@@ -85,21 +93,23 @@ class AddressTable(Struct, frozen=True):
         resting = {index: at for index, at in self.resting.items() if at + REST_SECONDS > now}
         return replace(self, entries=kept, resting={**resting, **{entry.index: now for entry in gone}})
 
-    def _free_index(self, key: Key, now: float) -> int:
-        used = {entry.index for entry in self.entries.values()}
+    def _all_numbers(self) -> Numbers:
+        count = Network(self.network).num_addresses if self.network else _NUMBERS
+        return Numbers(_FIRST, count - _LAST_FREE - 1)
+
+    def _free_index(self, key: Key, now: float, among: Numbers) -> int:
+        used = {entry.index for entry in self.entries.values()} | among.without
         used |= {index for index, at in self.resting.items() if at + REST_SECONDS > now}
-        lowest = self.lowest or _FIRST
-        numbers = Network(self.network).num_addresses if self.network else _NUMBERS
-        highest = self.highest or numbers - _LAST_FREE - 1
-        count = highest - lowest + 1
+        count = among.last - among.first + 1
         start = int.from_bytes(_digest("address", *key)[:8], "big") % count
         for step in range(min(count, len(used) + 1)):
-            index = lowest + (start + step) % count
+            index = among.first + (start + step) % count
             if index not in used:
                 return index
+        network = self.network or self.network6
         raise NetworkUnusable(
             f"cannot give {key[0]}/{key[1]} an address",
-            why=f"all {count} addresses{f' of {self.network}' * bool(self.network)} are in use",
+            why=f"all {count - len(among.without)} addresses{f' of {network}' * bool(network)} are in use",
             fix="delete machines, or choose a larger pod network",
         )
 

@@ -16,7 +16,7 @@ import orjson
 from paddock.base import reasons
 from paddock.base.threads import undisturbed
 from paddock.engine import versions
-from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
+from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key, Numbers
 from paddock.engine.networks.errors import NetworkUnusable
 
 _LOG = logging.getLogger(__name__)
@@ -67,11 +67,11 @@ class AddressStore:
         except OSError as error:
             raise _unreadable(self._path, error.strerror or str(error)) from error
 
-    async def give(self, key: Key, now: float, mac: str = "") -> AddressEntry:
+    async def give(self, key: Key, now: float, mac: str = "", among: Numbers | None = None) -> AddressEntry:
         """The card's entry. Raises `NetworkUnusable` while the file cannot be read."""
         async with self._changing:
             self.check()
-            book, entry = self.book.give(key, now, mac)
+            book, entry = self.book.give(key, now, mac, among)
             await self._set(book)
             return entry
 
@@ -139,7 +139,8 @@ def _decoded(path: Path, raw: bytes) -> AddressTable:
     try:
         data: dict[str, Any] = orjson.loads(raw)
         entries = [AddressEntry(each["owner"], each["name"], each["mac"], each["index"]) for each in data["cards"]]
-        resting = {int(index): float(at) for index, at in data["resting"].items()}
+        # Earlier versions kept the gateway of a bridge's range here, which rests for ever: JSON has no such number.
+        resting = {int(index): float(at) for index, at in data["resting"].items() if at is not None}
         known = {entry.key: entry for entry in entries}
         return AddressTable(data["network"], data["site"], known, resting, network6=data.get("network6", ""))
     except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,27 +1,58 @@
-"""Cards in bridges of the host: which bridge, which address, what is refused. Pure, but for the books of addresses it is handed."""
+"""Cards in bridges of the host: which bridge, which addresses, and the guest's leases. Pure."""
 
 import hashlib
 import ipaddress
+from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from paddock.engine.networks.addresses import AddressTable
+from paddock.engine.networks.addresses import AddressTable, Numbers, free_mac
 from paddock.engine.networks.dhcp import DhcpLease
+from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.errors import NetworkUnusable
-from paddock.engine.networks.families import IP4
+from paddock.engine.networks.families import IP4, IP6, Family
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.resolver import ResolverConfig
 
 _DEVICE_NAME = 15
+# Of a range without an end the first ones are options, so that addresses are short.
+_MOST_NUMBERS6 = 0xFFFF
+_EVERYWHERE6 = "::/0"
 
 
 class BridgeOptions(Struct, frozen=True):
-    """The DHCP options of a guest in a bridge; without them another DHCP server decides."""
+    """The addresses and routes of a guest in a bridge, in one family; without them another server decides."""
 
+    # with its prefix length
     address: str
     gateway: str
     routes: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def own(self) -> str:
+        """The address alone."""
+        return self.address.partition("/")[0]
+
+
+NOTHING = BridgeOptions("", "")
+
+
+class BridgeRouter(Struct, frozen=True):
+    """The host as the guests of a bridge know it in IPv6: a MAC and the link-local address made of it."""
+
+    mac: str
+
+    @classmethod
+    def of(cls, directory: str, bridge: str) -> "BridgeRouter":
+        """Return the router of a bridge, the same each time."""
+        return cls(free_mac((directory, bridge), ()))
+
+    @property
+    def address(self) -> str:
+        """Its address, formed as RFC 4291 says."""
+        parts = bytes.fromhex(self.mac.replace(":", ""))
+        return str(ipaddress.IPv6Address(b"\xfe\x80" + bytes(6) + bytes([parts[0] ^ 2]) + parts[1:3] + b"\xff\xfe" + parts[3:]))
 
 
 def segment(bridge: HostBridge) -> HostBridge:
@@ -33,83 +64,133 @@ def segment(bridge: HostBridge) -> HostBridge:
 
 
 def book(of: Range) -> AddressTable:
-    """The book of a range: all but the network's address, the gateway's and the broadcast address."""
-    network = ipaddress.IPv4Network(of.network)
-    base = int(network.network_address)
-    lowest = int(ipaddress.IPv4Address(of.first)) - base if of.first else 1
-    highest = int(ipaddress.IPv4Address(of.last)) - base if of.last else network.num_addresses - 2
-    gateway = int(ipaddress.IPv4Address(gateway_of(of))) - base
-    # Where the gateway stands at an end it is left out; in the middle nobody gets it, since it rests for ever.
-    if gateway == lowest:
-        lowest += 1
-    elif gateway == highest:
-        highest -= 1
-    if not 1 <= lowest <= highest < network.num_addresses - 1:
+    """The book of a range."""
+    return AddressTable("", network6=of.network) if IP6.has(of.network) else AddressTable(of.network)
+
+
+def numbers(of: Range) -> Numbers:
+    """The numbers of a range: all but the network's address, the gateway's and the broadcast address."""
+    network = ipaddress.ip_network(of.network)
+    is_ipv6 = network.version == 6
+    base, end = int(network.network_address), network.num_addresses - (1 if is_ipv6 else 2)
+    first = int(ipaddress.ip_address(of.first)) - base if of.first else 1
+    usual = min(end, max(first, _MOST_NUMBERS6)) if is_ipv6 else end
+    last = int(ipaddress.ip_address(of.last)) - base if of.last else usual
+    gateway = int(ipaddress.ip_address(gateway_of(of))) - base
+    # Where the gateway stands at an end it is left out; in the middle nobody gets it.
+    if gateway == first:
+        first += 1
+    elif gateway == last:
+        last -= 1
+    if not 1 <= first <= last <= end:
         raise NetworkUnusable(f"cannot give addresses of {of.network}", why="its range is empty", fix="mend rangeStart and rangeEnd")
-    resting = {gateway: float("inf")} if lowest < gateway < highest else {}
-    return AddressTable(of.network, lowest=lowest, highest=highest, resting=resting)
+    return Numbers(first, last, frozenset({gateway} if first < gateway < last else ()))
 
 
 def gateway_of(of: Range) -> str:
     """The gateway that a range says, or the first address of its network."""
-    return of.gateway or str(ipaddress.IPv4Network(of.network)[1])
+    return of.gateway or str(ipaddress.ip_network(of.network)[1])
 
 
-def fixed(bridge: HostBridge) -> BridgeOptions | None:
+def ranges_of(bridge: HostBridge, family: Family) -> list[Range]:
+    """The ranges of a family."""
+    return [each for each in bridge.ranges if family.has(each.network)]
+
+
+def fixed(bridge: HostBridge, family: Family) -> BridgeOptions | None:
     """The address that the bridge's definition itself says."""
     for address, gateway in bridge.static:
-        if ":" not in address:
-            return BridgeOptions(address, gateway, bridge.routes)
+        if family.has(address):
+            return BridgeOptions(address, gateway, _routes(bridge.routes, family))
     return None
 
 
 def from_range(bridge: HostBridge, of: Range, address: str) -> BridgeOptions:
     """An address that was taken from a range."""
-    prefix = ipaddress.IPv4Network(of.network).prefixlen
+    prefix = ipaddress.ip_network(of.network).prefixlen
     gateway = gateway_of(of) if of.gateway or bridge.is_gateway else ""
-    return BridgeOptions(f"{address}/{prefix}", gateway, (*bridge.routes, *of.routes))
+    return BridgeOptions(f"{address}/{prefix}", gateway, (*_routes(bridge.routes, IP6 if ":" in address else IP4), *of.routes))
 
 
-def lease(card: NicSpec, given: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
+def _routes(routes: tuple[tuple[str, str], ...], family: Family) -> tuple[tuple[str, str], ...]:
+    return tuple(each for each in routes if family.has(each[0]))
+
+
+def lease(card: NicSpec, options: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
     """Return the guest's DHCP lease."""
     bridge = card.bridge
     assert bridge is not None
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
-    server = given.gateway or str(ipaddress.IPv4Interface(given.address).network[1])
-    own = ResolverConfig(tuple(each for each in bridge.dns if ":" not in each), bridge.search)
-    told = card.resolver.of(IP4).over(own, host_search)
+    server = options.gateway or str(ipaddress.IPv4Interface(options.address).network[1])
+    resolver = _resolver(card, bridge, IP4, host_search)
     return DhcpLease(
         mac=mac,
-        address=given.address,
+        address=options.address,
         server=server,
-        gateway=given.gateway,
-        dns=told.servers,
+        gateway=options.gateway,
+        dns=resolver.servers,
         mtu=mtu,
         hostname=card.hostname,
         domain=bridge.domain or card.domain,
-        search=told.search,
-        routes=given.routes,
+        search=resolver.search,
+        routes=options.routes,
         options=card.dhcp,
     )
+
+
+def lease6(
+    card: NicSpec, options: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()
+) -> Dhcp6Lease:
+    """Return the IPv6 configuration of the guest. Others on its link have its network."""
+    bridge = card.bridge
+    assert bridge is not None
+    resolver = _resolver(card, bridge, IP6, host_search)
+    network = ipaddress.IPv6Interface(options.address).network
+    return Dhcp6Lease(
+        mac=mac,
+        address=options.own,
+        router=router_of(options, router),
+        router_mac=router.mac,
+        # The bridge of somebody else has another MAC, and so has somebody else's router: guests ask for it.
+        tells_mac=False,
+        is_gateway=bool(options.gateway),
+        dns=resolver.servers,
+        search=resolver.search,
+        mtu=mtu,
+        on_link=str(network) if network.prefixlen < 128 else "",
+        routes=tuple(destination for destination, _ in options.routes if destination != _EVERYWHERE6),
+    )
+
+
+def router_of(options: BridgeOptions, router: BridgeRouter) -> str:
+    """The link-local address of the router of a guest: the gateway's if it is one, else the host's."""
+    return options.gateway if is_link_local(options.gateway) else router.address
+
+
+def _resolver(card: NicSpec, bridge: HostBridge, family: Family, host_search: tuple[str, ...]) -> ResolverConfig:
+    own = ResolverConfig(tuple(filter(family.has, bridge.dns)), bridge.search)
+    return card.resolver.of(family).over(own, host_search)
 
 
 def own_addresses(bridge: HostBridge) -> list[tuple[str, int]]:
     """Return the host's own addresses at the bridge: (address, prefix length)."""
     if not bridge.is_gateway:
         return []
-    found = [(gateway_of(each), ipaddress.IPv4Network(each.network).prefixlen) for each in bridge.ranges]
-    found += [
-        (gateway, ipaddress.IPv4Interface(address).network.prefixlen)
-        for address, gateway in bridge.static
-        if gateway and ":" not in gateway
-    ]
+    found = [(gateway_of(each), ipaddress.ip_network(each.network).prefixlen) for each in bridge.ranges]
+    found += [(gateway, ipaddress.ip_interface(address).network.prefixlen) for address, gateway in bridge.static if gateway]
     return list(dict.fromkeys(found))
 
 
 def networks(bridge: HostBridge) -> list[str]:
-    """The IPv4 networks of a bridge that leave behind the host's address."""
-    if not bridge.masquerade:
-        return []
-    found = [each.network for each in bridge.ranges]
-    found += [str(ipaddress.IPv4Interface(address).network) for address, _ in bridge.static if ":" not in address]
-    return list(dict.fromkeys(found))
+    """The networks of a bridge that leave behind the host's address."""
+    return list(dict.fromkeys(_networks(bridge))) if bridge.masquerade else []
+
+
+def is_link_local(gateway: str) -> bool:
+    """Return whether a gateway is somebody else's router on the link."""
+    return bool(gateway) and ipaddress.ip_address(gateway).is_link_local
+
+
+def _networks(bridge: HostBridge) -> Iterator[str]:
+    yield from (each.network for each in bridge.ranges)
+    yield from (str(ipaddress.ip_interface(address).network) for address, _ in bridge.static)

@@ -1,7 +1,8 @@
 """DHCPv6 and router advertisements for one guest: frames in, frames out. Pure.
 
-The router is the host's side of the guest's own link. It advertises itself and no prefix: the guest asks DHCPv6, which has the one address
-of the card. RFC 8415, RFC 4861 and RFC 8106; the lifetime of a router is that of RFC 8319.
+The router is the host's side of the guest's own link, or of a bridge. It advertises itself and no prefix that addresses are made of: the
+guest asks DHCPv6, which has the one address of the card. RFC 8415, RFC 4861, RFC 4191 and RFC 8106; the lifetime of a router is that of
+RFC 8319.
 """
 
 import ipaddress
@@ -24,6 +25,8 @@ _OK, _NO_ADDRESS, _NOT_ON_LINK, _NO_PREFIX = 0, 2, 4, 6
 _NAMED = (REQUEST, RENEW, RELEASE, DECLINE)
 _ANSWERED = (SOLICIT, *_NAMED, CONFIRM, REBIND, INFORMATION)
 _MANAGED_AND_OTHER = 0xC0
+# Of a prefix: it is on the link, and nobody makes an address of it.
+_ON_LINK = 0x80
 _ROUTER_SECONDS, _FOR_EVER = 65535, 0xFFFFFFFF
 _ETHERNET, _IP, _UDP = struct.Struct("!6s6sH"), struct.Struct("!IHBB16s16s"), struct.Struct("!HHHH")
 _ALL_NODES = "ff02::1"
@@ -37,8 +40,14 @@ class Dhcp6Lease(Struct, frozen=True):
     # link-local, as routers are
     router: str
     router_mac: str
+    # its advertisements say the MAC; else guests ask for it
+    tells_mac: bool = True
     # the guest may send everything to it
     is_gateway: bool = True
+    # the network of others on the guest's link; "" where everybody is behind the router
+    on_link: str = ""
+    # networks that the router leads to besides
+    routes: tuple[str, ...] = ()
     dns: tuple[str, ...] = ()
     search: tuple[str, ...] = ()
     mtu: int = 0
@@ -69,7 +78,13 @@ def answer(frame: bytes, lease: Dhcp6Lease) -> bytes | None:
 def advertisement(lease: Dhcp6Lease) -> bytes:
     """The frame in which the router says that it is there."""
     body = struct.pack("!BBHII", 64, _MANAGED_AND_OTHER, _ROUTER_SECONDS if lease.is_gateway else 0, 0, 0)
-    body += bytes([1, 1]) + _mac(lease.router_mac)
+    if lease.tells_mac:
+        body += bytes([1, 1]) + _mac(lease.router_mac)
+    if lease.on_link:
+        network = ipaddress.IPv6Network(lease.on_link)
+        body += struct.pack("!BBBBIII", 3, 4, network.prefixlen, _ON_LINK, _FOR_EVER, _FOR_EVER, 0) + network.network_address.packed
+    for each in map(ipaddress.IPv6Network, lease.routes):
+        body += struct.pack("!BBBBI", 24, 3, each.prefixlen, 0, _FOR_EVER) + each.network_address.packed
     if lease.mtu:
         body += struct.pack("!BBHI", 5, 1, 0, lease.mtu)
     if lease.dns:

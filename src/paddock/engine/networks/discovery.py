@@ -1,7 +1,7 @@
 """Neighbour discovery of guests as the packet filter lets it pass: a guest speaks for its own addresses, and is nobody's router. Pure."""
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 # The host's side of each tap, which is the guest's router.
 ROUTER = "fe80::1"
@@ -42,10 +42,12 @@ def routed() -> tuple[str, ...]:
     )
 
 
-def bridged() -> tuple[str, ...]:
-    """Rules for cards in bridges whose IPv6 address is ours to say."""
+def bridged(routers: Collection[str]) -> tuple[str, ...]:
+    """Rules for cards in bridges whose IPv6 address is ours to say. `routers`: the host's link-local addresses at these bridges."""
     return (
         "iifname != @addressed6 accept",
+        *(f"icmpv6 type nd-neighbor-advert {_TARGET} {_number(router)} counter drop" for router in routers),
+        *(f"ip6 saddr {router} counter drop" for router in routers),
         f"icmpv6 type nd-neighbor-advert {_TARGET_SCOPE} != {_LINK_SCOPE} iifname . {_TARGET} != @neighbours counter drop",
         "udp dport 547 drop",
         f"ether type ip6 ip6 saddr {{ ::, {_LINK} }} accept",

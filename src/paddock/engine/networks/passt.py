@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from paddock.engine.machine import limits
+from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import NetworkBusy, NetworkUnusable
 from paddock.engine.networks.nics import NicSpec
 from paddock.engine.networks.resolver import ResolverConfig
@@ -37,6 +38,8 @@ class PasstRequest(Struct, frozen=True):
     dns: ResolverConfig = ResolverConfig()
     # (protocol, address on the host, port on the host, port in the guest)
     forwards: tuple[tuple[str, str, int, int], ...] = ()
+    # "" without IPv6
+    inner6: str = ""
 
 
 class PasstSockets:
@@ -75,7 +78,11 @@ class PasstSockets:
 def argv(program: str, wanted: PasstRequest) -> list[str]:
     """The command line. Nothing in it was written by a user but name servers and search list."""
     inner = ipaddress.IPv4Network(wanted.inner)
-    command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--ipv4-only", "--socket", str(wanted.socket)]
+    command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--socket", str(wanted.socket)]
+    if wanted.inner6:
+        command += ["--address", str(ipaddress.IPv6Network(wanted.inner6)[2]), "--gateway", ROUTER]
+    else:
+        command.append("--ipv4-only")
     command += ["--address", str(inner[2]), "--netmask", str(inner.prefixlen), "--gateway", str(inner[1])]
     command += ["--mac-addr", wanted.mac, "--mtu", "1500", "--dns-forward", str(inner[3])]
     # As one word each, so that none can be taken for an option.

@@ -5,9 +5,8 @@ next Paddock begins with that, and nothing is open in between.
 """
 
 import asyncio
-import hashlib
 import socket
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 
@@ -20,13 +19,15 @@ from paddock.engine import namespace
 from paddock.engine.machine.config import Tap
 from paddock.engine.networks import bridges, guestaddresses, guestnames, hostnetwork, hostobjects, nft, rules, taps
 from paddock.engine.networks.addresses import AddressEntry, AddressTable, Key
-from paddock.engine.networks.addressstore import AddressStore, write_record
+from paddock.engine.networks.addressstore import write_record
+from paddock.engine.networks.bridgeaddresses import BridgeAddresses
+from paddock.engine.networks.bridges import NOTHING, BridgeOptions, BridgeRouter
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
-from paddock.engine.networks.families import IP4, IP6
+from paddock.engine.networks.families import IP4, IP6, Family, family_of
 from paddock.engine.networks.guestaddresses import GuestAddress
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
-from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec, Range
+from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec
 from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.responderstate import GuestPort, NamedNic
 from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward, TapNic
@@ -65,8 +66,7 @@ class RoutedPodNetwork:
         self.names = hostobjects.names_of(self._netlink, surroundings.directory)
         self.responder = ResponderControl(surroundings.directory)
         self._cards: dict[Key, _Plugged] = {}
-        # the books of bridges, by their file
-        self._ledgers: dict[Path, AddressStore] = {}
+        self._bridged = BridgeAddresses(surroundings.directory)
         self._table = self._fresh = RuleTable(self.names.filters, "", "")
         self._wanted = self._written = 0
         self._writing = asyncio.Lock()
@@ -185,7 +185,7 @@ class RoutedPodNetwork:
             return found.plug
         if card.binding == "host-bridge":
             bridge = self._bridge_for(card)
-            made = self._bridge(card, entry, bridge, await self._given(card, bridge))
+            made = self._bridge(card, entry, bridge, await self._bridged.give(card.key, bridge))
         else:
             made = self._route(card, entry, device)
         self._cards[card.key] = made
@@ -308,7 +308,8 @@ class RoutedPodNetwork:
 
     def _is_without_ipv6(self, device: str) -> bool:
         """Return whether a guest runs that began when there was no IPv6: it stays as it is."""
-        known = next((card for card in self._table.cards if card.device == device), None)
+        listed: tuple[TapNic | BridgedNic, ...] = (*self._table.cards, *self._table.bridged)
+        known = next((card for card in listed if card.device == device), None)
         link = self._netlink.link(device)
         return known is not None and not known.address6 and link is not None and link.running
 
@@ -334,44 +335,88 @@ class RoutedPodNetwork:
     def _open_uplink6(self) -> None:
         """The same for IPv6. A host that forwards already is left as it is."""
         if taps.read_setting("ipv6/conf/all/forwarding") == "0":
-            devices = tuple(sorted(name for name in self._netlink.links() if not self.names.has(name)))
+            devices = tuple(sorted(name for name in self._netlink.links() if not self.names.has(name) and name not in self._table.made))
             advertised = hostobjects.open_forwarding6(devices)
             self._change(replace(self._table, opened6=devices, advertised=tuple(sorted({*self._table.advertised, *advertised}))))
 
     # -- a card in a bridge
 
-    def _bridge(self, card: NicSpec, entry: AddressEntry, bridge: HostBridge, given: bridges.BridgeOptions | None) -> _Plugged:
-        device, number = self.device(card.key), index(bridge.name)
-        if not number:
-            self._change(replace(self._table, made=(*self._table.made, bridge.name)))
-            number = self._netlink.make_bridge(bridge.name)
-        self._netlink.set_link(number, mtu=bridge.mtu)
-        for address, prefix in bridges.own_addresses(bridge):
-            self._netlink.add_address(number, address, prefix)
-        if bridge.is_gateway:
-            taps.write_setting(f"ipv4/conf/{bridge.name}/forwarding", "1")
-            self._open_uplink()
-        others = [each for each in self._table.masqueraded if each[0] != bridge.name]
-        self._change(replace(self._table, masqueraded=(*others, *((bridge.name, network) for network in bridges.networks(bridge)))))
+    def _bridge(self, card: NicSpec, entry: AddressEntry, bridge: HostBridge, given: tuple[BridgeOptions, BridgeOptions]) -> _Plugged:
+        device, has_ipv6 = self.device(card.key), hostnetwork.has_ipv6()
+        own, own6 = given
+        if self._is_without_ipv6(device):
+            own6 = NOTHING
+        elif not has_ipv6 and not bridges.is_link_local(own6.gateway):
+            # It is nobody's router, and the guests of the bridge still reach each other.
+            own6 = replace(own6, gateway="", routes=())
+        router = BridgeRouter.of(str(self._surroundings.directory.resolve()), bridge.name)
+        families = (IP4, IP6) if has_ipv6 else (IP4,)
+        number = self._prepare_bridge(bridge, router, families)
+        self._masquerade(card, bridge, [each for each in bridges.networks(bridge) if family_of(each) in families])
         mtu = bridge.mtu or _MTU
         tap = self._tap(card, device)
         taps.set_ipv6(device, on=False)
         self._netlink.set_link(tap, mtu=mtu, master=number)
         if bridge.vlan:
             self._netlink.set_vlan(tap, bridge.vlan)
-        if given is not None:
-            lease = bridges.lease(card, given, entry.mac, mtu, hostnetwork.search())
-            self.responder.put_port(GuestPort(device, tap, self._netlink.links()[bridge.name].mac, lease))
-        address = given.address.partition("/")[0] if given is not None else ""
+        search = hostnetwork.search()
+        lease = bridges.lease(card, own, entry.mac, mtu, search) if own.address else None
+        lease6 = bridges.lease6(card, own6, entry.mac, mtu, router, search) if own6.address else None
+        if lease is not None or lease6 is not None:
+            self.responder.put_port(GuestPort(device, tap, self._netlink.links()[bridge.name].mac, lease, lease6))
         plug = AttachedNic(
             entry.mac,
-            address,
-            given.address if given is not None else "",
+            own.own,
+            own.address,
             Tap(device, card.queues),
             mtu=mtu,
-            gateway=given.gateway if given is not None else "",
+            address6=own6.own,
+            guest_address6=own6.address,
+            gateway=own.gateway or own6.gateway,
         )
-        return _Plugged(card, entry, plug, BridgedNic(device, card.owner, entry.mac, bridge.name, address, card.traffic), tap)
+        rule = BridgedNic(device, card.owner, entry.mac, bridge.name, own.own, card.traffic, own6.own)
+        return _Plugged(card, entry, plug, replace(rule, router6=router.address if own6.gateway else ""), tap)
+
+    def _prepare_bridge(self, bridge: HostBridge, router: BridgeRouter, families: Collection[Family]) -> int:
+        """Make the bridge if it is missing, and the host its gateway if it shall be that; returns its number."""
+        number = index(bridge.name)
+        if not number:
+            self._change(replace(self._table, made=(*self._table.made, bridge.name)))
+            number = self._netlink.make_bridge(bridge.name)
+            # Otherwise it has that of the port with the lowest one, and guests would lose their gateway when another comes.
+            self._netlink.set_link(number, up=False, mac=router.mac)
+            taps.set_ipv6(bridge.name, on=False)
+        self._netlink.set_link(number, mtu=bridge.mtu)
+        own = [each for each in bridges.own_addresses(bridge) if family_of(each[0]) in families]
+        if bridge.is_gateway:
+            taps.write_setting(f"ipv4/conf/{bridge.name}/forwarding", "1")
+            self._open_uplink()
+        if any(IP6.has(address) for address, _ in own):
+            self._open_uplink6()
+            self._change(replace(self._table, opened6=tuple(each for each in self._table.opened6 if each != bridge.name)))
+            if bridge.name in self._table.made:
+                taps.set_ipv6(bridge.name, on=True)
+            else:
+                taps.write_setting(f"ipv6/conf/{bridge.name}/disable_ipv6", "0")
+            self._netlink.add_address(number, router.address, 64)
+        for address, prefix in own:
+            self._netlink.add_address(number, address, prefix)
+        return number
+
+    def _masquerade(self, card: NicSpec, bridge: HostBridge, networks: list[str]) -> None:
+        """Have these networks of a bridge leave behind the host's address. Those of other definitions of the bridge stay."""
+        known = {self.device(card.key), *map(self.device, self._cards)}
+        beside = [each.card.bridge for each in self._cards.values() if each.card.key != card.key and each.rule.device in self._in(bridge)]
+        others = {network for each in beside if each is not None for network in bridges.networks(each)}
+        # After a start, cards that are not plugged yet may have some.
+        is_known = known.issuperset(self._in(bridge))
+        kept = [each for each in self._table.masqueraded if each[0] != bridge.name or each[1] in others or not is_known]
+        listed = dict.fromkeys((*kept, *((bridge.name, network) for network in networks)))
+        self._change(replace(self._table, masqueraded=tuple(listed)))
+
+    def _in(self, bridge: HostBridge) -> set[str]:
+        """The taps in a bridge."""
+        return {each.device for each in self._table.bridged if each.bridge == bridge.name}
 
     def _bridge_for(self, card: NicSpec) -> HostBridge:
         """The device that a card is put into. A VLAN is kept apart by the host's own bridge, or has a bridge of ours to itself."""
@@ -399,29 +444,9 @@ class RoutedPodNetwork:
                 raise NetworkUnusable(action, why=why, fix="leave isGateway out", reason=reasons.NETWORK_VLAN)
         return bridge
 
-    async def _given(self, card: NicSpec, bridge: HostBridge) -> bridges.BridgeOptions | None:
-        said = bridges.fixed(bridge)
-        if said is not None or not bridge.ranges:
-            return said
-        of = bridge.ranges[0]
-        ledger = self._ledger_of(bridge.name, of)
-        return bridges.from_range(bridge, of, ledger.book.address(await ledger.give(card.key, 0.0)))
-
-    def _ledger_of(self, bridge: str, of: Range) -> AddressStore:
-        name = hashlib.sha256(f"{bridge}\0{of}".encode()).hexdigest()[:12]
-        return self._ledger_at(self._surroundings.directory / "bridges" / f"{name}.json", lambda: bridges.book(of))
-
-    def _ledger_at(self, path: Path, fresh: Callable[[], AddressTable]) -> AddressStore:
-        """Return the book in a file; whoever changes it meanwhile uses the same."""
-        found = self._ledgers.get(path)
-        if found is None:
-            found = self._ledgers[path] = AddressStore.open(path, fresh)
-        return found
-
     async def release(self, owners: AbstractSet[str], seconds: float) -> None:
         """The addresses of these owners in bridges are free."""
-        for path in (self._surroundings.directory / "bridges").glob("*.json"):
-            await self._ledger_at(path, _never).release(owners, seconds)
+        await self._bridged.release(owners, seconds)
 
     def _leave(self, bridge: str) -> None:
         """A bridge of ours goes with its last card."""
@@ -467,7 +492,3 @@ def _rule(device: str, card: NicSpec, mac: str, ends: tuple[GuestAddress, GuestA
     own, own6 = ends
     rule = TapNic(device, card.owner, mac, own.address, own.inner, own.inner_gateway, card.ports, card.traffic)
     return replace(rule, address6=own6.address, inner6=own6.inner, inner_gateway6=own6.inner_gateway)
-
-
-def _never() -> AddressTable:
-    raise NetworkUnusable("a book of addresses vanished while it was read")

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.engine.networks import discovery
+from paddock.engine.networks.denied import LINK, denied
 from paddock.engine.networks.families import IP4, IP6, Family, family_of
 from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
@@ -54,6 +55,8 @@ class BridgedNic(Struct, frozen=True):
     address: str = ""
     traffic: TrafficLimit = NO_LIMIT
     address6: str = ""
+    # the link-local address of the host where it is the gateway
+    router6: str = ""
 
 
 class ServiceForward(Struct, frozen=True):
@@ -110,20 +113,6 @@ class RuleTable(Struct, frozen=True):
         return self.host if family is IP4 else self.host6
 
 
-# The host's neighbours alone, and in a cloud the service that hands out the host's credentials: Alibaba's and Oracle's are not link-local.
-_NOT_FOR_GUESTS = {
-    IP4: ("100.100.100.200/32", "169.254.0.0/16", "192.0.0.192/32"),
-    # The second leads to 169.254.0.0/16 where a router translates; the others are Oracle's, Amazon's and Google's.
-    IP6: ("fe80::/10", "64:ff9b::a9fe:0/112", "fd00:c1::a9fe:a9fe/128", "fd00:ec2::254/128", "fd20:ce::254/128"),
-}
-
-
-def _denied(family: Family, pod_network: str = "") -> str:
-    """Return the addresses that no guest reaches. An operator may have given one of them to the machines' own network."""
-    own = ipaddress.ip_network(pod_network or family.nowhere)
-    return f"{{ {', '.join(each for each in _NOT_FOR_GUESTS[family] if not own.overlaps(ipaddress.ip_network(each)))} }}"
-
-
 def text(table: RuleTable) -> str:
     """Return the input of `nft -f -`."""
     owners = {family: _addresses_by_owner(family, table.cards) for family in table.families}
@@ -155,7 +144,7 @@ def _processes(users: tuple[int, int], mark: str = "") -> Iterator[str]:
     """Keep QEMU and passt from link-local addresses: packets of their guests leave this host as their own."""
     if users[0]:
         own, said = f"meta skuid {users[0]}-{users[1]}", f' comment "{mark}"' if mark else ""
-        rules = [f"{own} {family.word} daddr {_denied(family)} counter reject{said}" for family in (IP4, IP6)]
+        rules = [f"{own} {family.word} daddr {denied(family)} counter reject{said}" for family in (IP4, IP6)]
         yield from _chain("processes", rules, "filter hook output priority 0")
 
 
@@ -191,7 +180,7 @@ def _bridged(table: RuleTable) -> Iterator[str]:
         yield from _set("set", "addressed6", "ifname", (f'"{card.device}"' for card in ours))
         yield from _set("set", "sources6", "ifname . ipv6_addr", (f'"{card.device}" . {card.address6}' for card in ours))
         yield from discovery.neighbours((card.device, card.address6) for card in ours)
-        rules += discovery.bridged()
+        rules += discovery.bridged(sorted({card.router6 for card in ours if card.router6}))
     yield from _chain("guard", rules, "filter hook prerouting priority -300")
     yield "}"
 
@@ -319,14 +308,15 @@ def _exchange(table: RuleTable) -> Iterator[str]:
 
 def _forward(table: RuleTable) -> Iterator[str]:
     families = table.families
-    sources = ["@taps", *(f'"{bridge}"' for bridge in sorted({card.bridge for card in table.bridged}))]
+    # What stays within a bridge comes here, too, where the host filters that (br_netfilter): neighbours talk by link-local addresses.
+    sources = {"@taps": "", **{f'"{bridge}"': LINK for bridge in sorted({card.bridge for card in table.bridged})}}
     denying = [family for family in (IP4, IP6) if family in families or family is IP4 or _has6(table)]
     services = [rule for family in families for rule in _without_target(family)]
     rules = [
         *(
-            f"iifname {each} {family.word} daddr {_denied(family, table.network(family))} counter reject"
+            f"iifname {each} {family.word} daddr {denied(family, table.network(family), but=but)} counter reject"
             for family in denying
-            for each in sources
+            for each, but in sources.items()
         ),
         "ct state established,related accept",
         *(f"iifname @taps {family.word} saddr vmap @egress_of{family.mark}" for family in families),
@@ -370,7 +360,9 @@ def _no_router(table: RuleTable) -> Iterator[str]:
         yield f"meta nfproto ipv4 iifname {{ {devices} }} drop"
     if table.opened6:
         devices = ", ".join(f'"{device}"' for device in sorted(table.opened6))
-        yield f"meta nfproto ipv6 iifname {{ {devices} }} oifname {{ {devices} }} drop"
+        # Bridges of machines are no way to them from outside.
+        targets = ", ".join(f'"{device}"' for device in sorted({*table.opened6, *(card.bridge for card in table.bridged)}))
+        yield f"meta nfproto ipv6 iifname {{ {devices} }} oifname {{ {targets} }} drop"
 
 
 def _input(table: RuleTable) -> Iterator[str]:
@@ -384,8 +376,12 @@ def _input(table: RuleTable) -> Iterator[str]:
     if IP6 in table.families:
         rules += discovery.to_host(table.host6)
     yield from _chain("from_machines", (*rules, "counter drop"))
-    # A bridge that somebody else has made may have link-local addresses of its own.
-    bridges = [f'iifname "{bridge}" ip daddr {_denied(IP4, table.pod_network)} counter drop' for bridge in table.made]
+    # A bridge that somebody else has made may have link-local addresses of its own. Those of IPv6 belong to each link.
+    bridges = [
+        f'iifname "{bridge}" {family.word} daddr {denied(family, table.network(family), but=LINK)} counter drop'
+        for bridge in table.made
+        for family in (IP4, IP6)
+    ]
     yield from _chain("incoming", ("iifname @taps jump from_machines", *bridges), "filter hook input priority 0")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
 from paddock.engine import namespace
@@ -20,7 +21,7 @@ from paddock.engine.networks import hostnetwork, passt
 from paddock.engine.networks.addresses import AddressEntry, Key, loopback
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6
-from paddock.engine.networks.nics import INNER_NETWORK, NO_LIMIT, AttachedNic, NicSpec, Protocol
+from paddock.engine.networks.nics import INNER_NETWORK, INNER_NETWORK6, NO_LIMIT, AttachedNic, NicSpec, Protocol
 from paddock.engine.networks.resolver import ResolverConfig
 
 # owner, name of the card, protocol, address and port on the host, port of the guest
@@ -29,6 +30,10 @@ Forward = Callable[[str, str, Protocol, str, int, int], Awaitable[None]]
 _LOW, _HIGH = 1024, 64512
 # A card that lists more is served when somebody asks.
 _MOST_AHEAD = 64
+# The network's, the gateway's, the guest's, the name server's and the last.
+_LEAST_ADDRESSES = 8
+# Of a network that guests make addresses of.
+_PREFIX6 = 64
 
 NO_MEETING = "machines cannot reach each other: user mode has no pod network; they can where Paddock is root or gets a network namespace"
 STAYS = "the machine stays in user mode until it starts again; then it is in the pod network"
@@ -39,10 +44,12 @@ ONE_QUEUE = "the card has one queue"
 PASST_PORTS = "only the ports that the card lists can be reached, as passt opens them when it starts"
 NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
-LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) as this host does, such as a cloud's metadata service"
+LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) and a cloud's metadata service, by IPv6 too, as this host does"
 NO_LIMITS = "traffic is not limited: that needs root"
 NO_SERVERS = "the machine does not get the name servers of its dnsConfig: QEMU's user-mode network has its own; passt hands them on"
-NO_SERVERS6 = "the machine does not get the IPv6 name servers of its dnsConfig: user-mode networks have IPv4 alone"
+NO_SERVERS6 = "the machine does not get the IPv6 name servers of its dnsConfig: QEMU's user-mode network has its own; passt hands them on"
+NO_IPV6_SERVERS = "the machine does not get the IPv6 name servers of its dnsConfig: this host has no IPv6"
+ONLY_IPV4 = "others reach the machine by IPv4 alone; by IPv6 it reaches others"
 NO_PING = "only TCP and UDP leave the machine"
 
 
@@ -144,7 +151,7 @@ class UserMode:
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
         forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(card)))
-        resolver = _resolver(card, inner)
+        resolver, inner6 = _resolver(card, inner), _inner6(card)
         backend = UserNetwork(
             network=str(inner),
             gateway=str(inner[1]),
@@ -155,6 +162,10 @@ class UserMode:
             search=resolver.search,
             forwards=forwards,
         )
+        if inner6 is not None:
+            # QEMU gives guests no IPv6 address: they make one of the network.
+            wide = inner6 if inner6.prefixlen <= _PREFIX6 else inner6.supernet(new_prefix=_PREFIX6)
+            backend = replace(backend, network6=f"{wide[0]}/{_PREFIX6}", gateway6=str(inner6[1]), dns6=str(inner6[3]))
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
         if self._is_routed:
             limits.append(STAYS)
@@ -168,6 +179,8 @@ class UserMode:
             limits.append(NO_SERVERS6)
         if card.binding == "bridge":
             limits.append("the card is behind masquerade: user mode has no bridges")
+        if inner6 is not None:
+            limits.append(ONLY_IPV4)
         reached = ResolverConfig((backend.dns,), resolver.search)
         return _Plugged(card, entry, _attached(entry, backend, inner, reached, limits))
 
@@ -176,10 +189,14 @@ class UserMode:
             raise NetworkUnusable(f"cannot connect {card.name} by passt", why="there is no passt on this host", fix="install passt")
         inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
         _check_inner(inner)
-        opened, resolver = _ahead(card), _resolver(card, inner)
+        opened, resolver, inner6 = _ahead(card), _resolver(card, inner), _inner6(card)
+        servers6 = card.resolver.of(IP6).given.servers
+        if inner6 is not None:
+            resolver = replace(resolver, servers=(*resolver.servers, *servers6))
         wanted = passt.PasstRequest(
             socket=self._places.socket(card, entry.mac),
             inner=str(inner),
+            inner6=str(inner6 or ""),
             mac="02:00:00:00:00:00",
             user=card.user or passt.NOBODY,
             dns=resolver,
@@ -187,11 +204,16 @@ class UserMode:
         )
         helper = await passt.start(self._passt, wanted)
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, PASST_PORTS, NO_HOST_NAME, *self._link_local(), *self._reasons]
-        if card.resolver.of(IP6).given.servers:
-            limits.append(NO_SERVERS6)
+        if inner6 is not None:
+            limits.append(ONLY_IPV4)
+        elif servers6:
+            limits.append(NO_IPV6_SERVERS)
         if card.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
-        return _Plugged(card, entry, _attached(entry, StreamNetwork(wanted.socket), inner, resolver, limits), helper)
+        plug = _attached(entry, StreamNetwork(wanted.socket), inner, resolver, limits)
+        if inner6 is not None:
+            plug = replace(plug, guest_address6=f"{inner6[2]}/{inner6.prefixlen}")
+        return _Plugged(card, entry, plug, helper)
 
 
 def _attached(
@@ -218,9 +240,24 @@ def _resolver(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
     return card.resolver.of(IP4).over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
 
 
+def _inner6(card: NicSpec) -> ipaddress.IPv6Network | None:
+    """The IPv6 network inside; None where the host has no IPv6. Raises `NetworkUnusable`."""
+    if not hostnetwork.has_ipv6():
+        return None
+    inner = ipaddress.IPv6Network(card.network6 or INNER_NETWORK6, strict=False)
+    if inner.num_addresses < _LEAST_ADDRESSES:
+        raise _without_room(inner, "vmIPv6NetworkCIDR")
+    return inner
+
+
 def _check_inner(inner: ipaddress.IPv4Network) -> None:
-    if inner.num_addresses < 8:
-        raise NetworkUnusable(f"cannot use {inner} inside a machine", why="it has fewer than 8 addresses", fix="set a larger vmNetworkCIDR")
+    if inner.num_addresses < _LEAST_ADDRESSES:
+        raise _without_room(inner, "vmNetworkCIDR")
+
+
+def _without_room(inner: ipaddress.IPv4Network | ipaddress.IPv6Network, field: str) -> NetworkUnusable:
+    why = f"it has fewer than {_LEAST_ADDRESSES} addresses"
+    return NetworkUnusable(f"cannot use {inner} inside a machine", why=why, fix=f"set a larger {field}")
 
 
 def is_bound(protocol: Protocol, place: tuple[str, int]) -> bool:

@@ -22,6 +22,9 @@ _TYPES = ("bridge", "cnv-bridge", "ptp")
 _RANGES = ("host-local", "whereabouts")
 _DEFAULT_BRIDGE = "cni0"
 _LAST_VLAN = 4094
+_LEAST_MTU6 = 1280
+# Longer ones have no room, and no link has a shorter one.
+_LEAST_PREFIX6, _MOST_PREFIX6 = 64, 126
 Data = Mapping[str, Any]
 
 
@@ -89,7 +92,7 @@ def _bridge(plugin: Data) -> HostBridge:
     if kind not in ("", "static", "dhcp", *_RANGES):
         raise _Wrong(f"addresses of type {kind!r} are not known here; use static, host-local or dhcp", reasons.NETWORK_TYPE)
     dns: Data = ipam.get("dns") or plugin.get("dns") or {}
-    return HostBridge(
+    made = HostBridge(
         name=str(plugin.get("bridge") or _DEFAULT_BRIDGE),
         vlan=vlan,
         mtu=int(plugin.get("mtu") or 0),
@@ -102,6 +105,45 @@ def _bridge(plugin: Data) -> HostBridge:
         domain=str(dns.get("domain") or ""),
         search=tuple(map(str, dns.get("search") or ())),
     )
+    _check_ipv6(made)
+    return made
+
+
+def _check_ipv6(bridge: HostBridge) -> None:
+    """Refuse what guests cannot learn of IPv6: router advertisements name one router by its link-local address."""
+    listed = [(ipaddress.IPv6Interface(address), gateway) for address, gateway in bridge.static if ":" in address]
+    listed += [(ipaddress.IPv6Interface(each.network), each.gateway) for each in bridge.ranges if ":" in each.network]
+    routes = [each for each in bridge.routes if ":" in each[0]]
+    if not listed:
+        if routes:
+            raise _Wrong(f"it has a route to {routes[0][0]}, and gives no IPv6 address")
+        return
+    if len(listed) > 1:
+        raise _Wrong(f"it gives two IPv6 addresses ({listed[0][0]}, {listed[1][0]}); a guest gets one of each family")
+    if 0 < bridge.mtu < _LEAST_MTU6:
+        raise _Wrong(f"its MTU {bridge.mtu} is too small for IPv6, which needs {_LEAST_MTU6}")
+    network, gateway = listed[0][0].network, listed[0][1]
+    if network.is_link_local or network.is_multicast or network.is_loopback:
+        raise _Wrong(f"the addresses of {network} are not for hosts")
+    if bridge.ranges and not _LEAST_PREFIX6 <= network.prefixlen <= _MOST_PREFIX6 and not bridge.static:
+        raise _Wrong(f"the prefix of {network} is not {_LEAST_PREFIX6} to {_MOST_PREFIX6} bits long")
+    _check_router(bridge, network, gateway)
+    has_router = bool(gateway) or (bridge.is_gateway and bool(bridge.ranges))
+    for destination, through in routes:
+        if not has_router or through not in ("", gateway):
+            raise _Wrong(f"guests cannot learn the route to {destination}: IPv6 routes lead through the gateway of the IPv6 addresses")
+
+
+def _check_router(bridge: HostBridge, network: ipaddress.IPv6Network, gateway: str) -> None:
+    if not gateway:
+        return
+    if bridge.is_gateway and ipaddress.IPv6Address(gateway) not in network:
+        raise _Wrong(f"the gateway {gateway} is not in {network}")
+    if not bridge.is_gateway and not ipaddress.IPv6Address(gateway).is_link_local:
+        raise _Wrong(
+            f"guests cannot learn the gateway {gateway}: set isGateway if it is this host, name its link-local address if it is another "
+            "router, or leave it out if that router advertises itself"
+        )
 
 
 def _traffic(document: Data) -> TrafficLimit:
@@ -125,16 +167,16 @@ def _static(ipam: Data) -> Iterator[tuple[str, str]]:
 
 
 def _ranges(ipam: Data) -> Iterator[Range]:
-    listed = [each for group in ipam.get("ranges") or () for each in group] or [ipam]
+    listed = [*(each for group in ipam.get("ranges") or () for each in group), *(ipam.get("ipRanges") or ())]
+    if not listed or ipam.get("subnet") or ipam.get("range"):
+        listed.append(ipam)
     for each in listed:
         network = ipaddress.ip_network(each.get("subnet") or each.get("range") or "", strict=False)
-        if network.version != 4:
-            continue
         yield Range(
             network=str(network),
             first=_inside(each.get("rangeStart") or each.get("range_start"), network),
             last=_inside(each.get("rangeEnd") or each.get("range_end"), network),
-            gateway=_inside(each.get("gateway"), network),
+            gateway=_gateway(each.get("gateway"), network),
         )
 
 
@@ -147,9 +189,15 @@ def _inside(text: Any, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -
     return str(address)
 
 
+def _gateway(text: Any, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:
+    """A gateway in a network, or on the link."""
+    if text and network.version == 6 and ipaddress.IPv6Address(text).is_link_local:
+        return str(ipaddress.IPv6Address(text))
+    return _inside(text, network)
+
+
 def _routes(routes: Any) -> Iterator[tuple[str, str]]:
     for each in routes:
         network = ipaddress.ip_network(each["dst"], strict=False)
-        if network.version == 4:
-            gateway = each.get("gw") or ""
-            yield str(network), str(ipaddress.ip_address(gateway)) if gateway else ""
+        gateway = each.get("gw") or ""
+        yield str(network), str(ipaddress.ip_address(gateway)) if gateway else ""

@@ -27,7 +27,9 @@ FULL = replace(
         TapNic("pk0a0a00000002", "db", "02:00:00:00:00:02", "10.112.64.6"),
     ),
     bridged=(
-        BridgedNic("pk0a0a00000003", "db", "02:00:00:00:00:03", "br1", "172.20.0.7"),
+        BridgedNic(
+            "pk0a0a00000003", "db", "02:00:00:00:00:03", "br1", "172.20.0.7", address6="fd00:20::7", router6="fe80::1:a9ff:fe8f:ae42"
+        ),
         BridgedNic("pk0a0a00000004", "x", "02:00:00:00:00:04", "br1"),
     ),
     services=(
@@ -47,6 +49,7 @@ FULL = replace(
         NicPolicy("ns/c", ("gone",), ingress=()),
     ),
     masqueraded=(("br1", "172.20.0.0/24"),),
+    made=("br1",),
     opened=("eth0",),
 )
 

@@ -4,10 +4,11 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from paddock.base.errors import Transient
 from paddock.engine.machine.config import UserNetwork
-from paddock.engine.networks import passt, usermode
+from paddock.engine.networks import hostnetwork, passt, usermode
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec, Ports, Protocol, TrafficLimit
@@ -64,6 +65,26 @@ def test_another_network_inside(tmp_path: Path) -> None:
         plug = await Networks(tmp_path, USER).plug(NicSpec("vm", "default", network="192.168.7.0/28"))
         assert isinstance(plug.backend, UserNetwork)
         assert (plug.guest_address, plug.backend.gateway, plug.backend.dns) == ("192.168.7.2/28", "192.168.7.1", "192.168.7.3")
+
+    asyncio.run(script())
+
+
+@pytest.mark.spec("kubevirt", 254)
+@pytest.mark.parametrize("has_ipv6", [True, False])
+def test_ipv6_leads_out_where_the_host_has_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_ipv6: bool) -> None:
+    monkeypatch.setattr(hostnetwork, "has_ipv6", lambda: has_ipv6)
+
+    async def script() -> None:
+        networks = Networks(tmp_path, USER)
+        resolver = GuestResolver(given=ResolverConfig(("2001:db8::53",)))
+        plug = await networks.plug(NicSpec("vm", "default"))
+        assert isinstance(plug.backend, UserNetwork) and plug.addresses == (plug.address,) and plug.guest_address6 == ""
+        told = (plug.backend.network6, plug.backend.gateway6, plug.backend.dns6)
+        assert told == (("fd10:0:2::/64", "fd10:0:2::1", "fd10:0:2::3") if has_ipv6 else ("", "", ""))
+        assert (usermode.ONLY_IPV4 in plug.limits) is has_ipv6 and usermode.NO_SERVERS6 not in plug.limits
+        other = await networks.plug(NicSpec("other", "default", network6="fd20:1:0:7::/112", resolver=resolver))
+        assert isinstance(other.backend, UserNetwork) and usermode.NO_SERVERS6 in other.limits
+        assert other.backend.network6 == ("fd20:1:0:7::/64" if has_ipv6 else "")
 
     asyncio.run(script())
 
@@ -180,3 +201,6 @@ def test_passt_shuts_the_way_to_the_hosts_loopback_and_takes_no_options_from_use
     assert [word for word in command if word.startswith("--dns=")] == ["--dns=10.0.2.3"]
     assert command[command.index("--tcp-ports") + 1] == "127.64.0.5/64592:80"
     assert command[command.index("--udp-ports") + 1] == "none"
+    assert "--ipv4-only" in command
+    dual = passt.argv("passt", replace(wanted, inner6="fd10:0:2::/120"))
+    assert "--ipv4-only" not in dual and dual[dual.index("fd10:0:2::2") + 1 :][:2] == ["--gateway", "fe80::1"]

@@ -46,6 +46,11 @@ def backend(nic: Nic, files: Sequence[str] | str, vhosts: Sequence[str] | str | 
 def _user(name: str, user: UserNetwork) -> dict[str, Any]:
     found: dict[str, Any] = {"type": "user", "ipv6": False, "net": user.network, "host": user.gateway}
     found |= {"dhcpstart": user.address, "dns": user.dns}
+    if user.network6 and not user.isolated:
+        # Which QEMU keeps to IPv4 alone.
+        prefix, _, length = user.network6.partition("/")
+        found |= {"ipv4": True, "ipv6": True, "ipv6-prefix": prefix, "ipv6-prefixlen": int(length)}
+        found |= {"ipv6-host": user.gateway6, "ipv6-dns": user.dns6}
     if user.hostname:
         found["hostname"] = user.hostname
     if user.domain:

@@ -62,6 +62,9 @@ USER = UserNetwork(
     domain="svc.local",
     search=("ns.svc.local",),
     forwards=(("tcp", "127.0.0.1", 30022, 22),),
+    network6="fd10:0:2::/64",
+    gateway6="fd10:0:2::1",
+    dns6="fd10:0:2::3",
 )
 
 
