@@ -24,6 +24,8 @@ from paddock.schema.kind import AdmissionSettings
 _LOSS = (str(Effect.LOSS), str(Effect.RECREATE), "fails")
 # References whose objects say something about sizes and networks. Secrets stay unread.
 _READ = ("VMClass", "MachineTemplate", "MachineClass", "NetworkConfiguration", "Provider", "VMNetworkAttachment")
+# Those that a translation to KubeVirt needs.
+TRANSLATED = (*_READ, "VMImage", "Image", "DataSource", "NetworkAttachmentDefinition")
 _HANG = 11
 
 
@@ -99,14 +101,17 @@ def _compared(data: Data, title: str, settings: AdmissionSettings) -> ComparedOb
     return ComparedObject(Document("server", data, nowhere, Position(0, 0), ()), title, admission.admit(data, settings))
 
 
-async def surroundings(client: Client, data: Data) -> Sequence[Resource]:
-    """Return the objects that a machine refers to, as far as they decide about sizes and networks and may be read."""
+async def surroundings(client: Client, data: Data, kinds: Sequence[str] = _READ) -> Sequence[Resource]:
+    """Return the objects that a machine refers to, as far as they are of some kinds and may be read.
+
+    The default kinds are those that decide about sizes and networks.
+    """
     group, _ = admission.split_api_version(data.get("apiVersion"))
     namespace = str((data.get("metadata") or {}).get("namespace") or "")
     found: list[Resource] = []
     for reference in references(group, str(data.get("kind")), data):
         for to_group, kind in reference.to:
-            if kind in _READ and (declared := catalog.find(to_group, kind)) is not None:
+            if kind in kinds and (declared := catalog.find(to_group, kind)) is not None:
                 target = plain(to_group, declared.versions[0].name, declared.plural, kind)
                 key = Key(reference.namespace or namespace if declared.namespaced else "", reference.name)
                 found += await _read(client, target, key)

@@ -19,7 +19,6 @@ from paddock.client.client import Client
 from paddock.dialects import admission
 from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.meta.objects import Resource
-from paddock.meta.world import ObjectSet
 from paddock.plan.changes.differences import format_named
 from paddock.schema.kind import AdmissionSettings
 from paddock.web.answers.editing import WebFinding, WebPlan, WebPlannedChange
@@ -59,7 +58,7 @@ async def settings_of(client: Client) -> AdmissionSettings:
 
 def _within(objects: InputObjects, more: Iterable[Resource]) -> InputObjects:
     """Return objects in a world that has what the server has beside them."""
-    return msgspec.structs.replace(objects, world=ObjectSet([*more, *objects.world.everything()]))
+    return msgspec.structs.replace(objects, world=objects.world.within(more))
 
 
 def _verdict(objects: Sequence[InputObject], findings: Sequence[WebFinding]) -> str:
