@@ -10,7 +10,7 @@ from paddock.cli.rendering import RenderSummary
 from paddock.cli.verdicts import ChangeVerdict, ObjectChange, object_change
 from paddock.plan.changes.differences import FieldDifference, ValueChange
 from paddock.plan.changes.effects import Effect
-from paddock.plan.quotas.forecast import QuotaForecast
+from paddock.plan.quotas.forecast import LackingObject, QuotaForecast
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings
 
@@ -45,12 +45,24 @@ def lines(
 
 def lacking(objects: InputObjects, forecast: QuotaForecast) -> list[PlanLine]:
     """Return the lines for objects that quotas have no room for."""
-    found = []
-    for each in forecast.lacking:
-        document = objects.titles[each.title].document
-        change = f"{each.count} of what it becomes" if each.count > 1 else ""
-        found.append(PlanLine(document.source, *document.start, WAITS if each.waits else REFUSED, each.title, change, each.why))
-    return found
+    documents = [(each, objects.titles[each.title].document) for each in forecast.lacking]
+    return [
+        PlanLine(document.source, *document.start, WAITS if each.waits else REFUSED, each.title, _count(each), each.why)
+        for each, document in documents
+    ]
+
+
+def lack(lacking_object: LackingObject) -> str:
+    """Return the line of an object without room for people."""
+    return ": ".join(
+        part
+        for part in (WAITS if lacking_object.waits else REFUSED, lacking_object.title, _count(lacking_object), lacking_object.why)
+        if part
+    )
+
+
+def _count(lacking_object: LackingObject) -> str:
+    return f"{lacking_object.count} of its objects" if lacking_object.count > 1 else ""
 
 
 def quotas(forecast: QuotaForecast) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """Manifests beside what a server has of them: the server merges each object as it would apply it, and writes nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -31,22 +31,30 @@ async def sides(session: ServerSession, subjects: Sequence[InputObject], setting
     """Return both sides of a plan. Fields that other managers have set are refusals, as they are of `paddock apply`."""
     discovery = KindDiscovery(session.client)
     old: list[InputObject] = []
-    new: list[InputObject] = []
-    whole: list[InputObject] = []
+    made: list[tuple[InputObject, Data]] = []
     refused: list[PlanLine] = []
     for subject in subjects:
         try:
             kind, data = await objectwrites.located(session, discovery, subject.data)
             before = await session.client.find(kind.target, objectwrites.key_of(data))
-            made = await session.client.apply(kind.target, data, WriteOptions(dry_run=True))
+            made.append((subject, await session.client.apply(kind.target, data, WriteOptions(dry_run=True))))
         except PaddockError as error:
             refused.append(PlanLine(subject.document.source, *subject.document.start, REFUSED, subject.title, "", str(error)))
             continue
         if before is not None:
             old.append(_holding(subject, edits.written(before), settings))
-        new.append(_holding(subject, edits.written(made), settings))
-        whole.append(_holding(subject, made, settings))
-    return ServerSides(*(collected(each, lambda _: None) for each in (old, new, whole)), tuple(refused))
+    new = _collected([_holding(subject, edits.written(data), settings) for subject, data in made])
+    return ServerSides(_collected(old), new, merged(made, settings), tuple(refused))
+
+
+def merged(objects: Iterable[tuple[InputObject, Data]], settings: AdmissionSettings) -> InputObjects:
+    """Return objects of an input as the server would store them."""
+    return _collected([_holding(subject, data, settings) for subject, data in objects])
+
+
+def _collected(subjects: Sequence[InputObject]) -> InputObjects:
+    """The server has judged these already."""
+    return collected(subjects, lambda _: None)
 
 
 def _holding(subject: InputObject, data: Data, settings: AdmissionSettings) -> InputObject:

@@ -81,9 +81,9 @@ async def _compared(
 
     sides = await serverplans.sides(session, objects.subjects, settings)
     around = await serverforecasts.around(session, sides.whole)
-    old, new, whole = (msgspec.structs.replace(each, world=each.world.within(around)) for each in (sides.old, sides.new, sides.whole))
+    old, new = (msgspec.structs.replace(each, world=each.world.within(around)) for each in (sides.old, sides.new))
     steps = planlines.lines(old, new, RenderSummary(console), settings, NOT_ON_SERVER)
-    return [*sides.refused, *steps], await serverforecasts.on_server(session, whole)
+    return [*sides.refused, *steps], await serverforecasts.on_server(session, sides.whole)
 
 
 def _told(steps: Sequence[PlanLine], objects: InputObjects, forecast: QuotaForecast, output: str, console: Console) -> int:

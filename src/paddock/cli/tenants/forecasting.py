@@ -74,8 +74,12 @@ def _of_subject(subject: InputObject, world: ObjectSet, present: PresentObjects)
     is_front = dialects.dialect(dialect).is_front
     if is_front:
         yield PlannedObject(key, subject.title, ObjectUsage(counted(key.collection)))
+    sources = list(_machines(value))
+    for source in sources:
+        if source is not value and (place := key_of(to_data(source))) is not None:
+            yield PlannedObject(place, subject.title, ObjectUsage(counted(place.collection)), key)
     try:
-        made = [to_data(each) for source in _machines(value) for each in _translated(dialect, source, world)]
+        made = [to_data(each) for source in sources for each in _translated(dialect, source, world)]
     except PaddockError as error:
         yield PlannedObject(ObjectKey("", key.namespace, key.name), subject.title, ObjectUsage({}), key, str(error))
         return

@@ -27,14 +27,12 @@ _ROUNDS = 4
 
 
 async def on_server(session: ServerSession, objects: InputObjects) -> QuotaForecast:
-    """Return the outlook of objects for the quotas of their namespaces, as far as the user may read them.
-
-    The world of the objects has what `around` returns.
-    """
+    """Return the outlook of objects for the quotas of their namespaces, as far as the user may read them."""
     keys = [forecasting.key_of(each.data) for each in objects.subjects]
     quotas = await _quotas(session, sorted({each.namespace for each in keys if each is not None}))
     if not quotas:
         return QuotaForecast()
+    objects = msgspec.structs.replace(objects, world=objects.world.within(await around(session, objects)))
     present = await _present(session, sorted({each["metadata"]["namespace"] for each in quotas}))
     found = await _planned(session, objects, present)
     usage = dict(present.usage)

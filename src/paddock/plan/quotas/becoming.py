@@ -148,5 +148,3 @@ def _claim(key: ObjectKey, data: Data, origin: _Origin) -> PlannedObject:
 def is_waiting(planned: PlannedObject, broken: list[str]) -> bool:
     """Return whether an object without room waits for it, instead of being refused to its user: a launcher, and what controllers make."""
     return planned.parent is not None or (planned.key.collection == INSTANCES and f"count/{INSTANCES}" not in broken)
-
-
