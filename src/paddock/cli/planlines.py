@@ -52,13 +52,11 @@ def lacking(objects: InputObjects, forecast: QuotaForecast) -> list[PlanLine]:
     ]
 
 
-def lack(lacking_object: LackingObject) -> str:
-    """Return the line of an object without room for people."""
-    return ": ".join(
-        part
-        for part in (WAITS if lacking_object.waits else REFUSED, lacking_object.title, _count(lacking_object), lacking_object.why)
-        if part
-    )
+def outlook(forecast: QuotaForecast) -> Iterator[str]:
+    """Yield the outlook of quotas for people: the objects without room, and each quota."""
+    for each in forecast.lacking:
+        yield ": ".join(part for part in (WAITS if each.waits else REFUSED, each.title, _count(each), each.why) if part)
+    yield from quotas(forecast)
 
 
 def _count(lacking_object: LackingObject) -> str:

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.base import quantity
-from paddock.cli import serverplans
+from paddock.cli import objectwrites, serverplans
+from paddock.cli.discovery import KindDiscovery
 from paddock.cli.objects import InputObject
 from paddock.cli.servers import ServerSession
 from paddock.cli.tenants import serverforecasts
@@ -29,7 +30,15 @@ from tests.scenario.hosts.test_quotas import QUOTAS, bound, used
 from tests.virtualtime import Clock
 
 NAMES = (
-    *("requests.cpu/vmi", "requests.memory/vmi", "requests.instances/vmi", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"),
+    *(
+        "requests.cpu/vmi",
+        "requests.memory/vmi",
+        "requests.instances/vmi",
+        "requests.cpu",
+        "requests.memory",
+        "limits.cpu",
+        "limits.memory",
+    ),
     *("pods", "count/pods", "requests.storage", "persistentvolumeclaims", "requests.ephemeral-storage"),
     *("count/virtualmachines.kubevirt.io", "count/virtualmachineinstances.kubevirt.io", "count/datavolumes.cdi.kubevirt.io"),
     *("count/virtualmachines.infrastructure.stakater.com", "count/machines.vitistack.io", "count/virtualmachines.infra.virtrigaud.io"),
@@ -45,7 +54,7 @@ TYPE = {
     "metadata": {"name": "two"},
     "spec": {"cpu": {"guest": 2}, "memory": {"guest": "256Mi"}},
 }
-REPLICAS = {
+REPLICAS: Data = {
     "apiVersion": "pool.kubevirt.io/v1beta1",
     "kind": "VirtualMachinePool",
     "metadata": {"name": "pool"},
@@ -107,7 +116,7 @@ async def applied(host: FakeHost, documents: list[Data]) -> None:
     async with inside(host.api) as client:
         session = ServerSession(client, None, "default", Clock())  # type: ignore[arg-type]
         for each in subjects(documents):
-            kind, data = await serverplans.objectwrites.located(session, serverplans.KindDiscovery(client), each.data)
+            kind, data = await objectwrites.located(session, KindDiscovery(client), each.data)
             await client.apply(kind.target, data, WriteOptions())
 
 
@@ -143,7 +152,7 @@ def test_what_a_plan_adds_is_what_the_server_then_counts(dialect: str, play: Pla
 
 
 def told(machine: dict[str, Any]) -> str:
-    return next(each["message"] for each in machine["status"]["conditions"] if each["type"] == "Synchronized")
+    return next(str(each["message"]) for each in machine["status"]["conditions"] if each["type"] == "Synchronized")
 
 
 @pytest.mark.spec("kubevirt", 236)
@@ -182,7 +191,7 @@ def test_of_a_pool_a_plan_counts_the_machines_that_wait(play: Play) -> None:
 @pytest.mark.spec("kubevirt", 236)
 def test_what_the_server_would_refuse_is_refused_and_makes_nothing(play: Play) -> None:
     async def script(host: FakeHost) -> None:
-        await bound(host, **{"requests_cpu__vmi": "9"})
+        await bound(host, requests_cpu__vmi="9")
         await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"count/virtualmachines.kubevirt.io": "1"}}})
         await asyncio.sleep(2)
         found = await planned(host, [machine("a", volumes=[]), machine("b", volumes=[])])

@@ -87,9 +87,7 @@ async def _tell_quotas(session: "ServerSession", made: "list[tuple[InputObject, 
     from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     forecast = await serverforecasts.on_server(session, serverplans.merged(made, AdmissionSettings()))
-    for each in forecast.lacking:
-        console.say(f"paddock: {planlines.lack(each)}")
-    for line in planlines.quotas(forecast):
+    for line in planlines.outlook(forecast):
         console.say(f"paddock: {line}")
 
 

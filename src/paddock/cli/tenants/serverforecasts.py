@@ -4,21 +4,24 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from paddock.cli.inputobjects import InputObjects
+from paddock.cli.inputobjects import InputObjects, collected
 from paddock.cli.machines import planning
+from paddock.cli.objects import InputObject
 from paddock.cli.servers import ServerSession
 from paddock.cli.tenants import forecasting
 from paddock.cli.tenants.tenancy import QUOTAS
 from paddock.client.errors import Forbidden, NotFound
 from paddock.client.options import Selection
 from paddock.client.target import Data, Key, Target, plain
-from paddock.dialects import catalog
+from paddock.dialects import admission, catalog
+from paddock.meta.manifests.document import Document, Position, SourceMap
 from paddock.meta.objects import Resource
 from paddock.plan.machine import instancetypes
 from paddock.plan.quotas import measuring
 from paddock.plan.quotas.becoming import MACHINES, POOLS, ObjectKey, PlannedObject, PresentObjects
 from paddock.plan.quotas.forecast import QuotaForecast, forecast
 from paddock.plan.quotas.measuring import INSTANCES, ObjectUsage
+from paddock.schema.kind import AdmissionSettings
 
 _VMS = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 _VMIS = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
@@ -41,6 +44,13 @@ async def on_server(session: ServerSession, objects: InputObjects) -> QuotaForec
         if each.key not in usage and each.key.namespace in bounded and (there := await _usage(session, each.key)) is not None:
             usage[each.key] = there
     return forecast(quotas, found, usage)
+
+
+async def of_data(session: ServerSession, data: Data) -> QuotaForecast:
+    """Return the outlook of one object as it would be stored."""
+    document = Document("server", data, SourceMap(None, None, ""), Position(0, 0), ())
+    subject = InputObject(document, admission.admit(data, AdmissionSettings()))
+    return await on_server(session, collected([subject], lambda _: None))
 
 
 async def around(session: ServerSession, objects: InputObjects) -> list[Resource]:

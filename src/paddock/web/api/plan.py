@@ -15,6 +15,7 @@ from paddock.cli.objects import InputObject
 from paddock.cli.planlines import PlanLine
 from paddock.cli.rendering import RenderSummary
 from paddock.cli.servers import ServerSession
+from paddock.cli.tenants import serverforecasts
 from paddock.client.client import Client
 from paddock.dialects import admission
 from paddock.meta.manifests.unreadable import UnreadableManifest
@@ -48,6 +49,7 @@ async def plan(request: WebRequest) -> WebPlan:
         return WebPlan(findings=found, changes=[], summary=_verdict(after, found), running=running)
     world = [each for subject in (*before, *after) for each in await planning.surroundings(server.client, subject.data)]
     lines = planlines.lines(_within(old, world), _within(new, world), RenderSummary(), settings)
+    lines += planlines.lacking(new, await serverforecasts.on_server(server, new))
     return WebPlan(findings=found, changes=[_change(each) for each in lines], summary=summary(lines, running=running), running=running)
 
 
@@ -82,6 +84,8 @@ def summary(lines: Sequence[PlanLine], *, running: bool) -> str:
         return "Nothing changes."
     if any(each.effect == planlines.REFUSED for each in lines):
         return "The server refuses a part of this. Read the reasons below."
+    if any(each.effect == planlines.WAITS for each in lines):
+        return "A part of this waits until its quota has room. Read the reasons below."
     changes = tuple(PlannedChange(each.effect, each.change, each.why) for each in lines)
     return ChangePlan("", changes, running).summary()
 
