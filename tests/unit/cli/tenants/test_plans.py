@@ -115,13 +115,10 @@ def test_plan_and_dry_run_ask_the_server(monkeypatch: pytest.MonkeyPatch, files:
             assert f"waits: VirtualMachine/web: {words}" in planned.out and bound in planned.out
             dry = await _apply(["-f", files[0], "--dry-run"])
             assert dry.code == GOOD and f"paddock: waits: VirtualMachine/web: {words}\npaddock: {bound}\n" in dry.err
-            halted = {"runStrategy": "Halted", "template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}}}}
             machines = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
-            assert (
-                await api.post(
-                    machines, {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": halted}
-                )
-            ).status == 201
+            halted = Path(files[0]).with_name("halted.yaml")
+            halted.write_text(MACHINE.replace("Always", "Halted"))
+            assert (await _apply(["-f", str(halted)])).code == GOOD
             changed = await _plan(["-f", files[0]])
             assert "spec.runStrategy: Halted -> Always" in changed.out and words in changed.out
             assert (await api.current(f"{machines}/web")).data["spec"]["runStrategy"] == "Halted", "nothing is written"
