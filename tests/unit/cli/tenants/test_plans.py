@@ -120,7 +120,7 @@ def test_plan_and_dry_run_ask_the_server(monkeypatch: pytest.MonkeyPatch, files:
             halted.write_text(MACHINE.replace("Always", "Halted"))
             assert (await _apply(["-f", str(halted)])).code == GOOD
             changed = await _plan(["-f", files[0]])
-            assert "spec.runStrategy: \"Halted\" -> \"Always\"" in changed.out and words in changed.out
+            assert 'spec.runStrategy: "Halted" -> "Always"' in changed.out and words in changed.out
             assert (await api.current(f"{machines}/web")).data["spec"]["runStrategy"] == "Halted", "nothing is written"
 
     asyncio.run(script())
