@@ -187,14 +187,16 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
         )
         pids = found.of("pids")
         if pids is not None:
-            assert int((pids[0] / "paddock" / "group-test" / "pids.max").read_text()) >= 1024
+            assert int((pids[0] / "paddock" / machines.shares.group(machine.id, machine.config) / "pids.max").read_text()) >= 1024
         memory = found.of("memory")
         if memory is not None and memory[1]:
-            assert (memory[0] / "paddock" / "group-test" / "memory.high").read_text() != "max"
-            assert (memory[0] / "paddock" / "group-test" / "memory.max").read_text() == "max\n", "nothing kills a guest"
+            assert (memory[0] / "paddock" / machines.shares.group(machine.id, machine.config) / "memory.high").read_text() != "max"
+            assert (memory[0] / "paddock" / machines.shares.group(machine.id, machine.config) / "memory.max").read_text() == "max\n", (
+                "nothing kills a guest"
+            )
         await machine.stop(0)
         await until_phase(machine, "ended")
-        assert not (found.second / "paddock" / "group-test").exists()
+        assert not (found.second / "paddock" / machines.shares.group(machine.id, machine.config)).exists()
 
     with in_unit():
         run(script)
