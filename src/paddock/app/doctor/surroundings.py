@@ -127,7 +127,9 @@ def user_namespaces(facts: DoctorFacts) -> Judgement:
     if facts.user.is_root:
         return ok("not permitted to users; root does not need it")
     means = "programs that read foreign images keep the network; everything else of their confinement holds"
-    return limited("unprivileged processes may not make user namespaces", means, "permit it by AppArmor or sysctl, or run Paddock as root")
+    lifted = facts.network.rootless_fix
+    fix = lifted if lifted.startswith("sysctl ") else "permit it by AppArmor or sysctl"
+    return limited("unprivileged processes may not make user namespaces", means, f"{fix}, or run Paddock as root")
 
 
 def vhost(facts: DoctorFacts) -> Judgement:
