@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from paddock.engine.images.build import tiny
 from paddock.engine.machine import limits
 from tests.host.machines.test_shares import confine, used
 from tests.host.networks.namespaces import Lab
@@ -31,18 +32,14 @@ class TenantHost(Unprivileged):
         """A command of a tenant's that must succeed."""
         return self.paddock(*words, *self._as(tenant)).stdout
 
-    def is_refused(self, tenant: str, *words: str) -> bool:
-        """Return whether a command of a tenant's fails."""
-        return self.run([*self.program, *words, *self._as(tenant)]).returncode != 0
-
     def forbids(self, tenant: str, *words: str) -> bool:
         """Return whether the API forbids a tenant what it asks."""
         said = self.run(["kubectl", f"--kubeconfig={self.home / tenant}.kubeconfig", *words])
         return said.returncode != 0 and "forbidden" in said.stderr.lower()
 
-    def fails_inside(self, tenant: str, guest: str, *words: str) -> bool:
-        """Return whether a command in a tenant's guest fails."""
-        return self.run([*self.program, "exec", guest, *self._as(tenant), "--", *words]).returncode != 0
+    def fails_inside(self, tenant: str, guest: str, *words: str, namespace: str = "") -> bool:
+        """Return whether a command fails that a tenant gives a guest."""
+        return self.run([*self.program, "exec", guest, "-n", namespace or tenant, *self._as(tenant), "--", *words]).returncode != 0
 
     def inside(self, tenant: str, guest: str, *words: str) -> str:
         """A command in a tenant's guest that succeeds within a while."""
@@ -73,7 +70,6 @@ def host(work: Path) -> Iterator[TenantHost]:
     lab = Lab(work / "lab")
     made = TenantHost(work / "home", lab)
     try:
-        made.paddock("image", "build", "tiny")
         made.paddock(*UP)
         for name in ("acme", "evil"):
             made.paddock("tenant", name, "--cpu", "3", "--memory", "2Gi")
@@ -83,14 +79,15 @@ def host(work: Path) -> Iterator[TenantHost]:
         lab.close()
 
 
-def test_neither_sees_reaches_nor_starves_the_other(host: TenantHost) -> None:
-    host.asks("acme", "run", "tiny", "--name", "web", *SMALL)
+def test_neither_sees_reaches_nor_starves_the_other(host: TenantHost, tiny_guest: tiny.TinyImage) -> None:
+    image = str(tiny_guest.disk)
+    host.asks("acme", "run", image, "--name", "web", *SMALL)
     for name in ("spy", "one", "two"):
-        host.asks("evil", "run", "tiny", "--name", name, *SMALL)
+        host.asks("evil", "run", image, "--name", name, *SMALL)
     address = host.instances()["acme/web"]["status"]["interfaces"][0]["ipAddress"]
     # The quota of the one is full; the other starts what it wants.
-    host.asks("evil", "run", "tiny", "--name", "more", *SMALL, "--no-wait")
-    host.asks("acme", "run", "tiny", "--name", "peer", *SMALL)
+    host.asks("evil", "run", image, "--name", "more", *SMALL, "--no-wait")
+    host.asks("acme", "run", image, "--name", "peer", *SMALL)
     assert host.instances()["evil/more"]["status"]["phase"] == "Pending"
     assert "exceeded quota: tenant" in json.dumps(host.instances()["evil/more"]["status"]["conditions"])
     # The API: neither objects, nor the way to more rights or to a larger share.
@@ -104,7 +101,7 @@ def test_neither_sees_reaches_nor_starves_the_other(host: TenantHost) -> None:
         ("delete", "networkpolicy", "tenant"),
     ):
         assert host.forbids("evil", *words), words
-    assert host.is_refused("evil", "exec", "web", "-n", "acme", "--", "true")
+    assert host.fails_inside("evil", "web", "true", namespace="acme")
     # Addresses and names: a guest of its own tenant is answered, one of the other is not.
     assert host.inside("acme", "peer", *web(address)) == host.inside("acme", "peer", *web("web")) == "web\n"
     for place in (address, "web", "web.acme.vm.cluster.local"):

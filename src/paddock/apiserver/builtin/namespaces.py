@@ -8,10 +8,9 @@ from paddock.apiserver.objects.requests import Proposal
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.verbs.options import write_options
-from paddock.base import names
+from paddock.base import cpushares, names
 from paddock.edge.http import HttpResponse
 from paddock.meta import failure
-from paddock.plan.quotas import cpushares
 from paddock.schema import finding
 from paddock.schema.finding import Finding
 

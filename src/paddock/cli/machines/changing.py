@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from paddock.cli import confirming, planlines, servers, terminal
+from paddock.cli import confirming, planlines, servers, surroundings, terminal
 from paddock.cli.console import Console
 from paddock.cli.diagnosis.scene import at, texts
 from paddock.cli.exits import FINDINGS, GOOD
@@ -130,7 +130,7 @@ def runs(machine: MachineView) -> bool:
 
 
 async def _planned(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
-    before, after = await planning.surroundings(server.client, edit.before), await planning.surroundings(server.client, edit.after)
+    before, after = await surroundings.read(server.client, edit.before), await surroundings.read(server.client, edit.after)
     unique = {(each.kind, each.metadata.namespace, each.metadata.name): each for each in (*before, *after)}
     return planning.plan(edit, str(machine), unique.values(), running=runs(machine))
 

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from paddock.cli import surroundings
 from paddock.cli.inputobjects import InputObjects, collected
-from paddock.cli.machines import planning
 from paddock.cli.objects import InputObject
 from paddock.cli.servers import ServerSession
 from paddock.cli.tenants import forecasting
@@ -55,7 +55,7 @@ async def of_data(session: ServerSession, data: Data) -> QuotaForecast:
 
 async def around(session: ServerSession, objects: InputObjects) -> list[Resource]:
     """Return what objects refer to on the server, as far as translations to KubeVirt look at it."""
-    found = [await planning.surroundings(session.client, each.data, planning.TRANSLATED) for each in objects.subjects]
+    found = [await surroundings.read(session.client, each.data, surroundings.TRANSLATED) for each in objects.subjects]
     return [resource for resources in found for resource in resources]
 
 

@@ -5,10 +5,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import ownnames, quantity
+from paddock.base import cpushares, ownnames, quantity
 from paddock.base.errors import Terminal
 from paddock.client.access import Access
-from paddock.plan.quotas import cpushares
 
 Data = dict[str, Any]
 ACCOUNT = TOKEN = "tenant"

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
+from paddock.base import cpushares
 from paddock.client.target import Key, plain
-from paddock.plan.quotas import cpushares
 from paddock.runtime.cache import CachedObject
 from paddock.runtime.controller import DONE, Controller, ControllerSettings, Outcome
 from paddock.runtime.program import ControllerManager

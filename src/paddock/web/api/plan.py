@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli import planlines
+from paddock.cli import planlines, surroundings
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.inputobjects import InputObjects
-from paddock.cli.machines import changing, finding, kinds, planning
+from paddock.cli.machines import changing, finding, kinds
 from paddock.cli.machines.finding import MachineNotFound
 from paddock.cli.machines.planning import ChangePlan, PlannedChange
 from paddock.cli.objects import InputObject
@@ -47,7 +47,7 @@ async def plan(request: WebRequest) -> WebPlan:
     old, new = manifests.gathered(before), manifests.gathered(after)
     if not before or old.refused or new.refused:
         return WebPlan(findings=found, changes=[], summary=_verdict(after, found), running=running)
-    world = [each for subject in (*before, *after) for each in await planning.surroundings(server.client, subject.data)]
+    world = [each for subject in (*before, *after) for each in await surroundings.read(server.client, subject.data)]
     lines = planlines.lines(_within(old, world), _within(new, world), RenderSummary(), settings)
     lines += planlines.lacking(new, await serverforecasts.on_server(server, new))
     return WebPlan(findings=found, changes=[_change(each) for each in lines], summary=summary(lines, running=running), running=running)

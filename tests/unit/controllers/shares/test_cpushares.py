@@ -5,10 +5,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from paddock.base.cpushares import ANNOTATION
 from paddock.cli.tenants import tenant
 from paddock.cli.tenants.tenant import TenantShares, WrongShare
 from paddock.controllers.shares import controller
-from paddock.plan.quotas.cpushares import ANNOTATION
 from paddock.runtime.machinery import Machinery
 from paddock.runtime.program import ControllerManager
 from tests.apiclient import inside
