@@ -26,7 +26,8 @@ class TenantHost(Unprivileged):
     """A host of root's, in a network namespace of its own, and its tenants."""
 
     def __init__(self, home: Path, lab: Lab) -> None:
-        super().__init__(home, ("ip", "netns", "exec", lab.host, "env", f"PADDOCK_DIR={home}/.local/state/paddock"), 0)
+        # Not by `ip netns exec`, which hides the control groups.
+        super().__init__(home, ("nsenter", f"--net=/run/netns/{lab.host}", "env", f"PADDOCK_DIR={home}/.local/state/paddock"), 0)
 
     def asks(self, tenant: str, *words: str) -> str:
         """A command of a tenant's that must succeed."""
