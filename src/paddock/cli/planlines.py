@@ -38,7 +38,7 @@ class PlanLine(msgspec.Struct, frozen=True):
 def lines(
     old: InputObjects, new: InputObjects, outcome: RenderSummary, settings: AdmissionSettings, absent: str = NOT_IN_MANIFESTS
 ) -> list[PlanLine]:
-    """Return the lines for all objects of both sides. `absent` is said of objects that the old side lacks."""
+    """Return the lines for all objects of both sides. `absent` explains objects that the old side lacks."""
     pairs = pair(old, new, outcome, crossing=False)
     return [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings), absent)]
 
