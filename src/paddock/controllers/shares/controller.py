@@ -1,6 +1,5 @@
 """Namespaces in; the weights by which the engine shares processors among them out."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -31,8 +30,7 @@ class CpuShareReconciler:
         """Have the engine share by what all namespaces say now, whichever has changed."""
         weights = {seen.meta.name: _weight(seen) for seen in self._namespaces.cache}
         given = {name: weight for name, weight in weights.items() if weight is not None}
-        # The kernel's lock of control groups may be held for long.
-        await asyncio.to_thread(self._shares.weigh, given)
+        self._shares.weigh(given)
         return DONE
 
 
