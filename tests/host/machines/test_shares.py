@@ -15,7 +15,7 @@ from paddock.engine.machine.machines import Machines
 from tests.host.conftest import wait_until
 from tests.host.machines.conftest import SMALL, Place, run, until_phase
 
-pytestmark = [pytest.mark.needs("qemu", "root"), pytest.mark.spec("kubevirt", 237)]
+pytestmark = [pytest.mark.needs("qemu", "root"), pytest.mark.spec("kubevirt", 256)]
 # `jmp $`: the guest never sleeps.
 _BUSY = b"\xeb\xfe".ljust(510, b"\x00") + b"\x55\xaa"
 _CROWD, _SECONDS = 5, 6.0

@@ -16,7 +16,7 @@ from tests.host.networks.namespaces import Lab
 from tests.host.runs.test_rootless import eventually, web
 from tests.host.runs.unprivileged import Unprivileged
 
-pytestmark = [pytest.mark.needs("qemu", "root", "kubectl", "netns"), pytest.mark.spec("kubevirt", 239)]
+pytestmark = [pytest.mark.needs("qemu", "root", "kubectl", "netns"), pytest.mark.spec("kubevirt", 258)]
 UP = ("up", "--detach", "--listen", "127.0.0.1:0")
 SMALL = ("--memory", "192Mi", "--cpus", "1")
 _SECONDS = 6.0

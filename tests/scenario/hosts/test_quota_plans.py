@@ -120,7 +120,7 @@ async def applied(host: FakeHost, documents: list[Data]) -> None:
             await client.apply(kind.target, data, WriteOptions())
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 @pytest.mark.parametrize("dialect", DOCUMENTS)
 def test_what_a_plan_adds_is_what_the_server_then_counts(dialect: str, play: Play) -> None:
     async def script(host: FakeHost) -> None:
@@ -155,7 +155,7 @@ def told(machine: dict[str, Any]) -> str:
     return next(str(each["message"]) for each in machine["status"]["conditions"] if each["type"] == "Synchronized")
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_a_plan_has_the_words_that_the_machine_then_waits_with(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(machine("first", volumes=[], domain={"cpu": {"sockets": 2}}))
@@ -174,7 +174,7 @@ def test_a_plan_has_the_words_that_the_machine_then_waits_with(play: Play) -> No
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_of_a_pool_a_plan_counts_the_machines_that_wait(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await bound(host, requests_cpu__vmi="2")
@@ -188,7 +188,7 @@ def test_of_a_pool_a_plan_counts_the_machines_that_wait(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_what_the_server_would_refuse_is_refused_and_makes_nothing(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await bound(host, requests_cpu__vmi="9")
@@ -201,7 +201,7 @@ def test_what_the_server_would_refuse_is_refused_and_makes_nothing(play: Play) -
     play(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_more_sockets_of_a_machine_that_runs_add_the_difference(play: Play) -> None:
     async def script(host: FakeHost) -> None:
         await host.make(machine(volumes=[], domain={"cpu": {"sockets": 2, "maxSockets": 8}}))

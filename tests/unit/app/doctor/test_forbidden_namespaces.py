@@ -38,7 +38,7 @@ def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 257)
 def test_the_rule_of_apparmor_is_named_with_the_line_that_lifts_it(tmp_path: Path, setting: Path) -> None:
     forbids = f"{APPARMOR} is 1, which forbids namespaces of ordinary users"
     line = f"sysctl -w {APPARMOR}=0"
@@ -63,7 +63,7 @@ def test_the_rule_of_apparmor_is_named_with_the_line_that_lifts_it(tmp_path: Pat
     assert told.endswith(f"(The machine is alone in user mode: {forbids}; to lift it: {line}.)")
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 257)
 def test_a_host_that_permits_them_to_programs_blames_no_setting(setting: Path) -> None:
     setting.write_text("0\n")
     refused = asyncio.run(rootless.examine())

@@ -52,7 +52,7 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "machine.yaml"), str(tmp_path / "quota.yaml")
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_manifests_alone_tell_with_the_quota_among_them(files: tuple[str, str]) -> None:
     machine, quota = files
     answer = paddock("plan", "-f", machine, "--against", quota)
@@ -67,7 +67,7 @@ def test_manifests_alone_tell_with_the_quota_among_them(files: tuple[str, str]) 
     assert (running.code, "quota default" in running.out) == (GOOD, False), "a machine that runs already adds nothing"
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_a_pool_in_manifests_adds_its_new_machines(tmp_path: Path, files: tuple[str, str]) -> None:
     text = """
 apiVersion: pool.kubevirt.io/v1beta1
@@ -94,7 +94,7 @@ def test_manifests_without_a_quota_say_nothing_of_it(files: tuple[str, str]) -> 
     assert "quota" not in paddock("plan", "-f", files[0], "--against", files[0]).out
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 255)
 def test_plan_and_dry_run_ask_the_server(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]) -> None:
     async def script() -> None:
         async with Harness() as api, inside(api) as client:

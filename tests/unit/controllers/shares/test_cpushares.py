@@ -26,7 +26,7 @@ class Shares:
         self.weights = dict(weights)
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 256)
 def test_the_engine_follows_the_annotations_of_namespaces() -> None:
     async def script() -> None:
         async with Harness() as api, inside(api) as client:
@@ -54,7 +54,7 @@ def test_the_engine_follows_the_annotations_of_namespaces() -> None:
     asyncio.run(script())
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 256)
 @pytest.mark.parametrize("share", ["", "0", "-1", "10001", "1.5", "many", "007"])
 def test_a_share_that_is_none_is_refused(share: str) -> None:
     async def script() -> None:

@@ -21,7 +21,7 @@ def second(root: Path) -> Hierarchies:
     return Hierarchies({}, root)
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 256)
 @pytest.mark.parametrize("version", [1, 2])
 def test_machines_lie_in_the_group_of_their_namespace(tmp_path: Path, version: int) -> None:
     groups = second(tmp_path) if version == 2 else Hierarchies({"cpu": tmp_path}, None)
@@ -46,7 +46,7 @@ def test_machines_lie_in_the_group_of_their_namespace(tmp_path: Path, version: i
     assert [(place / name).read_text() for place in (acme, other)] == [str(int(weight * of)) for weight in (100, 50)]
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 256)
 def test_two_directories_have_groups_of_their_own(tmp_path: Path) -> None:
     groups = Hierarchies({"cpu": tmp_path}, None)
     one, two = (NamespaceShares(groups, Path(each)) for each in ("/one", "/two"))
@@ -59,7 +59,7 @@ def test_two_directories_have_groups_of_their_own(tmp_path: Path) -> None:
     assert not (tmp_path / "paddock").exists()
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 256)
 def test_the_group_of_a_namespace_goes_with_its_last_machine(tmp_path: Path) -> None:
     shares = NamespaceShares(Hierarchies({"cpu": tmp_path}, None), tmp_path / "machines")
     for each in ("a", "b"):
@@ -70,7 +70,7 @@ def test_the_group_of_a_namespace_goes_with_its_last_machine(tmp_path: Path) -> 
     assert not (tmp_path / "paddock").exists()
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 256)
 def test_a_host_that_forbids_groups_keeps_no_machine_from_running(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for groups in (Hierarchies({}, None), Hierarchies({"cpu": tmp_path / "file"}, None)):
