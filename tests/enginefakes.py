@@ -415,10 +415,22 @@ class FakeUnmanaged:
         return replace(self.machine.observed, fault=GuestFault("MachineUnmanaged", self._problem) if self.holds_disks else None)
 
 
+class FakeShares:
+    """The weights of namespaces, as they were set last."""
+
+    def __init__(self) -> None:
+        self.weights: Mapping[str, int] = {}
+
+    def weigh(self, weights: Mapping[str, int]) -> None:
+        """Take the weights of namespaces."""
+        self.weights = dict(weights)
+
+
 class FakeMachines:
     """The machines of a host in memory."""
 
     def __init__(self, clock: Clock | None = None) -> None:
+        self.shares = FakeShares()
         self.clock = clock or SystemClock()
         self.failing: dict[str, str] = {}
         self.held: dict[str, Paused] = {}

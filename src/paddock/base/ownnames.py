@@ -40,6 +40,12 @@ TENANT = OwnName(
     "Paddock",
     "Name of the tenant that `paddock tenant` made the namespace for",
 )
+CPU_SHARES = OwnName(
+    "paddock.dev/cpu-shares",
+    "annotation of a Namespace",
+    "user",
+    "Share of its machines in the processors of a busy host, beside other namespaces: 1 to 10000 (default: 100)",
+)
 GUEST_SIZE = OwnName(
     "paddock.dev/guest-size",
     "annotation of a PersistentVolumeClaim",
@@ -136,6 +142,7 @@ ALL: Sequence[OwnName] = (
     STATE_PRESERVATION,
     UNCONFIRMED_OWNER,
     TENANT,
+    CPU_SHARES,
     GUEST_SIZE,
     MADE_BY,
     TRANSFER_SOURCE,

@@ -17,6 +17,7 @@ class WrittenObject(msgspec.Struct, frozen=True, kw_only=True):
     kind: ServedKind
     key: Key
     outcome: Literal["created", "changed", "unchanged"]
+    data: Data
 
 
 async def located(session: ServerSession, discovery: KindDiscovery, data: Data) -> tuple[ServedKind, Data]:
@@ -44,9 +45,9 @@ async def apply(session: ServerSession, discovery: KindDiscovery, data: Data, op
 def written(kind: ServedKind, key: Key, before: Data | None, made: Data, options: WriteOptions) -> WrittenObject:
     """Return what came of a write. A dry run has no revision to compare."""
     if before is None:
-        return WrittenObject(kind=kind, key=key, outcome="created")
+        return WrittenObject(kind=kind, key=key, outcome="created", data=made)
     same = before["metadata"].get("resourceVersion") == made["metadata"].get("resourceVersion")
-    return WrittenObject(kind=kind, key=key, outcome="unchanged" if same and not options.dry_run else "changed")
+    return WrittenObject(kind=kind, key=key, outcome="unchanged" if same and not options.dry_run else "changed", data=made)
 
 
 def key_of(data: Data) -> Key:

@@ -10,11 +10,15 @@ from paddock.cli.rendering import RenderSummary
 from paddock.cli.verdicts import ChangeVerdict, ObjectChange, object_change
 from paddock.plan.changes.differences import FieldDifference, ValueChange
 from paddock.plan.changes.effects import Effect
+from paddock.plan.quotas.forecast import LackingObject, QuotaForecast
 from paddock.schema.finding import Finding
 from paddock.schema.kind import AdmissionSettings
 
 REFUSED = "refused"
 NEW = "created"
+# A quota has no room; it happens when there is.
+WAITS = "waits"
+NOT_IN_MANIFESTS, NOT_ON_SERVER = "it is not in the old manifests", "it is not on the server"
 _GONE = "not in the new manifests"
 
 
@@ -31,19 +35,47 @@ class PlanLine(msgspec.Struct, frozen=True):
     difference: FieldDifference | None = None
 
 
-def lines(old: InputObjects, new: InputObjects, outcome: RenderSummary, settings: AdmissionSettings) -> list[PlanLine]:
-    """Return the lines for all objects of both sides."""
+def lines(
+    old: InputObjects, new: InputObjects, outcome: RenderSummary, settings: AdmissionSettings, absent: str = NOT_IN_MANIFESTS
+) -> list[PlanLine]:
+    """Return the lines for all objects of both sides. `absent` explains objects that the old side lacks."""
     pairs = pair(old, new, outcome, crossing=False)
-    return [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings))]
+    return [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings), absent)]
 
 
-def _steps(change: ObjectChange) -> Iterator[PlanLine]:
+def lacking(objects: InputObjects, forecast: QuotaForecast) -> list[PlanLine]:
+    """Return the lines for objects that quotas have no room for."""
+    documents = [(each, objects.titles[each.title].document) for each in forecast.lacking]
+    return [
+        PlanLine(document.source, *document.start, WAITS if each.waits else REFUSED, each.title, _count(each), each.why)
+        for each, document in documents
+    ]
+
+
+def outlook(forecast: QuotaForecast) -> Iterator[str]:
+    """Yield the outlook of quotas for people: the objects without room, and each quota."""
+    for each in forecast.lacking:
+        yield ": ".join(part for part in (WAITS if each.waits else REFUSED, each.title, _count(each), each.why) if part)
+    yield from quotas(forecast)
+
+
+def _count(lacking_object: LackingObject) -> str:
+    return f"{lacking_object.count} of its objects" if lacking_object.count > 1 else ""
+
+
+def quotas(forecast: QuotaForecast) -> Iterator[str]:
+    """Yield the outlook of each quota for people, and what it does not count."""
+    yield from (each.line() for each in forecast.bounds)
+    yield from (f"quota: {title} is not counted whole: {why}" for title, why in forecast.unclear)
+
+
+def _steps(change: ObjectChange, absent: str) -> Iterator[PlanLine]:
     pair = change.pair
     side = pair.new or pair.old
     assert side is not None
     start = side.document.start
     if pair.old is None:
-        yield PlanLine(side.document.source, *start, NEW, side.title, "", "it is not in the old manifests")
+        yield PlanLine(side.document.source, *start, NEW, side.title, "", absent)
         return
     if pair.new is None:
         yield PlanLine(side.document.source, *start, str(Effect.NONE), side.title, _GONE, "it stays as it is; delete it if it is to go")

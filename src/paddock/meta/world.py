@@ -33,6 +33,10 @@ class ObjectSet:
         found = self._found.get((cls, namespace, name))
         return found if isinstance(found, cls) else None
 
+    def within(self, around: Iterable[Resource]) -> "ObjectSet":
+        """Return these objects with others around them. Of two of one name, it has this set's."""
+        return ObjectSet([*around, *self.everything()], complete=self.complete)
+
     def everything(self) -> Iterator[Resource]:
         """Every object, in the order they were handed over."""
         yield from self._found.values()

@@ -170,7 +170,7 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
         machine = await started(place, machines, "group-test")
         pid, found = machine.observed.pid, limits.on_this_host()
         assert UNIT in groups(os.getpid()) and UNIT not in groups(pid)
-        assert "/paddock/group-test" in groups(pid)
+        assert f"/paddock/{machines.shares.group(machine.id, machine.config)}" in groups(pid)
         # An earlier version left it in its own.
         assert found.second is not None
         (found.second / "cgroup.procs").write_text(str(pid))
@@ -179,20 +179,24 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
         machines = place.open()
         await machines.adopt()
         adopted = machines.get("group-test")
-        assert adopted is not None and "0::/paddock/group-test" in groups(pid)
+        assert adopted is not None and f"0::/paddock/{machines.shares.group(machine.id, machine.config)}" in groups(pid)
         machine = adopted
         await machine.renew()
-        assert machine.observed.pid != pid and "/paddock/group-test" in groups(machine.observed.pid)
+        assert machine.observed.pid != pid and f"/paddock/{machines.shares.group(machine.id, machine.config)}" in groups(
+            machine.observed.pid
+        )
         pids = found.of("pids")
         if pids is not None:
-            assert int((pids[0] / "paddock" / "group-test" / "pids.max").read_text()) >= 1024
+            assert int((pids[0] / "paddock" / machines.shares.group(machine.id, machine.config) / "pids.max").read_text()) >= 1024
         memory = found.of("memory")
         if memory is not None and memory[1]:
-            assert (memory[0] / "paddock" / "group-test" / "memory.high").read_text() != "max"
-            assert (memory[0] / "paddock" / "group-test" / "memory.max").read_text() == "max\n", "nothing kills a guest"
+            assert (memory[0] / "paddock" / machines.shares.group(machine.id, machine.config) / "memory.high").read_text() != "max"
+            assert (memory[0] / "paddock" / machines.shares.group(machine.id, machine.config) / "memory.max").read_text() == "max\n", (
+                "nothing kills a guest"
+            )
         await machine.stop(0)
         await until_phase(machine, "ended")
-        assert not (found.second / "paddock" / "group-test").exists()
+        assert not (found.second / "paddock" / machines.shares.group(machine.id, machine.config)).exists()
 
     with in_unit():
         run(script)

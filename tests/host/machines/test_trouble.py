@@ -232,7 +232,7 @@ def test_limits_of_the_host_hold_for_the_process_and_go_with_it(place: Place) ->
         found = limits.on_this_host().of("cpu")
         if found is None or not os.access(found[0], os.W_OK):
             pytest.skip("needs cgroups: no control groups for cpu that may be written")
-        group = found[0] / "paddock" / "limited"
+        group = found[0] / "paddock" / machines.shares.group("limited", machine.config)
         assert str(machine.observed.pid) in (group / "cgroup.procs").read_text().split()
         assert "made.up=1 is not kept" in machine.observed.detail and "cpu" not in machine.observed.detail
         await machine.stop(0)

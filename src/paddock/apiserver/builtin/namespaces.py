@@ -8,7 +8,7 @@ from paddock.apiserver.objects.requests import Proposal
 from paddock.apiserver.representation import answer, form_of
 from paddock.apiserver.resources.strategy import Data, Strategy, WriteContext
 from paddock.apiserver.verbs.options import write_options
-from paddock.base import names
+from paddock.base import cpushares, names
 from paddock.edge.http import HttpResponse
 from paddock.meta import failure
 from paddock.schema import finding
@@ -48,7 +48,10 @@ class NamespaceStrategy(Strategy):
         )
 
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
-        """Yield a finding for each finalizer that is not fully qualified."""
+        """Yield a finding for each finalizer that is not fully qualified, and for a share in the processors that is none."""
+        share = (new["metadata"].get("annotations") or {}).get(cpushares.ANNOTATION)
+        if share is not None and not cpushares.is_share(share):
+            yield finding.invalid(("metadata", f"annotations[{cpushares.ANNOTATION}]"), share, cpushares.RULE, "namespace")
         for index, each in enumerate((new.get("spec") or {}).get("finalizers") or ()):
             if each != FINALIZER and "/" not in each:
                 yield finding.invalid(

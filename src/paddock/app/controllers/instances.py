@@ -6,6 +6,7 @@ from typing import Any
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.controllers.migration import evacuation, moves
 from paddock.controllers.networkattachments.attachments import NetworkAttachments
+from paddock.controllers.shares import controller as cpushares
 from paddock.controllers.virtualmachineinstance import controller as instances
 from paddock.controllers.virtualmachineinstance.controller import NodeIdentity
 from paddock.engine.engine import Engine
@@ -23,4 +24,6 @@ def wire(
     if simulated:
         moves.wire(program, made.scheduler.target)
         evacuation.wire(program)
+    else:
+        cpushares.add(program, engine.machines.shares)
     return [("sweeper", made.sweeper.run()), ("upgrades", made.upgrades.run())]

@@ -18,6 +18,7 @@ from paddock.engine.claims import HostReservations
 from paddock.engine.machine import limits
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.process import end_process, holders, start_ticks
+from paddock.engine.machine.shares import NamespaceShares
 from paddock.engine.networks import hostobjects, responderprocess, rootless
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.networks import Networks
@@ -47,6 +48,7 @@ async def clear(places: DataPaths, patience: float) -> None:
     groups = limits.on_this_host()
     for each in guests:
         limits.remove(groups, each.id)
+    NamespaceShares(groups, places.engine / "machines").sweep()
     if (places.engine / "networks").is_dir():
         await Networks(places.engine / "networks").destroy()
     elif os.geteuid() == 0:

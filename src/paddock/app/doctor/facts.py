@@ -107,6 +107,8 @@ class LimitFacts(msgspec.Struct, frozen=True, kw_only=True):
     open_files: int = 0
     # version of the control groups that can be written; 0: none
     control_groups: int = 0
+    # namespaces can share the processors by weight
+    cpu_shares: bool = False
 
 
 class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -227,6 +227,7 @@ def _limits() -> LimitFacts:
         host_memory=total,
         open_files=files if files != resource.RLIM_INFINITY else sys.maxsize,
         control_groups=version,
+        cpu_shares=limits.shares_processors(hierarchies),
     )
 
 

@@ -33,6 +33,7 @@ CHECKS: Mapping[str, tuple[str, Callable[[DoctorFacts], Judgement]]] = {
     "inodes": ("free inodes", surroundings.inodes),
     "memory": ("memory", surroundings.memory),
     "control-groups": ("limits of machines", surroundings.control_groups),
+    "cpu-shares": ("processor shares", surroundings.cpu_shares),
     "open-files": ("open files", surroundings.open_files),
     "landlock": ("Landlock", surroundings.landlock),
     "user-namespaces": ("user namespaces", surroundings.user_namespaces),

@@ -90,6 +90,18 @@ def control_groups(facts: DoctorFacts) -> Judgement:
     return limited("this user may not make control groups", means, "run Paddock as root where machines need limits")
 
 
+def cpu_shares(facts: DoctorFacts) -> Judgement:
+    """Control groups in which namespaces share the processors."""
+    if facts.limits.cpu_shares:
+        return ok("namespaces share the processors by weight")
+    means = "a namespace with many busy guests leaves the others less processor time"
+    if facts.user.is_root:
+        fix = "mount the control groups of the controller cpu for writing (docker run --cgroupns=private --privileged does)"
+        return limited("no control groups share the processors", means, fix)
+    fix = "start the server with `systemd-run --user --scope paddock up`, or run Paddock as root"
+    return limited("this user has no control groups that share the processors", means, fix)
+
+
 def open_files(facts: DoctorFacts) -> Judgement:
     """The hard limit of open files."""
     found = facts.limits.open_files
@@ -115,7 +127,9 @@ def user_namespaces(facts: DoctorFacts) -> Judgement:
     if facts.user.is_root:
         return ok("not permitted to users; root does not need it")
     means = "programs that read foreign images keep the network; everything else of their confinement holds"
-    return limited("unprivileged processes may not make user namespaces", means, "permit it by AppArmor or sysctl, or run Paddock as root")
+    lifted = facts.network.rootless_fix
+    fix = lifted if lifted.startswith("sysctl ") else "permit it by AppArmor or sysctl"
+    return limited("unprivileged processes may not make user namespaces", means, f"{fix}, or run Paddock as root")
 
 
 def vhost(facts: DoctorFacts) -> Judgement:

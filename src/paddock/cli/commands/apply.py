@@ -10,12 +10,15 @@ from paddock.cli.exits import GOOD, UNUSABLE
 
 if TYPE_CHECKING:
     from paddock.cli.discovery import KindDiscovery
+    from paddock.cli.objects import InputObject
+    from paddock.cli.objectwrites import WrittenObject
     from paddock.cli.servers import ServerSession
     from paddock.client.options import WriteOptions
     from paddock.client.target import Data
 
 _TEXT = """Make the objects of manifests, or change them, by server-side apply with the field manager paddock. The server's warnings are
 printed. `paddock plan` predicts what a change does to a machine."""
+_WORDS = {"changed": "configured"}
 
 
 def parser() -> arguments.Parser:
@@ -49,7 +52,7 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
     from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     reader = InputReader(console, AdmissionSettings())
-    objects = [each.data for each in reader.subjects(files)]
+    objects = list(reader.subjects(files))
     if reader.unusable:
         return UNUSABLE
     if not objects:
@@ -60,25 +63,41 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
     warned.show(console)
     async with connected(parsed, console, warnings=True) as session:
         discovery = KindDiscovery(session.client)
-        for data in objects:
+        made: list[tuple[InputObject, Data]] = []
+        for each in objects:
             try:
-                console.out(await _one(session, discovery, data, options) + "\n")
-                console.flush()
+                outcome = await _one(session, discovery, each.data, options)
             except PaddockError as error:
-                console.say(f"paddock: {data.get('kind')}/{(data.get('metadata') or {}).get('name')}: {error}")
+                console.say(f"paddock: {each.title}: {error}")
                 code = UNUSABLE
+                continue
+            made.append((each, outcome.data))
+            console.out(f"{outcome.kind.qualified}/{outcome.key.name} {_WORDS.get(outcome.outcome, outcome.outcome)}")
+            console.out(" (dry run)\n" if parsed.dry_run else "\n")
+            console.flush()
+        if parsed.dry_run:
+            await _tell_quotas(session, made, console)
     return code
 
 
-async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", options: "WriteOptions") -> str:
-    """Apply one object. Return the line of its outcome."""
+async def _tell_quotas(session: "ServerSession", made: "list[tuple[InputObject, Data]]", console: Console) -> None:
+    """Say what the objects add to quotas, and which find no room."""
+    from paddock.cli import planlines, serverplans  # noqa: PLC0415 - as above
+    from paddock.cli.tenants import serverforecasts  # noqa: PLC0415
+    from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
+
+    forecast = await serverforecasts.on_server(session, serverplans.merged(made, AdmissionSettings()))
+    for line in planlines.outlook(forecast):
+        console.say(f"paddock: {line}")
+
+
+async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", options: "WriteOptions") -> "WrittenObject":
+    """Apply one object."""
     from paddock.base.errors import Terminal  # noqa: PLC0415 - as above
     from paddock.cli import objectwrites  # noqa: PLC0415
     from paddock.client.errors import Conflict  # noqa: PLC0415
 
     try:
-        made = await objectwrites.apply(session, discovery, data, options)
+        return await objectwrites.apply(session, discovery, data, options)
     except Conflict as error:
         raise Terminal(str(error), fix="add --force-conflicts to take the fields over") from error
-    word = {"changed": "configured"}.get(made.outcome, made.outcome)
-    return f"{made.kind.qualified}/{made.key.name} {word}{' (dry run)' if options.dry_run else ''}"

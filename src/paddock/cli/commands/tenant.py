@@ -30,6 +30,8 @@ def parser() -> Parser:
     options.add_argument("--memory", metavar="SIZE", default="8Gi", help="Memory of running machines, in all (default: 8Gi)")
     options.add_argument("--storage", metavar="SIZE", default="100Gi", help="Size of disks, in all (default: 100Gi)")
     options.add_argument("--machines", metavar="N", default="20", help="Number of machines, running or not (default: 20)")
+    text = "Share in the processors of a busy host, from 1 to 10000, beside other namespaces (default: 100)"
+    options.add_argument("--cpu-shares", metavar="N", default="", help=text)
     text = "File of the kubeconfig (default: NAME.kubeconfig)"
     options.add_argument("--to", dest="file", metavar="FILE", type=Path, default=None, help=text)
     arguments.add_dry_run(options)
@@ -56,7 +58,7 @@ async def _make(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli.tenants.tenant import TenantShares  # noqa: PLC0415
 
     arguments.check_name(parsed.name)
-    shares = TenantShares(parsed.cpu, parsed.memory, parsed.storage, parsed.machines)
+    shares = TenantShares(parsed.cpu, parsed.memory, parsed.storage, parsed.machines, parsed.cpu_shares)
     async with connected(parsed, console) as session:
         for what, word in await tenancy.make(session, parsed.name, shares, dry_run=parsed.dry_run):
             console.out(f"{what} {word}{' (--dry-run)' if parsed.dry_run else ''}\n")

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from paddock.cli import confirming, servers, terminal
+from paddock.cli import confirming, planlines, servers, surroundings, terminal
 from paddock.cli.console import Console
 from paddock.cli.diagnosis.scene import at, texts
 from paddock.cli.exits import FINDINGS, GOOD
@@ -17,6 +17,7 @@ from paddock.cli.machines.finding import MachineView
 from paddock.cli.machines.kinds import VIRTRIGAUD
 from paddock.cli.machines.planning import ChangePlan
 from paddock.cli.servers import ServerSession
+from paddock.cli.tenants import serverforecasts
 from paddock.client.errors import Conflict, StatusDetails
 from paddock.client.options import WriteOptions, merge_patch
 from paddock.client.target import Data
@@ -101,6 +102,8 @@ async def carry_out(
         await _write(server, each, dry_run=True)
     _show(plan, options, console)
     if options.dry_run:
+        for line in planlines.outlook(await serverforecasts.of_data(server, edits[0].after)):
+            console.say(line)
         console.say("paddock: nothing was changed (--dry-run)")
         return GOOD
     restart = options.restart and plan.restarts
@@ -127,7 +130,7 @@ def runs(machine: MachineView) -> bool:
 
 
 async def _planned(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
-    before, after = await planning.surroundings(server.client, edit.before), await planning.surroundings(server.client, edit.after)
+    before, after = await surroundings.read(server.client, edit.before), await surroundings.read(server.client, edit.after)
     unique = {(each.kind, each.metadata.namespace, each.metadata.name): each for each in (*before, *after)}
     return planning.plan(edit, str(machine), unique.values(), running=runs(machine))
 

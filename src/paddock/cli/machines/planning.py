@@ -1,29 +1,23 @@
 """The effect of an edit on its machine, before it is sent: by the same table and rules as `paddock plan`."""
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from paddock.base.errors import PaddockError
 from paddock.cli.comparison import ComparedObject, ObjectPair, text
 from paddock.cli.machines.edits import ObjectEdit, written
 from paddock.cli.verdicts import ChangeVerdict, object_change
-from paddock.client.client import Client
-from paddock.client.target import Data, Key, plain
-from paddock.dialects import admission, catalog
+from paddock.client.target import Data
+from paddock.dialects import admission
 from paddock.meta.manifests.document import Document, Position, SourceMap
 from paddock.meta.objects import Resource
 from paddock.meta.world import ObjectSet
 from paddock.plan.changes.differences import FieldDifference
 from paddock.plan.changes.effects import Effect
-from paddock.plan.changes.references import references
 from paddock.schema.kind import AdmissionSettings
 
 _LOSS = (str(Effect.LOSS), str(Effect.RECREATE), "fails")
-# References whose objects say something about sizes and networks. Secrets stay unread.
-_READ = ("VMClass", "MachineTemplate", "MachineClass", "NetworkConfiguration", "Provider", "VMNetworkAttachment")
 _HANG = 11
 
 
@@ -97,26 +91,3 @@ def judged(edit: ObjectEdit, title: str, resources: Iterable[Resource]) -> list[
 def _compared(data: Data, title: str, settings: AdmissionSettings) -> ComparedObject:
     nowhere = SourceMap(None, None, "")
     return ComparedObject(Document("server", data, nowhere, Position(0, 0), ()), title, admission.admit(data, settings))
-
-
-async def surroundings(client: Client, data: Data) -> Sequence[Resource]:
-    """Return the objects that a machine refers to, as far as they decide about sizes and networks and may be read."""
-    group, _ = admission.split_api_version(data.get("apiVersion"))
-    namespace = str((data.get("metadata") or {}).get("namespace") or "")
-    found: list[Resource] = []
-    for reference in references(group, str(data.get("kind")), data):
-        for to_group, kind in reference.to:
-            if kind in _READ and (declared := catalog.find(to_group, kind)) is not None:
-                target = plain(to_group, declared.versions[0].name, declared.plural, kind)
-                key = Key(reference.namespace or namespace if declared.namespaced else "", reference.name)
-                found += await _read(client, target, key)
-    return found
-
-
-async def _read(client: Client, target: Any, key: Key) -> list[Resource]:
-    try:
-        value = admission.admit(await client.get(target, key), AdmissionSettings()).value
-    except PaddockError:
-        # The plan then names the worse case.
-        return []
-    return [value] if isinstance(value, Resource) else []

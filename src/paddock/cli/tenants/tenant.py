@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import ownnames, quantity
+from paddock.base import cpushares, ownnames, quantity
 from paddock.base.errors import Terminal
 from paddock.client.access import Access
 
@@ -33,6 +33,8 @@ class TenantShares(msgspec.Struct, frozen=True):
     memory: str
     storage: str
     machines: str
+    # the share in the processors of a busy host; empty: that of everybody
+    cpu_shares: str = ""
 
     def hard(self) -> Data:
         """Return the bounds of the quota. Raises `WrongShare`."""
@@ -42,6 +44,12 @@ class TenantShares(msgspec.Struct, frozen=True):
                 raise WrongShare(f'--{title.lower()}: "{amount}" is no amount', fix="write a number such as 4, or a size such as 8Gi")
         return {name: quantity.respelled(amount) for (_, name), amount in zip(SHARES, amounts, strict=True)}
 
+    def annotations(self) -> dict[str, str]:
+        """Return the annotations of the namespace. Raises `WrongShare`."""
+        if self.cpu_shares and not cpushares.is_share(self.cpu_shares):
+            raise WrongShare(f'--cpu-shares: "{self.cpu_shares}" {cpushares.RULE}')
+        return {cpushares.ANNOTATION: self.cpu_shares} if self.cpu_shares else {}
+
 
 def objects(name: str, shares: TenantShares) -> list[Data]:
     """Return the objects of a tenant, in the order in which they are made.
@@ -50,7 +58,7 @@ def objects(name: str, shares: TenantShares) -> list[Data]:
     way out are open.
     """
     return [
-        _object("v1", "Namespace", name, labels={ownnames.TENANT.name: name}),
+        _object("v1", "Namespace", name, labels={ownnames.TENANT.name: name}, annotations=shares.annotations()),
         _object("v1", "ServiceAccount", ACCOUNT, name),
         {
             **_object("v1", "Secret", TOKEN, name, annotations={"kubernetes.io/service-account.name": ACCOUNT}),

@@ -1,6 +1,7 @@
 """After a restart of Paddock: what became of a machine. Its lock tells whether a QEMU lives, its record and QEMU itself the rest."""
 
-from paddock.engine.machine import limits
+import logging
+
 from paddock.engine.machine.directory import RunRecord
 from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.observation import Observation, Phase
@@ -8,6 +9,8 @@ from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import boot_id, holders, start_ticks
 from paddock.engine.machine.renewal import settle
 from paddock.engine.machine.startup import over
+
+_LOG = logging.getLogger(__name__)
 
 
 async def adopt(owner: MachineOwner) -> None:
@@ -48,9 +51,7 @@ async def adopt(owner: MachineOwner) -> None:
         owner.save(evidence=(*record.evidence, "saved"))
         owner.kill()
         return
-    # A QEMU of an earlier version has no group of its own, nor one whose Paddock ended just after its start.
-    pids = [owner.record.pid, *(pid for pid, ticks in record.helpers.values() if ticks and start_ticks(pid) == ticks)]
-    limits.enclose(owner.surroundings.groups, owner.id, pids, limits.usual(owner.started))
+    _enclose(owner)
     for name, (pid, ticks) in record.helpers.items():
         if ticks and start_ticks(pid) == ticks:
             owner.helpers.watch(name, pid)
@@ -58,6 +59,21 @@ async def adopt(owner: MachineOwner) -> None:
         owner.observe(phase="stopping", deadline=record.stop.deadline)
     await owner.catch_up()
     owner.pursue_stop()
+
+
+def _enclose(owner: MachineOwner) -> None:
+    """A QEMU of an earlier version is in no group of its namespace, nor one whose Paddock ended just after its start."""
+    shares, started, pid = owner.shares, owner.started, owner.record.pid
+    is_there = shares.holds(owner.id, started, pid)
+    pids = [pid, *(pid for pid, ticks in owner.record.helpers.values() if ticks and start_ticks(pid) == ticks)]
+    shares.enclose(owner.id, started, pids)
+    if is_there or not shares.are_kept:
+        return
+    if shares.holds(owner.id, started, pid):
+        shares.remove_former(owner.id)
+        _LOG.info("adopted machine moved into the control group of its namespace", extra={"machine": owner.id})
+    else:
+        _LOG.warning("adopted machine stays outside of the control group of its namespace", extra={"machine": owner.id})
 
 
 def _without_process(owner: MachineOwner) -> None:

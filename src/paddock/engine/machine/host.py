@@ -9,6 +9,7 @@ from paddock.base.clock import Clock, SystemClock
 from paddock.engine.machine import limits
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.shares import NamespaceShares
 from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.users import UserRange
@@ -55,6 +56,7 @@ class SharedHost(Struct, frozen=True):
 
     surroundings: MachineEnvironment
     turns: StartSlots
+    shares: NamespaceShares
     # gets the id of a machine whose observation changed
     tell: Callable[[str], None]
     # held by a machine that moves into another QEMU: it has its memory twice for so long

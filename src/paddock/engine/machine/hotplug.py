@@ -15,6 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
+from paddock.base.threads import undisturbed
 from paddock.engine.machine import drives, probe, taps
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
@@ -230,6 +231,7 @@ class Hotplug:
             self._arrivals.expect(1)
         await owner.reconfigure(lambda config: replace(config, cpu=replace(config.cpu, sockets=count)))
         owner.observe(sockets=count)
+        await undisturbed(owner.shares.enclose, owner.id, owner.config, [])
 
     async def _room_to_emulate(self, count: int) -> None:
         """QEMU aborts, and the guest with it, when an emulated processor finds no free part of the buffer for translated code."""

@@ -15,6 +15,7 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.parts import MachineParts
 from paddock.engine.machine.process import wanted_seconds
+from paddock.engine.machine.shares import NamespaceShares
 from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.unmanaged import UnmanagedMachine, as_saved
 
@@ -31,7 +32,8 @@ class Machines:
         self._machines: dict[str, QemuMachine] = {}
         self._owners: dict[str, MachineOwner] = {}
         self._listeners: list[Callable[[str], None]] = []
-        self._shared = SharedHost(surroundings, StartSlots(surroundings.queue, self._wanted), self._changed)
+        self.shares = NamespaceShares(surroundings.groups, root)
+        self._shared = SharedHost(surroundings, StartSlots(surroundings.queue, self._wanted), self.shares, self._changed)
 
     async def adopt(self) -> None:
         """Finds what is there: once, at the start. All machines at the same time; one that fails is no trouble to the others."""
@@ -45,6 +47,7 @@ class Machines:
                 raise result
             if isinstance(result, BaseException):
                 _LOG.error("machine adoption failed", extra={"machine": owner.id}, exc_info=result)
+        await asyncio.to_thread(self.shares.sweep)
         if any(owner.observed.end is not None and owner.observed.end.reason == "host-reboot" for owner in found):
             self._shared.turns.gather()
 

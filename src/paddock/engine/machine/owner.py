@@ -19,7 +19,7 @@ from msgspec import structs
 
 from paddock.base.errors import PaddockError
 from paddock.base.threads import undisturbed
-from paddock.engine.machine import limits, probe, runends, startup
+from paddock.engine.machine import probe, runends, startup
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
@@ -59,7 +59,7 @@ class MachineOwner:
         # things the engine does that pause the guest for a moment
         self.busy = 0
         self._shared = shared
-        self.moving = shared.moving
+        self.moving, self.shares = shared.moving, shared.shares
         self.qmp: Qmp | None = None
         self.process: Process | None = None
         self._starting: asyncio.Task[None] | None = None
@@ -182,7 +182,7 @@ class MachineOwner:
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=identify(command.argv[0]))
         self.observe(pid=pid, accelerator=command.accelerator)
         # The kernel's lock of groups is one for the whole host, and held for long when that is busy.
-        await undisturbed(limits.enclose, self.surroundings.groups, self.id, [pid, *helpers], limits.usual(self.config))
+        await undisturbed(self.shares.enclose, self.id, self.config, [pid, *helpers])
         await startup.unless_it_ends(self.connect())
         await startup.unless_it_ends(self.complete(command))
 
@@ -218,8 +218,8 @@ class MachineOwner:
         for request in command.before_start:
             await self.execute(request.execute, request.arguments)
         await probe.pin(self, command.pins)
-        if wanted := self.started.limits:
-            self.observe(detail="; ".join(limits.apply(self.surroundings.groups, self.id, self.observed.pid, wanted)))
+        if self.started.limits:
+            self.observe(detail="; ".join(self.shares.apply(self.id, self.started, self.observed.pid)))
         await probe.devices(self)
         if self.record.restore:
             await probe.changes(self)
@@ -470,7 +470,7 @@ class MachineOwner:
         self.inbox.overtake(ended=True)
         self.timers.clear()
         self._hang_up()
-        limits.remove(self.surroundings.groups, self.id)
+        self.shares.remove(self.id, self.config)
         record = self.record
         if same_boot:
             startup.end_helpers(record.helpers.values())

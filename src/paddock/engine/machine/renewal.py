@@ -21,7 +21,7 @@ from typing import Any
 from paddock.base import together
 from paddock.base.errors import PaddockError
 from paddock.base.threads import undisturbed
-from paddock.engine.machine import hardware, limits, migration, probe, taps
+from paddock.engine.machine import hardware, migration, probe, taps
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, Pins
 from paddock.engine.machine.argv.renewed import renewed
@@ -162,7 +162,7 @@ class Renewals:
                 beside.ticks = start_ticks(beside.pid)
                 pids = [beside.pid, *(helper for helper, _ in beside.helpers.values())]
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
-                await undisturbed(limits.enclose, owner.surroundings.groups, owner.id, pids, limits.usual(owner.config))
+                await undisturbed(owner.shares.enclose, owner.id, owner.config, pids)
                 await self._answers(beside, times.start)
         finally:
             os.close(log)
@@ -281,7 +281,7 @@ class Renewals:
         if renewal.moved:
             cpu = owner.started.cpu
             await probe.pin(owner, Pins(cpu.pinned, cpu.emulator_pinned))
-            failed = [*limits.apply(owner.surroundings.groups, owner.id, owner.observed.pid, owner.started.limits)]
+            failed = owner.shares.apply(owner.id, owner.started, owner.observed.pid)
             failed += await self._forward()
             owner.observe(detail="; ".join(failed))
             await probe.changes(owner)

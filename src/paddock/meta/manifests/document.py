@@ -45,6 +45,10 @@ class Document:
         self._place = source_map
         self._base = base
 
+    def holding(self, data: Any) -> "Document":
+        """Return other data with the places of this document, such as the object that a server makes of it."""
+        return Document(self.source, data, self._place, self._base, ())
+
     @property
     def start(self) -> Position:
         """The start of the document."""

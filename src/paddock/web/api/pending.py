@@ -6,6 +6,7 @@ present one is judged by the same table as a plan.
 
 from collections.abc import Iterable
 
+from paddock.cli import surroundings
 from paddock.cli.diagnosis.scene import at, conditions, texts
 from paddock.cli.machines import planning, waiting
 from paddock.cli.machines.edits import ObjectEdit
@@ -38,7 +39,7 @@ async def gathered(server: ServerSession, machine: MachineView) -> list[WebPendi
             revision = None
     if revision is None:
         return stated(machine)
-    return changes(machine, revision, await planning.surroundings(server.client, machine.vm))
+    return changes(machine, revision, await surroundings.read(server.client, machine.vm))
 
 
 def changes(machine: MachineView, revision: Data, resources: Iterable[Resource]) -> list[WebPendingPart]:

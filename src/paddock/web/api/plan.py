@@ -5,21 +5,21 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli import planlines
+from paddock.cli import planlines, surroundings
 from paddock.cli.diagnosis.scene import texts
 from paddock.cli.inputobjects import InputObjects
-from paddock.cli.machines import changing, finding, kinds, planning
+from paddock.cli.machines import changing, finding, kinds
 from paddock.cli.machines.finding import MachineNotFound
 from paddock.cli.machines.planning import ChangePlan, PlannedChange
 from paddock.cli.objects import InputObject
 from paddock.cli.planlines import PlanLine
 from paddock.cli.rendering import RenderSummary
 from paddock.cli.servers import ServerSession
+from paddock.cli.tenants import serverforecasts
 from paddock.client.client import Client
 from paddock.dialects import admission
 from paddock.meta.manifests.unreadable import UnreadableManifest
 from paddock.meta.objects import Resource
-from paddock.meta.world import ObjectSet
 from paddock.plan.changes.differences import format_named
 from paddock.schema.kind import AdmissionSettings
 from paddock.web.answers.editing import WebFinding, WebPlan, WebPlannedChange
@@ -47,8 +47,9 @@ async def plan(request: WebRequest) -> WebPlan:
     old, new = manifests.gathered(before), manifests.gathered(after)
     if not before or old.refused or new.refused:
         return WebPlan(findings=found, changes=[], summary=_verdict(after, found), running=running)
-    world = [each for subject in (*before, *after) for each in await planning.surroundings(server.client, subject.data)]
+    world = [each for subject in (*before, *after) for each in await surroundings.read(server.client, subject.data)]
     lines = planlines.lines(_within(old, world), _within(new, world), RenderSummary(), settings)
+    lines += planlines.lacking(new, await serverforecasts.on_server(server, new))
     return WebPlan(findings=found, changes=[_change(each) for each in lines], summary=summary(lines, running=running), running=running)
 
 
@@ -59,7 +60,7 @@ async def settings_of(client: Client) -> AdmissionSettings:
 
 def _within(objects: InputObjects, more: Iterable[Resource]) -> InputObjects:
     """Return objects in a world that has what the server has beside them."""
-    return msgspec.structs.replace(objects, world=ObjectSet([*more, *objects.world.everything()]))
+    return msgspec.structs.replace(objects, world=objects.world.within(more))
 
 
 def _verdict(objects: Sequence[InputObject], findings: Sequence[WebFinding]) -> str:
@@ -83,6 +84,8 @@ def summary(lines: Sequence[PlanLine], *, running: bool) -> str:
         return "Nothing changes."
     if any(each.effect == planlines.REFUSED for each in lines):
         return "The server refuses a part of this. Read the reasons below."
+    if any(each.effect == planlines.WAITS for each in lines):
+        return "A part of this waits until its quota has room. Read the reasons below."
     changes = tuple(PlannedChange(each.effect, each.change, each.why) for each in lines)
     return ChangePlan("", changes, running).summary()
 

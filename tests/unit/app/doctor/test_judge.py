@@ -40,7 +40,7 @@ GOOD = DoctorFacts(
     user=UserFacts(name="root", is_root=True, has_network_rights=True, groups=frozenset({"root"})),
     network=NetworkFacts(bridge=True),
     directory=DirectoryFacts(path="/srv/paddock", exists=True, free_bytes=99 * GIB, inodes=9_000_000, free_inodes=8_000_000),
-    limits=LimitFacts(memory=16 * GIB, available=12 * GIB, host_memory=16 * GIB, open_files=65536, control_groups=2),
+    limits=LimitFacts(memory=16 * GIB, available=12 * GIB, host_memory=16 * GIB, open_files=65536, control_groups=2, cpu_shares=True),
     kernel=KernelFacts(landlock=4, vhost_net=True, vsock=True),
     service=ServiceFacts(port=7443, clock_synchronized=True),
 )
@@ -122,6 +122,8 @@ ROWS: list[tuple[str, str, str, dict[str, Any]]] = [
     ("memory", "limited", "limit of the control group", {"limits": {"memory": GIB, "available": GIB}}),
     ("control-groups", "limited", "limits of CPU, memory and I/O", {"limits": {"control_groups": 0}}),
     ("control-groups", "limited", "this user may not", {"limits": {"control_groups": 0}, **USER}),
+    ("cpu-shares", "limited", "no control groups share the processors", {"limits": {"cpu_shares": False}}),
+    ("cpu-shares", "limited", "systemd-run --user --scope paddock up", {"limits": {"cpu_shares": False}, **USER}),
     ("open-files", "limited", "LimitNOFILE", {"limits": {"open_files": 1024}}),
     ("landlock", "limited", "lsm=landlock", {"kernel": {"landlock": 0}}),
     ("user-namespaces", "limited", "AppArmor or sysctl", {"kernel": {"user_namespaces": False}, **USER}),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from paddock.cli import surroundings
 from paddock.cli.machines import facts, planning
 from paddock.cli.machines.edits import ObjectEdit
 from paddock.cli.machines.finding import MachineView
@@ -157,7 +158,7 @@ def test_a_change_on_a_server_is_judged_with_its_class(classes: tuple[Data, ...]
         async with Harness() as server, inside(server) as client:
             for each in classes:
                 assert (await server.post(f"/apis/{GROUP}/machineclasses", each)).status == 201
-            world = await planning.surroundings(client, after)
+            world = await surroundings.read(client, after)
             edit = ObjectEdit(target=VITISTACK.target, key=Key("default", "web"), before=before, after=after)
             return planning.plan(edit, "web", world, running=True)
 

@@ -1,0 +1,140 @@
+"""What the objects of manifests would take of quotas: manifests alone, without a server."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from paddock.base.errors import PaddockError
+from paddock.cli.inputobjects import InputObjects
+from paddock.cli.objects import InputObject
+from paddock.cli.rendering import dialect_of
+from paddock.dialects import admission
+from paddock.dialects import catalog as dialects
+from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.vmset import VMSet
+from paddock.meta.rendering import Rendering
+from paddock.meta.wire import to_data
+from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet, namespace_of
+from paddock.plan.machine import commoninstancetypes, commonpreferences, instancetypes
+from paddock.plan.quotas.becoming import ObjectKey, PlannedObject, PresentObjects, become
+from paddock.plan.quotas.forecast import QuotaForecast, forecast
+from paddock.plan.quotas.measuring import Data, ObjectUsage, counted
+from paddock.plan.virtrigaud.programs import embedded
+from paddock.plan.virtrigaud.sets import templates
+from paddock.translate import catalog
+
+_QUOTA = ("", "ResourceQuota")
+
+
+def of_manifests(old: InputObjects, new: InputObjects) -> QuotaForecast:
+    """Return the outlook of what is new in manifests, for the quotas that they hold. The status of a quota says what is used."""
+    bounds = {_place(each): each for side in (old, new) for each in _of_kind(side)}
+    used = {_place(each): each.get("status") for each in _of_kind(old)}
+    quotas = [each if each.get("status") else {**each, "status": used.get(place)} for place, each in bounds.items()]
+    if not quotas:
+        return QuotaForecast()
+    find = _finder(old, new)
+    before = list(planned(old, PresentObjects(find)))
+    pools: dict[ObjectKey, set[str]] = {}
+    for each in before:
+        if each.parent is not None and "pool" in each.parent.collection:
+            pools.setdefault(each.parent, set()).add(each.key.name)
+    present = PresentObjects(find, {each.key: each.usage for each in before}, {key: frozenset(names) for key, names in pools.items()})
+    return forecast(quotas, planned(new, present), present.usage)
+
+
+def planned(gathered: InputObjects, present: PresentObjects) -> Iterator[PlannedObject]:
+    """Yield everything that objects become, each once, in their order."""
+    seen: set[ObjectKey] = set()
+    for subject in gathered.subjects:
+        for each in _of_subject(subject, gathered.world, present):
+            if each.key not in seen:
+                seen.add(each.key)
+                yield each
+
+
+def key_of(data: Data) -> ObjectKey | None:
+    """Return the place of an object; None for a kind that Paddock does not declare."""
+    group, _ = admission.split_api_version(data.get("apiVersion"))
+    kind = dialects.find(group, str(data.get("kind")))
+    if kind is None or not kind.namespaced:
+        return None
+    metadata = data.get("metadata") or {}
+    collection = f"{kind.plural}.{group}" if group else kind.plural
+    return ObjectKey(collection, str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name") or ""))
+
+
+def _of_subject(subject: InputObject, world: ObjectSet, present: PresentObjects) -> Iterator[PlannedObject]:
+    key, value, dialect = key_of(subject.data), subject.admission.value, dialect_of(subject)
+    if key is None:
+        return
+    if dialect is None or value is None:
+        yield from become(key, subject.data, subject.title, present)
+        return
+    is_front = dialects.dialect(dialect).is_front
+    if is_front:
+        yield PlannedObject(key, subject.title, ObjectUsage(counted(key.collection)))
+    sources = list(_machines(value))
+    for source in sources:
+        if source is not value and (place := key_of(to_data(source))) is not None:
+            yield PlannedObject(place, subject.title, ObjectUsage(counted(place.collection)), key)
+    try:
+        made = [to_data(each) for source in sources for each in _translated(dialect, source, world)]
+    except PaddockError as error:
+        yield PlannedObject(ObjectKey("", key.namespace, key.name), subject.title, ObjectUsage({}), key, str(error))
+        return
+    for data in made:
+        place = key_of(data)
+        if place is not None:
+            is_same = not is_front and place.name == key.name
+            status = {"status": subject.data["status"]} if is_same and subject.data.get("status") else {}
+            yield from become(place, {**data, **status}, subject.title, present, None if is_same else key)
+
+
+def _machines(value: Any) -> Iterator[Any]:
+    """Yield an object, or the machines of a set."""
+    if not isinstance(value, VMSet):
+        yield value
+        return
+    revision = templates.revision_of(value.spec.template)
+    for ordinal in range(value.spec.replicas):
+        yield templates.machine(value, ordinal, revision, value.spec.template)
+
+
+def _translated(dialect: str, value: Any, world: ObjectSet) -> Iterable[Any]:
+    if isinstance(value, VirtrigaudVirtualMachine) and _is_elsewhere(value, world):
+        return ()
+    return catalog.to_kubevirt(dialect)(value, world, Rendering()).value
+
+
+def _is_elsewhere(machine: VirtrigaudVirtualMachine, world: ObjectSet) -> bool:
+    """Return whether the Provider of a machine runs it on another hypervisor, where it takes nothing of this host."""
+    reference = machine.spec.providerRef
+    provider = world.get(Provider, reference.namespace or namespace_of(machine), reference.name)
+    return provider is not None and not (provider.spec.type == embedded.OWN_TYPE and embedded.is_here(provider.spec.endpoint))
+
+
+def _of_kind(gathered: InputObjects) -> Iterator[Data]:
+    for each in gathered.subjects:
+        group, _ = admission.split_api_version(each.data.get("apiVersion"))
+        if (group, each.data.get("kind")) == _QUOTA and (each.data.get("metadata") or {}).get("name"):
+            yield each.data
+
+
+def _place(data: Data) -> tuple[str, str]:
+    return data["metadata"].get("namespace") or DEFAULT_NAMESPACE, data["metadata"]["name"]
+
+
+def _finder(*sides: InputObjects) -> instancetypes.Find:
+    """Return what finds the instancetypes and preferences of manifests, and the common ones of KubeVirt."""
+    known: dict[ObjectKey, Data] = {}
+    for each in (*commoninstancetypes.instancetypes(), *commonpreferences.preferences()):
+        known[ObjectKey(instancetypes.resource_of(each["kind"]), "", each["metadata"]["name"])] = each
+    kinds = {kind for pair in instancetypes.KINDS.values() for kind in pair}
+    for side in sides:
+        for subject in side.subjects:
+            kind, metadata = subject.data.get("kind"), subject.data.get("metadata") or {}
+            if kind in kinds:
+                namespace = "" if "Cluster" in str(kind) else metadata.get("namespace") or DEFAULT_NAMESPACE
+                known[ObjectKey(instancetypes.resource_of(str(kind)), namespace, str(metadata.get("name")))] = subject.data
+    return lambda resource, namespace, name: known.get(ObjectKey(resource, namespace, name))

@@ -1,0 +1,1 @@
+"""The shares of namespaces in the processors of the host."""
