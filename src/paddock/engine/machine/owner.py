@@ -25,7 +25,7 @@ from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory, RunRecord, Stopping, next_run
-from paddock.engine.machine.errors import StartFailed, Unanswered
+from paddock.engine.machine.errors import QemuRefused, StartFailed, Unanswered
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.inbox import Inbox
@@ -105,6 +105,8 @@ class MachineOwner:
             yield
         finally:
             self.busy -= 1
+            if self.observed.still:
+                self.background(self.look_at_status())
 
     async def reconfigure(self, change: Callable[[MachineConfig], MachineConfig]) -> None:
         """Change the config, on disk first; `change` gets the config of that moment. A slow disk keeps nobody else waiting."""
@@ -204,6 +206,12 @@ class MachineOwner:
     def _helper_ended(self, name: str) -> None:
         if self.process is not None and self.observed.phase == "running":
             self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
+
+    async def go_on(self) -> None:
+        """The guest goes on that stood still while a disk changed over. Raises `Unanswered`, and then whoever finds it repeats that."""
+        with contextlib.suppress(QemuRefused):
+            await self.execute("cont")
+        self.save(halted=False)
 
     async def connect(self, patience: float | None = None) -> None:
         """To the monitor of the process."""
@@ -324,7 +332,7 @@ class MachineOwner:
                 self.background(self.look_at_status())
             case "RESUME":
                 self._turn += 1
-                self.observe(paused="", disk_errors={})
+                self.observe(paused="", still=False, disk_errors={})
             case "RESET":
                 self.observe(resets=self.observed.resets + 1)
             case "GUEST_PANICKED":
@@ -367,18 +375,18 @@ class MachineOwner:
             if not self.parts.returns(reason):
                 self.quit(self.record.evidence[-1] if self.record.evidence else reason)
         elif status == "running":
-            self.observe(paused="")
+            self.observe(paused="", still=False)
         elif status == "io-error":
-            self.observe(paused="io-error")
+            self.observe(paused="io-error", still=False)
             self.timers.after("space", self.surroundings.times.look, self._retry_full)
         elif status == "watchdog":
-            self.observe(paused="watchdog")
+            self.observe(paused="watchdog", still=False)
         elif status == "prelaunch":
-            self.observe(paused="start")
-        elif self.busy:
-            self.observe(paused="internal")
+            self.observe(paused="start", still=False)
+        elif self.busy or self.record.goes_on:
+            self.observe(still=True)
         elif status in ("paused", "postmigrate", "suspended", "debug"):
-            self.observe(paused="start" if not self.record.paused and self.observed.paused == "start" else "user")
+            self.observe(paused="start" if self.record.start_paused and not self.record.paused else "user", still=False)
 
     def _retry_full(self) -> None:
         """A disk was full: the guest goes on as soon as there is room again, and pauses once more if it was not enough."""

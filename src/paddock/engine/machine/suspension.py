@@ -162,6 +162,8 @@ async def go_on(owner: MachineOwner) -> None:
         with contextlib.suppress(PaddockError):
             await migration.go_on(owner)
         owner.save(saving=False)
+        # One that was paused before still is.
+        await owner.look_at_status()
 
 
 async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
