@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import memorysnapshots, migration, rehosting, suspension
 from paddock.engine.machine.config import DiskLayer, MachineConfig, SharedDirectory, Tpm
-from paddock.engine.machine.errors import RequestRefused, Unanswered
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.memorysnapshots import MemoryRequest
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.memorystates import MemoryState, MemoryStates
 from paddock.engine.storage import files, overlays
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
@@ -334,6 +335,33 @@ def test_a_guest_that_writes_too_fast_is_stopped(place: Place, monkeypatch: pyte
         state = await kept(machine, states, place.root)
         await _goes_on(machine)
         assert not machine.observed.paused and state.record.pause > 0
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 240)
+@pytest.mark.spec("kubevirt", 241)
+def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a moment after the end of a migration QEMU is in `finish-migrate`, and refuses to let the guest go on."""
+    execute, late, seen = MachineOwner.execute, 3, set[tuple[str, bool]]()
+
+    async def slow(self: MachineOwner, command: str, *more: Any, **named: Any) -> Any:
+        nonlocal late
+        seen.add((self.observed.paused, self.observed.still))
+        if command in ("query-status", "cont") and late and (await execute(self, "query-status"))["status"] == "postmigrate":
+            late -= 1
+            if command == "cont":
+                raise QemuRefused("QEMU refused cont", kind="GenericError", description="Migration is not finalized yet")
+            return {"status": "finish-migrate"}
+        return await execute(self, command, *more, **named)
+
+    async def script() -> None:
+        machine, _, states = await _small_one(place)
+        monkeypatch.setattr(MachineOwner, "execute", slow)
+        await kept(machine, states, place.root)
+        await until(machine, lambda one: not one.observed.still, "it goes on")
+        await _goes_on(machine)
+        assert not late and ("", True) in seen and {paused for paused, _ in seen} == {""}
 
     run(script)
 

@@ -288,6 +288,37 @@ def test_a_failure_in_the_middle_lets_the_guest_go_on(place: Place, monkeypatch:
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 239)
+@pytest.mark.parametrize("paused", ["start", "user"])
+def test_a_paused_guest_stays_paused_after_a_failure(place: Place, monkeypatch: pytest.MonkeyPatch, paused: str) -> None:
+    def full(config: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def script() -> None:
+        if paused == "user":
+            machine = await _small_one(place, place.open())
+            await machine.pause()
+        else:
+            machines = place.open()
+            await machines.adopt()
+            machine = await machines.define("a", place.guest())
+            await machine.start(paused=True)
+            await until_phase(machine, "running")
+        monkeypatch.setattr(suspension, "synchronise", full)
+        for why in ("No space left", "anew once it ran"):
+            with pytest.raises(RequestRefused, match=why):
+                await machine.suspend()
+            await until(machine, lambda one: not one.observed.still, "it is over")
+            assert machine.observed.paused == paused
+        if paused == "start":
+            assert machine.directory.serial_tail(100) == b"", "the guest ran"
+        await machine.resume()
+        await until_guest_runs(machine)
+        await _goes_on(machine)
+
+    run(script)
+
+
 def test_a_pause_outlasts_it_and_a_stop_discards(place: Place) -> None:
     async def script() -> None:
         machine = await _small_one(place, place.open())

@@ -24,6 +24,8 @@ async def demand_movable(owner: MachineOwner, refusal: Refusal, *, reason: str) 
     found = (*obstacles(owner.started), *obstacles(owner.config), *map(str, said))
     if found:
         raise refusal(reason, "; ".join(dict.fromkeys(found)), "stop and start it")
+    if (await owner.execute("query-status")).get("status") == "postmigrate":
+        raise refusal("Busy", "its guest stayed paused when its state was written, and QEMU writes it anew once it ran", "resume the guest")
     if owner.record.commits:
         raise refusal("Busy", "layers of its disks are being merged", "try again when that is done")
     if owner.record.moving is not None:
