@@ -20,6 +20,9 @@ from paddock.engine.machine.config import DiskConfig, MachineConfig, SharedDirec
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from paddock.engine.storage import records
+from paddock.engine.storage.volumes import Volumes
+from tests.host.machines import bootsector
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
 from tests.host.machines.test_renewal import EXTRA, MIB, blank, booted, echoed, echoes, says, small
 
@@ -208,6 +211,35 @@ def test_a_state_does_not_run_on_disks_that_went_on(place: Place) -> None:
         await _goes_on(machine)
         # What has run is gone.
         assert _is_clean(machine)
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 242)
+def test_layers_below_a_suspended_machine_are_merged(place: Place) -> None:
+    """Snapshots of the volume that its disk is laid over are deleted meanwhile: its own layer stays as it is, and the guest goes on."""
+
+    async def script() -> None:
+        machines, volumes = place.open(), Volumes(place.root / "volumes")
+        volumes.prepare()
+        volumes.is_held = machines.suspended_on
+        size = 1 << 20
+        await volumes.create("a", size)
+        bootsector.write(volumes.place("a") / "disk.img", size)
+        for each in ("earlier", "later"):
+            await volumes.snapshot("a", each)
+        copy = await volumes.restore("later", "b", size)
+        machine = await _small_one(place, machines, disks=(DiskConfig("root", copy.layer, boot_order=1),))
+        await machine.suspend()
+        await until_phase(machine, "suspended")
+        before = copy.layer.path.stat()
+        await volumes.delete_snapshot("earlier")
+        assert len(records.read(volumes.place("a") / "volume.json").layers) == 2, "nothing was merged"  # type: ignore[union-attr]
+        assert copy.layer.path.stat() == before, "the header of its layer was written"
+        await _resumed(machine)
+        await _goes_on(machine)
+        await machine.stop(0)
+        await until_phase(machine, "ended")
 
     run(script)
 

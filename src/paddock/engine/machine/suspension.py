@@ -199,10 +199,13 @@ def mismatches(saved: SavedMachine, accelerator: str, processor: str, disks: Map
         yield f"it was suspended under {saved.accelerator}, and this host has {accelerator}"
     elif saved.accelerator == "kvm" and processor != saved.processor:
         yield f"it was suspended on a processor {saved.processor or 'of an unknown model'}, and this host has {processor or 'another one'}"
+    own = {os.fspath(path) for path, is_own in _files(saved.config).items() if is_own}
     for path in sorted(saved.disks.keys() | disks.keys()):
-        if path not in disks:
+        before, now = saved.disks.get(path), disks.get(path)
+        if now is None:
             yield f"its disk {path} is gone"
-        elif disks[path] != saved.disks.get(path):
+        # A layer below grows when those above it are merged into it, and never becomes shorter.
+        elif before is None or (now != before if path in own else now < before):
             yield f"its disk {path} was written since"
 
 
