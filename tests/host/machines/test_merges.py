@@ -36,23 +36,22 @@ async def overlaid(place: Place) -> tuple[QemuMachine, DiskLayer]:
 @pytest.mark.spec("kubevirt", 236)
 def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It shuts down by its power button, and its disk is where QEMU had it."""
-    land = BlockJobs._on_base
+    land, found = BlockJobs._on_base, list[QemuMachine]()
 
     async def slowly(self: BlockJobs, name: str, base: Path) -> None:
-        await machine.stop(20)
+        await found[0].stop(20)
         await asyncio.sleep(0.5)
         await land(self, name, base)
 
     async def script() -> None:
-        nonlocal machine
         machine, base = await overlaid(place)
+        found.append(machine)
         monkeypatch.setattr(BlockJobs, "_on_base", slowly)
         await machine.commit_disk("data", base.path)
         await until_phase(machine, "ended")
         assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
         assert layer_of(machine) == base and marks(base) == 1
 
-    machine: QemuMachine
     run(script)
 
 
