@@ -17,7 +17,7 @@ async def main(root: Path, number: int) -> None:
     await machines.adopt()
     machine = machines.get("a")
     assert machine is not None
-    while machine.observed.phase != "running" or machine.observed.paused:
+    while machine.observed.phase != "running" or machine.observed.stands_still:
         await asyncio.sleep(0.01)
     base = layer_of(machine)
     top = overlay(base, root.parent / f"top{number}.qcow2")

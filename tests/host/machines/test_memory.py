@@ -73,7 +73,7 @@ async def continued(place: Place, machines: Machines, states: MemoryStates, stat
     await machine.begin_suspended(rehosting.rehosted(state.record.saved, fresh), states.filler(name))
     assert _phase(machine) == "suspended"
     await machine.start()
-    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.paused, "it goes on")
+    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on")
     assert _phase(machine) == "running", machine.observed
     return machine
 
@@ -154,7 +154,7 @@ async def _small_one(place: Place) -> tuple[QemuMachine, Machines, MemoryStates]
 
 
 async def _goes_on(machine: QemuMachine, boots: int = 1) -> None:
-    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
+    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it runs")
     await echoes(machine)
     assert machine.directory.serial_tail(100_000).count(b"R") == boots, "it booted again"
 
@@ -171,7 +171,7 @@ def test_killed_at_every_step_of_taking(place: Place) -> None:
 
     async def examine(*, start: bool = False) -> None:
         machines, machine = await taken_over(place, start=start)
-        await until(machine, lambda one: one.observed.phase in ("ended", "running") and not one.observed.paused, "it settled")
+        await until(machine, lambda one: one.observed.phase in ("ended", "running") and not one.observed.stands_still, "it settled")
         await _goes_on(machine)
         states = memories(place)
         assert qemus(place.machines) == {"a": [machine.observed.pid]} and _is_clean(place)
@@ -209,7 +209,7 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
         if machine is None or machine.observed.phase == "defined":
             assert overlays.is_empty(place.root / "root-b.qcow2")
             machine = await continued(place, machines, states, state, "kept")
-        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.paused, "it settled")
+        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled")
         if machine.observed.phase == "suspended":
             assert qemus(place.machines) == {}
             await machine.start()

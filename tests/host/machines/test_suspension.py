@@ -31,7 +31,7 @@ pytestmark = pytest.mark.needs("qemu")
 
 async def _resumed(machine: QemuMachine) -> None:
     await machine.start()
-    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.paused, "it goes on")
+    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on")
     assert machine.observed.phase == "running", machine.observed
 
 
@@ -44,7 +44,7 @@ async def _small_one(place: Place, machines: Machines, **more: Any) -> QemuMachi
 
 
 async def _goes_on(machine: QemuMachine) -> None:
-    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
+    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it runs")
     await echoes(machine)
     assert machine.directory.serial_tail(100_000).count(b"R") == 1, "it booted again"
 
@@ -128,7 +128,7 @@ def test_killed_at_every_step(place: Place, wanted: str) -> None:
 
     async def examine(*, start: bool = False) -> None:
         machines, machine = await taken_over(place, start=start)
-        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.paused, "it settled")
+        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled")
         found.append(machine.observed.phase)
         assert machine.observed.phase != "ended", machine.observed
         if machine.observed.phase == "suspended":

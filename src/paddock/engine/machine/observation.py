@@ -134,6 +134,11 @@ class Observation(Struct, frozen=True):
         return self.phase in ("queued", "starting", "running", "stopping")
 
     @property
+    def stands_still(self) -> bool:
+        """The guest runs nothing, whatever the reason."""
+        return self.still or bool(self.paused)
+
+    @property
     def holds_disks(self) -> bool:
         """Its disks belong to it: a process has them open, or a saved guest goes on with them."""
         return self.live or self.phase == "suspended"
