@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import memorysnapshots, migration, rehosting, suspension
+from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import DiskLayer, MachineConfig, SharedDirectory, Tpm
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
@@ -23,7 +24,7 @@ from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.memorystates import MemoryState, MemoryStates
 from paddock.engine.storage import files, overlays
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
-from tests.host.machines.test_renewal import MIB, booted, echoed, echoes, says, small
+from tests.host.machines.test_renewal import _OVMF, MIB, booted, echoed, echoes, says, small
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -73,7 +74,9 @@ async def continued(place: Place, machines: Machines, states: MemoryStates, stat
     await machine.begin_suspended(rehosting.rehosted(state.record.saved, fresh), states.filler(name))
     assert _phase(machine) == "suspended"
     await machine.start()
-    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on")
+    await until(
+        machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on"
+    )
     assert _phase(machine) == "running", machine.observed
     return machine
 
@@ -209,7 +212,9 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
         if machine is None or machine.observed.phase == "defined":
             assert overlays.is_empty(place.root / "root-b.qcow2")
             machine = await continued(place, machines, states, state, "kept")
-        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled")
+        await until(
+            machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled"
+        )
         if machine.observed.phase == "suspended":
             assert qemus(place.machines) == {}
             await machine.start()
@@ -284,9 +289,7 @@ def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: 
         config, disk = machine.config, machine.config.disks[0]
         changed: dict[str, MachineConfig] = {
             "shares directories": replace(config, devices=replace(config.devices, shared=(SharedDirectory("share", place.root),))),
-            "keeps variables": replace(config, firmware=replace(config.firmware, variables=place.root / "variables.fd")),
             "its memory is a file": replace(config, memory=replace(config.memory, file=place.root / "memory.img")),
-            "its TPM is kept": replace(config, devices=replace(config.devices, tpm=Tpm(place.root))),
             "plugged or unplugged": replace(config, disks=(disk, replace(disk, name="more"))),
         }
         with machine._owner.events.expect(told):
@@ -362,6 +365,44 @@ def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeyp
         await until(machine, lambda one: not one.observed.still, "it goes on")
         await _goes_on(machine)
         assert not late and ("", True) in seen and {paused for paused, _ in seen} == {""}
+
+    run(script)
+
+
+@pytest.mark.needs("ovmf", "swtpm")
+@pytest.mark.spec("kubevirt", 243)
+def test_a_tpm_and_variables_that_are_kept_are_of_the_same_moment(place: Place) -> None:
+    """A later run of the machine wrote others, or lost them: those of the snapshot are there again."""
+
+    async def script() -> None:
+        efi = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
+        machines, states = place.open(efi=efi), memories(place)
+        await machines.adopt()
+        files = [place.root / "vars.fd", place.root / "tpm" / "tpm2-00.permall"]
+        config = place.guest()
+        firmware = replace(config.firmware, kind="efi", variables=files[0])
+        config = replace(config, firmware=firmware, devices=replace(config.devices, tpm=Tpm(files[1].parent)))
+        machine = await machines.define("a", config)
+        await machine.start()
+        await until_phase(machine, "running")
+        await until(machine, lambda one: files[1].exists() and files[1].stat().st_size > 0, "the TPM has a state")
+        before = [each.read_bytes() for each in files]
+        state = await kept(machine, states, place.root)
+        await until(machine, lambda one: not one.observed.stands_still, "it goes on")
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        files[0].write_bytes(bytes(len(before[0])))
+        files[1].unlink()
+        again = await continued(place, machines, states, state)
+        await until(again, lambda one: [each.read_bytes() for each in files] == before, "they are as they were")
+        await again.suspend()
+        await until_phase(again, "suspended")
+        assert [each.read_bytes() for each in files] == before
+        await again.start()
+        await until(again, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it goes on once more")
+        await again.stop(0)
+        await until_phase(again, "ended")
+        assert [each.read_bytes() for each in files] == before
 
     run(script)
 

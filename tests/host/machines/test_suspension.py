@@ -31,7 +31,9 @@ pytestmark = pytest.mark.needs("qemu")
 
 async def _resumed(machine: QemuMachine) -> None:
     await machine.start()
-    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on")
+    await until(
+        machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on"
+    )
     assert machine.observed.phase == "running", machine.observed
 
 
@@ -128,7 +130,9 @@ def test_killed_at_every_step(place: Place, wanted: str) -> None:
 
     async def examine(*, start: bool = False) -> None:
         machines, machine = await taken_over(place, start=start)
-        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled")
+        await until(
+            machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled"
+        )
         found.append(machine.observed.phase)
         assert machine.observed.phase != "ended", machine.observed
         if machine.observed.phase == "suspended":

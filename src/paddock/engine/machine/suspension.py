@@ -47,7 +47,7 @@ class Suspensions:
     async def demand(self) -> None:
         """Raise if the machine cannot be suspended now. The guest notices nothing."""
         owner = self._owner
-        await hardware.demand_movable(owner, self._refused, reason="NotSuspendable")
+        await hardware.demand_movable(owner, self._refused, reason="NotSuspendable", at_once=False)
         if owner.started.memory.file is not None:
             raise self._refused("NotSuspendable", "its memory is a file that others may share", "stop and start it")
         if owner.observed.paused not in ("", "user", "start"):
