@@ -164,7 +164,7 @@ class BlockJobs:
             elif top != names.format_node(disk.name, disk.layer.path) and disk.layer.backing is not None:
                 await self._adopt_overlay(disk, disk.layer, disk.layer.backing)
         if owner.record.halted:
-            await owner.go_on()
+            await self._go_on()
 
     async def _adopt_commit(self, disk: DiskConfig, base: Path, top: str) -> None:
         if top == names.format_node(disk.name, base):
@@ -245,7 +245,7 @@ class BlockJobs:
                     # Also when it is being stopped: a guest that stands still cannot shut down.
                     if halts:
                         with contextlib.suppress(PaddockError):
-                            await owner.go_on()
+                            await self._go_on()
             self._over(name, error)
 
     async def _end_job(self, name: str) -> str:
@@ -271,6 +271,12 @@ class BlockJobs:
             # Before the config forgets it: while it is open, no layer can be laid over the base.
             await self._remove((names.format_node(name, old.path),))
             await drives.change_over(owner, {name: layer})
+
+    async def _go_on(self) -> None:
+        """The guest goes on that was halted. Raises `Unanswered`, and then whoever finds it repeats that."""
+        with contextlib.suppress(QemuRefused):
+            await self._owner.execute("cont")
+        self._owner.save(halted=False)
 
     def _over(self, name: str, error: str) -> None:
         owner = self._owner

@@ -25,7 +25,7 @@ from paddock.engine.machine.argv.command import command as command_line
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory, RunRecord, Stopping, next_run
-from paddock.engine.machine.errors import QemuRefused, StartFailed, Unanswered
+from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.inbox import Inbox
@@ -207,12 +207,6 @@ class MachineOwner:
         if self.process is not None and self.observed.phase == "running":
             self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
 
-    async def go_on(self) -> None:
-        """The guest goes on that stood still while a disk changed over. Raises `Unanswered`, and then whoever finds it repeats that."""
-        with contextlib.suppress(QemuRefused):
-            await self.execute("cont")
-        self.save(halted=False)
-
     async def connect(self, patience: float | None = None) -> None:
         """To the monitor of the process."""
         patience = self.surroundings.times.start if patience is None else patience
@@ -379,10 +373,8 @@ class MachineOwner:
         elif status == "io-error":
             self.observe(paused="io-error", still=False)
             self.timers.after("space", self.surroundings.times.look, self._retry_full)
-        elif status == "watchdog":
-            self.observe(paused="watchdog", still=False)
-        elif status == "prelaunch":
-            self.observe(paused="start", still=False)
+        elif status in ("watchdog", "prelaunch"):
+            self.observe(paused="watchdog" if status == "watchdog" else "start", still=False)
         elif self.busy or self.record.goes_on:
             self.observe(still=True)
         elif status in ("paused", "postmigrate", "suspended", "debug"):
