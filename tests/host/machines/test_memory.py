@@ -342,8 +342,8 @@ def test_a_guest_that_writes_too_fast_is_stopped(place: Place, monkeypatch: pyte
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 240)
-@pytest.mark.spec("kubevirt", 241)
+@pytest.mark.spec("kubevirt", 263)
+@pytest.mark.spec("kubevirt", 264)
 def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a moment after the end of a migration QEMU is in `finish-migrate`, and refuses to let the guest go on."""
     execute, late, seen = MachineOwner.execute, 3, set[tuple[str, bool]]()
@@ -370,7 +370,7 @@ def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeyp
 
 
 @pytest.mark.needs("ovmf", "swtpm")
-@pytest.mark.spec("kubevirt", 243)
+@pytest.mark.spec("kubevirt", 266)
 def test_a_tpm_and_variables_that_are_kept_are_of_the_same_moment(place: Place) -> None:
     """A later run of the machine wrote others, or lost them: those of the snapshot are there again."""
 

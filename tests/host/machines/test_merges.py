@@ -33,7 +33,7 @@ async def overlaid(place: Place) -> tuple[QemuMachine, DiskLayer]:
     return machine, base
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 259)
 def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It shuts down by its power button, and its disk is where QEMU had it."""
     land, found = BlockJobs._on_base, list[QemuMachine]()
@@ -55,7 +55,7 @@ def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatc
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 237)
+@pytest.mark.spec("kubevirt", 260)
 @pytest.mark.long
 def test_paddock_is_killed_at_each_step(place: Place) -> None:
     """Another Paddock lets the guest go on, and ends the merge."""
@@ -87,7 +87,7 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
     run(end)
 
 
-@pytest.mark.spec("kubevirt", 238)
+@pytest.mark.spec("kubevirt", 261)
 def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest that went on would lose its writes with the next start, from the layer that the config names."""
     write, full = Directory.write_config, True
@@ -114,7 +114,7 @@ def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 236)
+@pytest.mark.spec("kubevirt", 259)
 def test_a_guest_that_a_user_paused_stays_paused(place: Place) -> None:
     async def script() -> None:
         machine, base = await overlaid(place)

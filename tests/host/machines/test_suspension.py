@@ -219,7 +219,7 @@ def test_a_state_does_not_run_on_disks_that_went_on(place: Place) -> None:
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 242)
+@pytest.mark.spec("kubevirt", 265)
 def test_layers_below_a_suspended_machine_are_merged(place: Place) -> None:
     """Snapshots of the volume that its disk is laid over are deleted meanwhile: its own layer stays as it is, and the guest goes on."""
 
@@ -324,7 +324,7 @@ def test_a_failure_in_the_middle_lets_the_guest_go_on(place: Place, monkeypatch:
     run(script)
 
 
-@pytest.mark.spec("kubevirt", 239)
+@pytest.mark.spec("kubevirt", 262)
 @pytest.mark.parametrize("paused", ["start", "user"])
 def test_a_paused_guest_stays_paused_after_a_failure(place: Place, monkeypatch: pytest.MonkeyPatch, paused: str) -> None:
     def full(config: Any) -> None:

@@ -102,7 +102,7 @@ def _keeping(folder: str) -> MachineConfig:
     return replace(CONFIG, firmware=firmware, devices=devices)
 
 
-@pytest.mark.spec("kubevirt", 243)
+@pytest.mark.spec("kubevirt", 266)
 def test_a_tpm_and_variables_are_kept_in_any_file_or_in_none() -> None:
     saved = replace(SAVED, started=_keeping("/a"))
     assert rehosting.differences(saved, _keeping("/b")) == ()
