@@ -31,7 +31,7 @@ async def main(root: Path, step: int) -> None:
     if kept is None:
         machine, name = machines.get("a"), f"s{step}"
         assert machine is not None
-        while machine.observed.phase != "running" or machine.observed.paused:
+        while machine.observed.phase != "running" or machine.observed.stands_still:
             await asyncio.sleep(0.01)
         layers = overlaid(machine.config, root.parent, name)
         steps.begin(more)
@@ -42,7 +42,7 @@ async def main(root: Path, step: int) -> None:
         machine = await machines.define("b", fresh)
         await machine.begin_suspended(rehosting.rehosted(kept.record.saved, fresh), states.filler("kept"))
         await machine.start()
-        while machine.observed.phase != "running" or machine.observed.paused:
+        while machine.observed.phase != "running" or machine.observed.stands_still:
             assert machine.observed.phase != "ended", machine.observed
             await asyncio.sleep(0.01)
     print("done", flush=True)

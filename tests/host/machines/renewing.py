@@ -52,7 +52,7 @@ async def renew_and_die(machines: Machines, step: int) -> None:
     await machines.adopt()
     machine = machines.get("a")
     assert machine is not None
-    while machine.observed.phase != "running" or machine.observed.paused:
+    while machine.observed.phase != "running" or machine.observed.stands_still:
         await asyncio.sleep(0.01)
     Steps(step).begin()
     await machine.renew()

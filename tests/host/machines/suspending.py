@@ -19,7 +19,7 @@ async def main(root: Path, step: int) -> None:
     machine = machines.get("a")
     assert machine is not None
     suspended = machine.observed.phase == "suspended"
-    while not suspended and (machine.observed.phase != "running" or machine.observed.paused):
+    while not suspended and (machine.observed.phase != "running" or machine.observed.stands_still):
         await asyncio.sleep(0.01)
     Steps(step).begin(((os, "fsync"), (Path, "unlink")))
     goal = "running" if suspended else "suspended"

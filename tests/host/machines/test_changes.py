@@ -229,7 +229,7 @@ def test_pictures_and_sessions(place: Place) -> None:
         dump = place.root / "memory.elf"
         await machine.dump_memory(dump)
         assert dump.read_bytes()[:4] == b"\x7fELF" and dump.stat().st_mode & 0o777 == 0o600
-        await until(machine, lambda one: not one.observed.paused, "it goes on")
+        await until(machine, lambda one: not one.observed.stands_still, "it goes on")
         await newer.write(b"p")
         await until_phase(machine, "ended")
         assert await newer.read() in (b"p", b"") and await newer.read() == b"" and await other.read() == b""

@@ -14,15 +14,17 @@ from msgspec.structs import replace
 
 from paddock.engine.images.build import tiny
 from paddock.engine.machine import memorysnapshots, migration, rehosting, suspension
+from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import DiskLayer, MachineConfig, SharedDirectory, Tpm
-from paddock.engine.machine.errors import RequestRefused, Unanswered
+from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.memorysnapshots import MemoryRequest
+from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.memorystates import MemoryState, MemoryStates
 from paddock.engine.storage import files, overlays
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
-from tests.host.machines.test_renewal import MIB, booted, echoed, echoes, says, small
+from tests.host.machines.test_renewal import _OVMF, MIB, booted, echoed, echoes, says, small
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -74,7 +76,9 @@ async def continued(
     await machine.begin_suspended(rehosting.rehosted(state.record.saved, fresh), states.filler(name))
     assert _phase(machine) == "suspended"
     await machine.start()
-    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.paused, "it goes on")
+    await until(
+        machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on"
+    )
     assert _phase(machine) == "running", machine.observed
     return machine
 
@@ -155,7 +159,7 @@ async def _small_one(place: Place) -> tuple[QemuMachine, Machines, MemoryStates]
 
 
 async def _goes_on(machine: QemuMachine, boots: int = 1) -> None:
-    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
+    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it runs")
     await echoes(machine)
     assert machine.directory.serial_tail(100_000).count(b"R") == boots, "it booted again"
 
@@ -172,7 +176,7 @@ def test_killed_at_every_step_of_taking(place: Place) -> None:
 
     async def examine(*, start: bool = False) -> None:
         machines, machine = await taken_over(place, start=start)
-        await until(machine, lambda one: one.observed.phase in ("ended", "running") and not one.observed.paused, "it settled")
+        await until(machine, lambda one: one.observed.phase in ("ended", "running") and not one.observed.stands_still, "it settled")
         await _goes_on(machine)
         states = memories(place)
         assert qemus(place.machines) == {"a": [machine.observed.pid]} and _is_clean(place)
@@ -211,7 +215,9 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
         if machine is None or machine.observed.phase == "defined":
             assert overlays.is_empty(place.root / "root-b.qcow2")
             machine = await continued(place, machines, states, state, "kept")
-        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.paused, "it settled")
+        await until(
+            machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled"
+        )
         if machine.observed.phase == "suspended":
             assert qemus(place.machines) == {}
             await machine.start()
@@ -286,9 +292,7 @@ def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: 
         config, disk = machine.config, machine.config.disks[0]
         changed: dict[str, MachineConfig] = {
             "shares directories": replace(config, devices=replace(config.devices, shared=(SharedDirectory("share", place.root),))),
-            "keeps variables": replace(config, firmware=replace(config.firmware, variables=place.root / "variables.fd")),
             "its memory is a file": replace(config, memory=replace(config.memory, file=place.root / "memory.img")),
-            "its TPM is kept": replace(config, devices=replace(config.devices, tpm=Tpm(place.root))),
             "plugged or unplugged": replace(config, disks=(disk, replace(disk, name="more"))),
         }
         with machine._owner.events.expect(told):
@@ -337,6 +341,71 @@ def test_a_guest_that_writes_too_fast_is_stopped(place: Place, monkeypatch: pyte
         state = await kept(machine, states, place.root)
         await _goes_on(machine)
         assert not machine.observed.paused and state.record.pause > 0
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 263)
+@pytest.mark.spec("kubevirt", 264)
+def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a moment after the end of a migration QEMU is in `finish-migrate`, and refuses to let the guest go on."""
+    execute, late, seen = MachineOwner.execute, 3, set[tuple[str, bool]]()
+
+    async def slow(self: MachineOwner, command: str, *more: Any, **named: Any) -> Any:
+        nonlocal late
+        seen.add((self.observed.paused, self.observed.still))
+        if command in ("query-status", "cont") and late and (await execute(self, "query-status"))["status"] == "postmigrate":
+            late -= 1
+            if command == "cont":
+                raise QemuRefused("QEMU refused cont", kind="GenericError", description="Migration is not finalized yet")
+            return {"status": "finish-migrate"}
+        return await execute(self, command, *more, **named)
+
+    async def script() -> None:
+        machine, _, states = await _small_one(place)
+        monkeypatch.setattr(MachineOwner, "execute", slow)
+        await kept(machine, states, place.root)
+        await until(machine, lambda one: not one.observed.still, "it goes on")
+        await _goes_on(machine)
+        assert not late and ("", True) in seen and {paused for paused, _ in seen} == {""}
+
+    run(script)
+
+
+@pytest.mark.needs("ovmf", "swtpm")
+@pytest.mark.spec("kubevirt", 266)
+def test_a_tpm_and_variables_that_are_kept_are_of_the_same_moment(place: Place) -> None:
+    """A later run of the machine wrote others, or lost them: those of the snapshot are there again."""
+
+    async def script() -> None:
+        efi = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
+        machines, states = place.open(efi=efi), memories(place)
+        await machines.adopt()
+        files = [place.root / "vars.fd", place.root / "tpm" / "tpm2-00.permall"]
+        config = place.guest()
+        firmware = replace(config.firmware, kind="efi", variables=files[0])
+        config = replace(config, firmware=firmware, devices=replace(config.devices, tpm=Tpm(files[1].parent)))
+        machine = await machines.define("a", config)
+        await machine.start()
+        await until_phase(machine, "running")
+        await until(machine, lambda one: files[1].exists() and files[1].stat().st_size > 0, "the TPM has a state")
+        before = [each.read_bytes() for each in files]
+        state = await kept(machine, states, place.root)
+        await until(machine, lambda one: not one.observed.stands_still, "it goes on")
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+        files[0].write_bytes(bytes(len(before[0])))
+        files[1].unlink()
+        again = await continued(place, machines, states, state)
+        await until(again, lambda one: [each.read_bytes() for each in files] == before, "they are as they were")
+        await again.suspend()
+        await until_phase(again, "suspended")
+        assert [each.read_bytes() for each in files] == before
+        await again.start()
+        await until(again, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it goes on once more")
+        await again.stop(0)
+        await until_phase(again, "ended")
+        assert [each.read_bytes() for each in files] == before
 
     run(script)
 

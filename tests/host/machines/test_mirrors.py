@@ -343,7 +343,7 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
 
         async def look(step: int = step) -> None:
             machine = await started(place)
-            await until(machine, lambda one: not one.observed.paused, f"the guest goes on after step {step}")
+            await until(machine, lambda one: not one.observed.stands_still, f"the guest goes on after step {step}")
             await until(machine, lambda one: one._owner.record.moving is None or bool(one.observed.jobs), "it was looked at")
             if machine._owner.record.moving is not None:
                 await ready(machine)

@@ -186,7 +186,7 @@ async def _small_one(place: Place, machines: Machines, **more: Any) -> QemuMachi
 
 
 async def _is_as_before(place: Place, machine: QemuMachine, pid: int) -> None:
-    await until(machine, lambda one: not one.observed.paused, "it runs")
+    await until(machine, lambda one: not one.observed.stands_still, "it runs")
     assert (machine.observed.phase, machine.observed.pid) == ("running", pid)
     assert qemus(place.machines) == {"a": [pid]} and not list(machine.directory.path.glob("next*"))
     record = machine.directory.read_record()

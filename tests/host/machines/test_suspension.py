@@ -20,6 +20,9 @@ from paddock.engine.machine.config import DiskConfig, MachineConfig, SharedDirec
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from paddock.engine.storage import records
+from paddock.engine.storage.volumes import Volumes
+from tests.host.machines import bootsector
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
 from tests.host.machines.test_renewal import EXTRA, MIB, blank, booted, echoed, echoes, says, small
 
@@ -28,7 +31,9 @@ pytestmark = pytest.mark.needs("qemu")
 
 async def _resumed(machine: QemuMachine) -> None:
     await machine.start()
-    await until(machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.paused, "it goes on")
+    await until(
+        machine, lambda one: one.observed.phase in ("running", "suspended", "ended") and not one.observed.stands_still, "it goes on"
+    )
     assert machine.observed.phase == "running", machine.observed
 
 
@@ -41,7 +46,7 @@ async def _small_one(place: Place, machines: Machines, **more: Any) -> QemuMachi
 
 
 async def _goes_on(machine: QemuMachine) -> None:
-    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
+    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it runs")
     await echoes(machine)
     assert machine.directory.serial_tail(100_000).count(b"R") == 1, "it booted again"
 
@@ -125,7 +130,9 @@ def test_killed_at_every_step(place: Place, wanted: str) -> None:
 
     async def examine(*, start: bool = False) -> None:
         machines, machine = await taken_over(place, start=start)
-        await until(machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.paused, "it settled")
+        await until(
+            machine, lambda one: one.observed.phase in ("suspended", "ended", "running") and not one.observed.stands_still, "it settled"
+        )
         found.append(machine.observed.phase)
         assert machine.observed.phase != "ended", machine.observed
         if machine.observed.phase == "suspended":
@@ -212,6 +219,35 @@ def test_a_state_does_not_run_on_disks_that_went_on(place: Place) -> None:
     run(script)
 
 
+@pytest.mark.spec("kubevirt", 265)
+def test_layers_below_a_suspended_machine_are_merged(place: Place) -> None:
+    """Snapshots of the volume that its disk is laid over are deleted meanwhile: its own layer stays as it is, and the guest goes on."""
+
+    async def script() -> None:
+        machines, volumes = place.open(), Volumes(place.root / "volumes")
+        volumes.prepare()
+        volumes.is_held = machines.suspended_on
+        size = 1 << 20
+        await volumes.create("a", size)
+        bootsector.write(volumes.place("a") / "disk.img", size)
+        for each in ("earlier", "later"):
+            await volumes.snapshot("a", each)
+        copy = await volumes.restore("later", "b", size)
+        machine = await _small_one(place, machines, disks=(DiskConfig("root", copy.layer, boot_order=1),))
+        await machine.suspend()
+        await until_phase(machine, "suspended")
+        before = copy.layer.path.stat()
+        await volumes.delete_snapshot("earlier")
+        assert len(records.read(volumes.place("a") / "volume.json").layers) == 2, "nothing was merged"  # type: ignore[union-attr]
+        assert copy.layer.path.stat() == before, "the header of its layer was written"
+        await _resumed(machine)
+        await _goes_on(machine)
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)
+
+
 def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script() -> None:
         machine = await _small_one(place, place.open())
@@ -284,6 +320,37 @@ def test_a_failure_in_the_middle_lets_the_guest_go_on(place: Place, monkeypatch:
         monkeypatch.undo()
         await machine.suspend()
         await until_phase(machine, "suspended")
+
+    run(script)
+
+
+@pytest.mark.spec("kubevirt", 262)
+@pytest.mark.parametrize("paused", ["start", "user"])
+def test_a_paused_guest_stays_paused_after_a_failure(place: Place, monkeypatch: pytest.MonkeyPatch, paused: str) -> None:
+    def full(config: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    async def script() -> None:
+        if paused == "user":
+            machine = await _small_one(place, place.open())
+            await machine.pause()
+        else:
+            machines = place.open()
+            await machines.adopt()
+            machine = await machines.define("a", place.guest())
+            await machine.start(paused=True)
+            await until_phase(machine, "running")
+        monkeypatch.setattr(suspension, "synchronise", full)
+        for why in ("No space left", "anew once it ran"):
+            with pytest.raises(RequestRefused, match=why):
+                await machine.suspend()
+            await until(machine, lambda one: not one.observed.still, "it is over")
+            assert machine.observed.paused == paused
+        if paused == "start":
+            assert machine.directory.serial_tail(100) == b"", "the guest ran"
+        await machine.resume()
+        await until_guest_runs(machine)
+        await _goes_on(machine)
 
     run(script)
 

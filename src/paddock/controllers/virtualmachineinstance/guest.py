@@ -69,7 +69,7 @@ class Prober:
         while True:
             before = self.verdict.good
             observed = self._machine.observed
-            if not probes.suppressed(self._way, paused=bool(observed.paused), busy=False):
+            if not probes.suppressed(self._way, paused=observed.stands_still, busy=False):
                 self.verdict = probes.judged(self.verdict, await self._answers(), self._schedule)
             if self.verdict.good != before:
                 self._request()
@@ -213,7 +213,7 @@ class GuestMonitor:
                 await self._agent_changed.wait()
                 continue
             since = loop.time() if since is None else since
-            if not self._machine.observed.paused:
+            if not self._machine.observed.stands_still:
                 await self._ask_once()
             eager = loop.time() - since < _EAGER_SECONDS and not self._complete()
             pause = _FIRST_SECONDS if eager or self._silent_since is not None else _LATER_SECONDS

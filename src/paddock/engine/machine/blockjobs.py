@@ -32,6 +32,9 @@ class BlockJobs:
     def __init__(self, owner: MachineOwner) -> None:
         self._owner = owner
         self._ended: dict[str, asyncio.Future[str]] = {}
+        # after a stop of the machine, requests no longer wait for each other
+        self._one = asyncio.Lock()
+        self._pivots: set[asyncio.Task[None]] = set()
 
     async def overlay(self, layers: Mapping[str, DiskLayer]) -> None:
         """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one."""
@@ -148,7 +151,7 @@ class BlockJobs:
         self._see(name, JobState("commit"))
 
     async def adopt(self) -> None:
-        """After Paddock was away: overlays that were to be laid are, merges go on."""
+        """After Paddock was away: overlays that were to be laid are, merges go on, and so does a guest that stood still for one."""
         owner = self._owner
         nodes = await drives.tops(owner)
         for disk in owner.config.disks:
@@ -160,6 +163,8 @@ class BlockJobs:
                 await self._adopt_commit(disk, Path(commit), top)
             elif top != names.format_node(disk.name, disk.layer.path) and disk.layer.backing is not None:
                 await self._adopt_overlay(disk, disk.layer, disk.layer.backing)
+        if owner.record.halted:
+            await self._go_on()
 
     async def _adopt_commit(self, disk: DiskConfig, base: Path, top: str) -> None:
         if top == names.format_node(disk.name, base):
@@ -192,6 +197,9 @@ class BlockJobs:
         if not event:
             for name in tuple(self._ended):
                 self._over(name, "the machine ended")
+            # The next QEMU is not told what was meant for this one.
+            for task in self._pivots:
+                task.cancel()
             return
         if not event.startswith("BLOCK_JOB_"):
             return
@@ -211,41 +219,64 @@ class BlockJobs:
             await self._owner.inbox.offer(lambda: self._pivot(name, base))
 
     async def _pivot(self, name: str, base: Path) -> None:
+        # A stop of the machine does not interrupt it: what QEMU has and what the config says must not part.
+        task = self._owner.background(self._change_over(name, base))
+        self._pivots.add(task)
+        task.add_done_callback(self._pivots.discard)
+        await asyncio.wait([task])
+
+    async def _change_over(self, name: str, base: Path) -> None:
         """The guest stands still for a moment; then its disk is on the base, and the config says so before the guest goes on."""
-        owner = self._owner
-        runs, error = not owner.observed.paused, ""
+        owner, error = self._owner, ""
+        async with self._one:
+            with owner.occupied():
+                # A Paddock that is killed leaves a guest that stands still, and a note of it.
+                halts = owner.record.halted or not owner.observed.paused
+                try:
+                    if halts:
+                        owner.save(halted=True)
+                        await owner.execute("stop")
+                    error = await self._end_job(name)
+                    if not error:
+                        await self._on_base(name, base)
+                except PaddockError as failure:
+                    error = str(failure)
+                finally:
+                    # Also when it is being stopped: a guest that stands still cannot shut down.
+                    if halts:
+                        with contextlib.suppress(PaddockError):
+                            await self._go_on()
+            self._over(name, error)
+
+    async def _end_job(self, name: str) -> str:
+        """Have QEMU change over, and return the reason when it did not."""
 
         def completed(event: str, data: Mapping[str, Any]) -> bool:
             return event == "BLOCK_JOB_COMPLETED" and data.get("device") == _job(name)
 
-        with owner.occupied():
+        with self._owner.events.expect(completed) as event:
+            await self._owner.execute("job-complete", {"id": _job(name)})
             try:
-                if runs:
-                    await owner.execute("stop")
-                with owner.events.expect(completed) as event:
-                    await owner.execute("job-complete", {"id": _job(name)})
-                    async with asyncio.timeout(_PATIENCE):
-                        _, data = await event
-                if not (error := str(data.get("error", ""))):
-                    await self._on_base(name, base)
+                async with asyncio.timeout(_PATIENCE):
+                    _, data = await event
             except TimeoutError:
-                error = f"it was not done within {_PATIENCE:g} s"
-            except PaddockError as failure:
-                error = str(failure)
-            finally:
-                if runs and owner.record.stop is None:
-                    with contextlib.suppress(PaddockError):
-                        await owner.execute("cont")
-        self._over(name, error)
+                return f"it was not done within {_PATIENCE:g} s"
+        return str(data.get("error", ""))
 
     async def _on_base(self, name: str, base: Path) -> None:
         owner = self._owner
         old = drives.find(self._owner, name).layer
         layer = _below(old, base) if old else None
         if layer is not None and old is not None and layer != old:
-            await owner.reconfigure(drives.on_layers({name: layer}))
-            with contextlib.suppress(PaddockError):
-                await owner.execute("blockdev-del", {"node-name": names.format_node(name, old.path)})
+            # Before the config forgets it: while it is open, no layer can be laid over the base.
+            await self._remove((names.format_node(name, old.path),))
+            await drives.change_over(owner, {name: layer})
+
+    async def _go_on(self) -> None:
+        """The guest goes on that was halted. Raises `Unanswered`, and then whoever finds it repeats that."""
+        with contextlib.suppress(QemuRefused):
+            await self._owner.execute("cont")
+        self._owner.save(halted=False)
 
     def _over(self, name: str, error: str) -> None:
         owner = self._owner

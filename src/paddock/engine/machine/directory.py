@@ -117,6 +117,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     restore: str = ""
     # the guest's state is being written
     saving: bool = False
+    # the guest stands still while a disk changes over to another layer, and goes on then
+    halted: bool = False
     # the guest comes out of a snapshot, and its clock was not set yet
     clock_due: bool = False
     # the identity that the guest of a fork did not get yet
@@ -124,6 +126,12 @@ class RunRecord(msgspec.Struct, frozen=True):
     program: QemuProgram | None = None
     renewal: Renewal | None = None
     end: RunEnd | None = None
+
+    @property
+    def goes_on(self) -> bool:
+        """The engine has stopped the guest for a moment, or a Paddock that was killed had."""
+        changes_over = self.moving is not None and self.moving.changes_over and self.moving.still
+        return self.saving or self.halted or self.renewal is not None or changes_over
 
 
 def next_run(record: RunRecord, boot: str, now: float, user: int, priority: int = 0) -> RunRecord:

@@ -1,5 +1,6 @@
 """The disks of a machine, as its config names them and as QEMU has them open."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
@@ -20,6 +21,23 @@ def find(owner: MachineOwner, name: str) -> DiskConfig:
 def on_layers(layers: Mapping[str, DiskLayer]) -> Callable[[MachineConfig], MachineConfig]:
     """Return the change of a config that puts disks on these layers."""
     return lambda config: replace(config, disks=tuple(replace(one, layer=layers.get(one.name, one.layer)) for one in config.disks))
+
+
+async def change_over(owner: MachineOwner, layers: Mapping[str, DiskLayer]) -> None:
+    """Write the layers that QEMU has changed over to into the config, while the guest stands still.
+
+    A full disk makes it wait: a guest that went on before would lose its writes with its next start.
+    """
+    while True:
+        try:
+            await owner.reconfigure(on_layers(layers))
+        except OSError as error:
+            what = f"disks {', '.join(sorted(layers))} have changed over, and the guest stands still until that is written down"
+            owner.observe(detail=f"{what}: {error.filename or owner.directory.path}: {error.strerror}")
+            await asyncio.sleep(owner.surroundings.times.look)
+        else:
+            owner.observe(detail="")
+            return
 
 
 async def tops(owner: MachineOwner) -> dict[str, str]:

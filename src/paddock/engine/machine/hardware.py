@@ -17,13 +17,18 @@ _PLUGGED = "/machine/peripheral"
 Refusal = Callable[[str, str, str], RequestRefused]
 
 
-async def demand_movable(owner: MachineOwner, refusal: Refusal, *, reason: str) -> None:
-    """Raise if the guest cannot leave its QEMU; `reason` is the word for what never goes away while it runs."""
+async def demand_movable(owner: MachineOwner, refusal: Refusal, *, reason: str, at_once: bool = True) -> None:
+    """Raise if the guest cannot leave its QEMU; `reason` is the word for what never goes away while it runs.
+
+    `at_once`: it goes on in another one while this one is still there.
+    """
     # What is known before, and what QEMU finds in the way besides.
     said = (await owner.execute("query-migrate")).get("blocked-reasons", ())
-    found = (*obstacles(owner.started), *obstacles(owner.config), *map(str, said))
+    found = (*obstacles(owner.started, at_once=at_once), *obstacles(owner.config, at_once=at_once), *map(str, said))
     if found:
         raise refusal(reason, "; ".join(dict.fromkeys(found)), "stop and start it")
+    if (await owner.execute("query-status")).get("status") == "postmigrate":
+        raise refusal("Busy", "its guest stayed paused when its state was written, and QEMU writes it anew once it ran", "resume the guest")
     if owner.record.commits:
         raise refusal("Busy", "layers of its disks are being merged", "try again when that is done")
     if owner.record.moving is not None:

@@ -90,7 +90,7 @@ class MemorySnapshots:
         def refused(reason: str, why: str, fix: str) -> RequestRefused:
             return self._refused(reason, why, _WITHOUT if reason == reasons.MEMORY_REFUSED else fix)
 
-        await hardware.demand_movable(owner, refused, reason=reasons.MEMORY_REFUSED)
+        await hardware.demand_movable(owner, refused, reason=reasons.MEMORY_REFUSED, at_once=False)
         if found := obstacles(owner.started, owner.config, included):
             raise self._refused(reasons.MEMORY_REFUSED, "; ".join(found), _WITHOUT)
         if owner.record.identity is not None:
@@ -174,8 +174,6 @@ def obstacles(started: MachineConfig, config: MachineConfig, included: Collectio
     found = []
     if started.memory.file is not None:
         found.append("its memory is a file that others may share")
-    if started.firmware.variables is not None:
-        found.append("its firmware keeps variables in a file that the snapshot does not have")
     if hardware_of(started) != hardware_of(config):
         found.append("devices were plugged or unplugged since its start, which a restored machine would not have")
     found += [

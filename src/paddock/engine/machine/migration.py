@@ -69,12 +69,14 @@ async def write(owner: MachineOwner, handle: int) -> None:
 
 
 async def go_on(owner: MachineOwner) -> None:
-    """The guest runs, whatever a migration left its QEMU in, unless a user had paused it."""
+    """The guest runs, whatever a migration left its QEMU in, unless it was started paused or a user had paused it."""
     while (await owner.execute("query-migrate")).get("status") in _UNDER_WAY:
         await owner.execute("migrate_cancel")
         await asyncio.sleep(_PAUSE)
-    status = str((await owner.execute("query-status")).get("status"))
-    if status in ("paused", "postmigrate", "finish-migrate", "prelaunch") and not owner.record.paused:
+    # QEMU says that a migration is over a moment before it leaves this state, in which it refuses to let a guest go on.
+    while (status := str((await owner.execute("query-status")).get("status"))) == "finish-migrate":
+        await asyncio.sleep(_PAUSE)
+    if status in ("paused", "postmigrate", "prelaunch") and not (owner.record.paused or owner.record.start_paused):
         await owner.execute("cont")
 
 

@@ -185,7 +185,7 @@ class DiskMirrors:
         there = {
             name: layer for name, layer in moving.targets.items() if now.get(names.device(name)) == names.format_node(name, layer.path)
         }
-        await owner.reconfigure(drives.on_layers(there))
+        await drives.change_over(owner, there)
         for name in there:
             with contextlib.suppress(PaddockError):
                 await owner.execute("blockdev-del", {"node-name": names.format_node(name, moving.sources[name])})

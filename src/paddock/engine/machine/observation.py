@@ -6,8 +6,8 @@ from typing import Literal
 from msgspec import Struct, field
 
 Phase = Literal["defined", "queued", "starting", "running", "stopping", "suspended", "ended"]
-# "" runs; "io-error": a disk could not be written and QEMU waits; "start": started paused; "internal": for a moment, by the engine itself
-Paused = Literal["", "user", "io-error", "start", "watchdog", "internal"]
+# "" runs; "io-error": a disk could not be written and QEMU waits; "start": started paused
+Paused = Literal["", "user", "io-error", "start", "watchdog"]
 EndReason = Literal[
     "guest-shutdown",  # the guest powered itself off, asked to or not
     "guest-reboot",  # the guest rebooted, and a reboot ends this machine
@@ -96,6 +96,8 @@ class Observation(Struct, frozen=True):
 
     phase: Phase = "defined"
     paused: Paused = ""
+    # the engine lets the guest stand still for a moment: nobody paused it
+    still: bool = False
     pid: int = 0
     # rises with every start
     run: int = 0
@@ -130,6 +132,11 @@ class Observation(Struct, frozen=True):
     def live(self) -> bool:
         """A QEMU process exists or will in a moment."""
         return self.phase in ("queued", "starting", "running", "stopping")
+
+    @property
+    def stands_still(self) -> bool:
+        """The guest runs nothing, whatever the reason."""
+        return self.still or bool(self.paused)
 
     @property
     def holds_disks(self) -> bool:

@@ -105,6 +105,8 @@ class MachineOwner:
             yield
         finally:
             self.busy -= 1
+            if self.observed.still:
+                self.background(self.look_at_status())
 
     async def reconfigure(self, change: Callable[[MachineConfig], MachineConfig]) -> None:
         """Change the config, on disk first; `change` gets the config of that moment. A slow disk keeps nobody else waiting."""
@@ -324,7 +326,7 @@ class MachineOwner:
                 self.background(self.look_at_status())
             case "RESUME":
                 self._turn += 1
-                self.observe(paused="", disk_errors={})
+                self.observe(paused="", still=False, disk_errors={})
             case "RESET":
                 self.observe(resets=self.observed.resets + 1)
             case "GUEST_PANICKED":
@@ -367,18 +369,16 @@ class MachineOwner:
             if not self.parts.returns(reason):
                 self.quit(self.record.evidence[-1] if self.record.evidence else reason)
         elif status == "running":
-            self.observe(paused="")
+            self.observe(paused="", still=False)
         elif status == "io-error":
-            self.observe(paused="io-error")
+            self.observe(paused="io-error", still=False)
             self.timers.after("space", self.surroundings.times.look, self._retry_full)
-        elif status == "watchdog":
-            self.observe(paused="watchdog")
-        elif status == "prelaunch":
-            self.observe(paused="start")
-        elif self.busy:
-            self.observe(paused="internal")
+        elif status in ("watchdog", "prelaunch"):
+            self.observe(paused="watchdog" if status == "watchdog" else "start", still=False)
+        elif self.busy or self.record.goes_on:
+            self.observe(still=True)
         elif status in ("paused", "postmigrate", "suspended", "debug"):
-            self.observe(paused="start" if not self.record.paused and self.observed.paused == "start" else "user")
+            self.observe(paused="start" if self.record.start_paused and not self.record.paused else "user", still=False)
 
     def _retry_full(self) -> None:
         """A disk was full: the guest goes on as soon as there is room again, and pauses once more if it was not enough."""

@@ -1,6 +1,7 @@
 """A guest whose memory was kept, in another run of its machine or in a fork: is that the same hardware, and what is new? Pure."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from msgspec import to_builtins
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from paddock.engine.machine.memorysnapshots import hardware_of
 
 # Given anew at each start, or seen by the host alone.
 _NOT_SEEN = ("label", "limits", "reboot_ends")
+_KEPT = Path("kept")
 
 
 def mismatches(saved: SavedMachine, qemu: str, host: HostView) -> Iterator[str]:
@@ -48,7 +50,11 @@ def _with_counter_of(saved: SavedMachine, fresh: MachineConfig) -> MachineConfig
 def _seen(config: MachineConfig, *, fork: bool) -> dict[str, object]:
     """The config as far as the guest sees it, or a state of QEMU depends on it."""
     config = hardware_of(config)
-    firmware = replace(config.firmware, variables=None, acpi_tables=(), files=())
+    # QEMU writes the variables and the TPM's state that come with the guest's into the machine's own files.
+    variables, tpm = config.firmware.variables and _KEPT, config.devices.tpm
+    firmware = replace(config.firmware, variables=variables, acpi_tables=(), files=())
+    tpm = replace(tpm, state=_KEPT) if tpm is not None and tpm.state is not None else tpm
+    generation = "set" if config.devices.generation_id else ""
     if fork:
         firmware = replace(firmware, uuid="", serial="")
         config = replace(config, nics=tuple(replace(nic, mac="") for nic in config.nics))
@@ -59,7 +65,7 @@ def _seen(config: MachineConfig, *, fork: bool) -> dict[str, object]:
         "kernel": config.kernel is not None,
         "cpu": to_builtins(replace(config.cpu, pinned=(), emulator_pinned=())),
         "nics": [(nic.name, nic.mac, nic.model, nic.pci_address, nic.acpi_index, nic.mtu, _queues(nic.backend)) for nic in config.nics],
-        "devices": to_builtins(replace(config.devices, generation_id="" if not config.devices.generation_id else "set"), enc_hook=str),
+        "devices": to_builtins(replace(config.devices, generation_id=generation, tpm=tpm), enc_hook=str),
     }
     return {name: value for name, value in found.items() if name not in _NOT_SEEN}
 

@@ -47,7 +47,7 @@ class Suspensions:
     async def demand(self) -> None:
         """Raise if the machine cannot be suspended now. The guest notices nothing."""
         owner = self._owner
-        await hardware.demand_movable(owner, self._refused, reason="NotSuspendable")
+        await hardware.demand_movable(owner, self._refused, reason="NotSuspendable", at_once=False)
         if owner.started.memory.file is not None:
             raise self._refused("NotSuspendable", "its memory is a file that others may share", "stop and start it")
         if owner.observed.paused not in ("", "user", "start"):
@@ -164,6 +164,8 @@ async def go_on(owner: MachineOwner) -> None:
         with contextlib.suppress(PaddockError):
             await migration.go_on(owner)
         owner.save(saving=False)
+        # One that was paused before still is.
+        await owner.look_at_status()
 
 
 async def begin(owner: MachineOwner, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
@@ -199,10 +201,13 @@ def mismatches(saved: SavedMachine, accelerator: str, processor: str, disks: Map
         yield f"it was suspended under {saved.accelerator}, and this host has {accelerator}"
     elif saved.accelerator == "kvm" and processor != saved.processor:
         yield f"it was suspended on a processor {saved.processor or 'of an unknown model'}, and this host has {processor or 'another one'}"
+    own = {os.fspath(path) for path, is_own in _files(saved.config).items() if is_own}
     for path in sorted(saved.disks.keys() | disks.keys()):
-        if path not in disks:
+        before, now = saved.disks.get(path), disks.get(path)
+        if now is None:
             yield f"its disk {path} is gone"
-        elif disks[path] != saved.disks.get(path):
+        # A layer below grows when those above it are merged into it, and never becomes shorter.
+        elif before is None or (now != before if path in own else now < before):
             yield f"its disk {path} was written since"
 
 

@@ -1,13 +1,13 @@
 """The names of lower files in the headers of qcow2 layers, for people who read a disk without Paddock. Paddock itself follows none of them.
 
 After a merge the layers above name the merged file, which stays until each of them is corrected. A layer that is in use keeps the old name
-until its volume is at rest.
+until its volume is at rest, and so does one that a suspended machine goes on with: it must find its disks as it left them.
 """
 
 import asyncio
 import contextlib
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,23 +51,27 @@ def _format(head: bytes) -> str:
     return ""
 
 
-async def correct(places: VolumePaths, volume: str) -> bool:
+async def correct(places: VolumePaths, volume: str, is_held: Callable[[Path], bool]) -> bool:
     """Correct the headers of a volume that nobody changes meanwhile, and return whether all are right. There may be thousands: each has
-    a turn of its own."""
+    a turn of its own. `is_held`: the layer of this path belongs to a suspended machine."""
     await asyncio.sleep(0)
     # What cannot be corrected keeps no other volume from its end.
     with contextlib.suppress(VolumeBroken):
         directory = places.find(volume)
         record = records.read(directory / RECORD) if directory is not None else None
         if directory is not None and record is not None:
-            return all([await _is_corrected(layer) for layer in _own(places, directory, record)])
+            return all([await _is_corrected(layer, is_held) for layer in _own(places, directory, record)])
     return False
 
 
-async def _is_corrected(layer: DiskLayer) -> bool:
-    """Correct a header, and return False where somebody has the layer open."""
+async def _is_corrected(layer: DiskLayer, is_held: Callable[[Path], bool]) -> bool:
+    """Correct a header, and return False where somebody has the layer open, or goes on with it as it is."""
+    if (wanted := _correction(layer)) is None:
+        return True
+    if is_held(layer.path):
+        return False
     try:
-        await correct_layer(layer)
+        await qemuimg.rename_below(layer, wanted.name, wanted.format)
     except VolumeBusy:
         return False
     return True
@@ -75,11 +79,17 @@ async def _is_corrected(layer: DiskLayer) -> bool:
 
 async def correct_layer(layer: DiskLayer) -> None:
     """Correct the header of one layer. Raises `VolumeBusy` when somebody has it open."""
-    if layer.format == "qcow2" and layer.backing is not None:
-        wanted = BackingFile(overlays.name_of(layer.backing.path, layer.path.parent), layer.backing.format)
-        found = read(layer.path)
-        if found is not None and found != wanted:
-            await qemuimg.rename_below(layer, wanted.name, wanted.format)
+    if (wanted := _correction(layer)) is not None:
+        await qemuimg.rename_below(layer, wanted.name, wanted.format)
+
+
+def _correction(layer: DiskLayer) -> BackingFile | None:
+    """Return what the header of a layer should name; None: it does."""
+    if layer.format != "qcow2" or layer.backing is None:
+        return None
+    wanted = BackingFile(overlays.name_of(layer.backing.path, layer.path.parent), layer.backing.format)
+    found = read(layer.path)
+    return wanted if found is not None and found != wanted else None
 
 
 def _own(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[DiskLayer]:

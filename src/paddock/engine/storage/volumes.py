@@ -351,11 +351,11 @@ class Volumes(WholeFiles):
             await self._remove_merged(id, merged)
 
     async def _is_corrected(self, id: str) -> bool:
-        """Correct the headers of a volume. One that is being copied or changed keeps its old names until the next merge."""
+        """Correct the headers of a volume. One that is being copied, changed or kept as it is keeps its old names until the next merge."""
         if id in self._locks:
             return False
         async with self._locks.hold(id):
-            return await headers.correct(self._places, id)
+            return await headers.correct(self._places, id, self.is_held)
 
     async def _remove_merged(self, id: str, corrected: VolumeRecord) -> None:
         """Remove what a merge left, last: whenever this ends early, each header names a file that is there, and the next time goes on from

@@ -56,7 +56,7 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
     if observed_instance.suspension is not None and phase not in FINAL:
         yield observed_instance.suspension
     if running and observed is not None:
-        yield from _pause(observed_instance, observed)
+        yield from _pause(observed)
         yield from _attention(observed)
         yield from _agent(observed, observed_instance.silent)
         yield from _commands(instance, observed_instance, observed)
@@ -87,9 +87,9 @@ def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, ph
         yield observed_instance.cloud_init
 
 
-def _pause(observed_instance: ObservedInstance, observed: Observation) -> Iterator[Condition]:
-    """The condition Paused. While its memory is written the guest stands still, and nobody paused it."""
-    if not observed.paused or (observed_instance.suspension is not None and observed.paused == "internal"):
+def _pause(observed: Observation) -> Iterator[Condition]:
+    """The condition Paused. A guest that stands still for a moment, by the engine itself, was paused by nobody."""
+    if not observed.paused:
         return
     reason, message = _PAUSED.get(observed.paused, ("PausedByUser", f"VMI was paused: {observed.paused}"))
     yield Condition(type="Paused", status="True", reason=reason, message=f"{message}: {observed.detail}" if observed.detail else message)
@@ -145,6 +145,8 @@ def _ready(instance: VirtualMachineInstance, observed: ObservedInstance, phase: 
         return Condition(type="Ready", status="False", reason=observed.observed.fault.reason, message=observed.observed.fault.message)
     if observed.observed.paused:
         return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is paused")
+    if observed.observed.still and observed.suspension is not None:
+        return Condition(type="Ready", status="False", reason="GuestNotRunning", message="the machine is being suspended to disk")
     if observed.answers is False:
         return Condition(type="Ready", status="False", reason="ContainersNotReady", message="the readiness probe fails")
     if observed.silent and observed.answers is None:

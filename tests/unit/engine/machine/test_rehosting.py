@@ -19,6 +19,7 @@ from paddock.engine.machine.config import (
     MemoryConfig,
     Nic,
     Tap,
+    Tpm,
 )
 from paddock.engine.machine.directory import SavedMachine
 
@@ -94,6 +95,19 @@ def test_what_the_host_gives_anew_is_no_difference(change: dict[str, Any]) -> No
 )
 def test_differences(change: dict[str, Any], members: tuple[str, ...]) -> None:
     assert rehosting.differences(SAVED, replace(CONFIG, **change)) == members
+
+
+def _keeping(folder: str) -> MachineConfig:
+    firmware, devices = replace(CONFIG.firmware, variables=Path(folder, "efi")), replace(CONFIG.devices, tpm=Tpm(Path(folder, "tpm")))
+    return replace(CONFIG, firmware=firmware, devices=devices)
+
+
+@pytest.mark.spec("kubevirt", 266)
+def test_a_tpm_and_variables_are_kept_in_any_file_or_in_none() -> None:
+    saved = replace(SAVED, started=_keeping("/a"))
+    assert rehosting.differences(saved, _keeping("/b")) == ()
+    assert rehosting.differences(saved, CONFIG) == ("devices", "firmware")
+    assert rehosting.differences(saved, replace(_keeping("/a"), devices=replace(CONFIG.devices, tpm=Tpm()))) == ("devices",)
 
 
 def test_a_guest_gets_the_files_of_now_and_keeps_its_machine_type_and_links() -> None:

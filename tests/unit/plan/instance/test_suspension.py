@@ -74,8 +74,9 @@ def _data() -> dict[str, object]:
 
 
 def test_while_it_is_written_nobody_has_paused_it() -> None:
-    observed = Observation("running", paused="internal")
-    for wished, expected in ((True, False), (False, True)):
+    observed = Observation("running", still=True)
+    for wished, ready in ((True, "False"), (False, "True")):
         told = condition(observed, "", wished=wished, ran=True)
         status = status_of(_instance(), ObservedInstance(now="2027-01-15T08:00:00Z", node="host", observed=observed, suspension=told))
-        assert any(each.type == "Paused" for each in status.conditions or ()) is expected
+        by_type = {each.type: each.status for each in status.conditions or ()}
+        assert "Paused" not in by_type and by_type["Ready"] == ready

@@ -35,14 +35,17 @@ class RunningHardware(Struct, frozen=True):
     ports_taken: bool = True
 
 
-def obstacles(config: MachineConfig) -> tuple[str, ...]:
-    """Return the reasons why a machine cannot move into another QEMU while its guest runs; empty: it can."""
+def obstacles(config: MachineConfig, *, at_once: bool = True) -> tuple[str, ...]:
+    """Return the reasons why a guest cannot go on in another QEMU; empty: it can.
+
+    `at_once`: while its own is still there. Otherwise a kept TPM is no obstacle: its state goes along with the guest's.
+    """
     devices, found = config.devices, []
     if devices.pci:
         found.append("devices of the host are passed through to it, and their state cannot be read")
     if devices.shared:
         found.append("it shares directories with the host, whose state is in another program")
-    if devices.tpm is not None and devices.tpm.state is not None:
+    if at_once and devices.tpm is not None and devices.tpm.state is not None:
         found.append("its TPM is kept in a directory that two programs cannot have open")
     if devices.vsock is not None:
         found.append("its VSOCK number can be had by one process at a time")
