@@ -40,6 +40,7 @@ from paddock.engine.machine.requests import Verb, admit
 from tests.agentfakes import FakeAgent
 from tests.enginefakes_memory import FakeMemory
 from tests.enginefakes_moves import FakeMoves
+from tests.enginefakes_shares import FakeShares
 
 PNG = b"\x89PNG\r\n\x1a\nfake"
 
@@ -48,8 +49,7 @@ class FakePipe:
     """A pipe to a guest. `written` is the input of the guest; `say` adds its output."""
 
     def __init__(self) -> None:
-        self.written = b""
-        self.closed = False
+        self.written, self.closed = b"", False
         self._said: asyncio.Queue[bytes] = asyncio.Queue()
 
     def say(self, data: bytes) -> None:
@@ -396,11 +396,10 @@ class FakeUnmanaged:
     """A machine in memory whose config cannot be read."""
 
     def __init__(self, id: str, machine: FakeMachine, problem: str) -> None:
-        self.machine = machine
+        self.machine, self._problem = machine, problem
         self.is_mended = False
         self.directory = machine.directory
         self.directory.id = id
-        self._problem = problem
 
     @property
     def lives(self) -> bool:
@@ -413,17 +412,6 @@ class FakeUnmanaged:
     @property
     def observed(self) -> Observation:
         return replace(self.machine.observed, fault=GuestFault("MachineUnmanaged", self._problem) if self.holds_disks else None)
-
-
-class FakeShares:
-    """The weights of namespaces, as they were set last."""
-
-    def __init__(self) -> None:
-        self.weights: Mapping[str, int] = {}
-
-    def weigh(self, weights: Mapping[str, int]) -> None:
-        """Take the weights of namespaces."""
-        self.weights = dict(weights)
 
 
 class FakeMachines:

@@ -67,6 +67,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     references: str = ""
     # the module with `prediction(old, new, worlds, difference)`: the effect of a change on one machine, where more is known than the rows
     predictions: str = ""
+    # the module with `machines(resource)`, of which an object consists, and `is_elsewhere(machine, objects)`: one that takes no quota here
+    quotas: str = ""
     # fields that are words, of which kubectl makes booleans: `On` and `Off`
     power_words: Mapping[KindId, Path] = {}
 

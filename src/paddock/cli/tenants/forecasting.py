@@ -1,7 +1,7 @@
 """What the objects of manifests would take of quotas: manifests alone, without a server."""
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from importlib import import_module
 
 from paddock.base.errors import PaddockError
 from paddock.cli.inputobjects import InputObjects
@@ -9,18 +9,13 @@ from paddock.cli.objects import InputObject
 from paddock.cli.rendering import dialect_of
 from paddock.dialects import admission
 from paddock.dialects import catalog as dialects
-from paddock.dialects.virtrigaud.provider import Provider
-from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
-from paddock.dialects.virtrigaud.vmset import VMSet
 from paddock.meta.rendering import Rendering
 from paddock.meta.wire import to_data
-from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet, namespace_of
+from paddock.meta.world import DEFAULT_NAMESPACE, ObjectSet
 from paddock.plan.machine import commoninstancetypes, commonpreferences, instancetypes
 from paddock.plan.quotas.becoming import ObjectKey, PlannedObject, PresentObjects, become
 from paddock.plan.quotas.forecast import QuotaForecast, forecast
 from paddock.plan.quotas.measuring import Data, ObjectUsage, counted
-from paddock.plan.virtrigaud.programs import embedded
-from paddock.plan.virtrigaud.sets import templates
 from paddock.translate import catalog
 
 _QUOTA = ("", "ResourceQuota")
@@ -64,7 +59,7 @@ def key_of(data: Data) -> ObjectKey | None:
     return ObjectKey(collection, str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name") or ""))
 
 
-def _of_subject(subject: InputObject, world: ObjectSet, present: PresentObjects) -> Iterator[PlannedObject]:
+def _of_subject(subject: InputObject, objects: ObjectSet, present: PresentObjects) -> Iterator[PlannedObject]:
     key, value, dialect = key_of(subject.data), subject.admission.value, dialect_of(subject)
     if key is None:
         return
@@ -74,12 +69,14 @@ def _of_subject(subject: InputObject, world: ObjectSet, present: PresentObjects)
     is_front = dialects.dialect(dialect).is_front
     if is_front:
         yield PlannedObject(key, subject.title, ObjectUsage(counted(key.collection)))
-    sources = list(_machines(value))
+    quotas = import_module(module) if (module := dialects.dialect(dialect).quotas) else None
+    sources = [value] if quotas is None else list(quotas.machines(value))
     for source in sources:
         if source is not value and (place := key_of(to_data(source))) is not None:
             yield PlannedObject(place, subject.title, ObjectUsage(counted(place.collection)), key)
     try:
-        made = [to_data(each) for source in sources for each in _translated(dialect, source, world)]
+        translated = [source for source in sources if quotas is None or not quotas.is_elsewhere(source, objects)]
+        made = [to_data(each) for source in translated for each in catalog.to_kubevirt(dialect)(source, objects, Rendering()).value]
     except PaddockError as error:
         yield PlannedObject(ObjectKey("", key.namespace, key.name), subject.title, ObjectUsage({}), key, str(error))
         return
@@ -89,29 +86,6 @@ def _of_subject(subject: InputObject, world: ObjectSet, present: PresentObjects)
             is_same = not is_front and place.name == key.name
             status = {"status": subject.data["status"]} if is_same and subject.data.get("status") else {}
             yield from become(place, {**data, **status}, subject.title, present, None if is_same else key)
-
-
-def _machines(value: Any) -> Iterator[Any]:
-    """Yield an object, or the machines of a set."""
-    if not isinstance(value, VMSet):
-        yield value
-        return
-    revision = templates.revision_of(value.spec.template)
-    for ordinal in range(value.spec.replicas):
-        yield templates.machine(value, ordinal, revision, value.spec.template)
-
-
-def _translated(dialect: str, value: Any, world: ObjectSet) -> Iterable[Any]:
-    if isinstance(value, VirtrigaudVirtualMachine) and _is_elsewhere(value, world):
-        return ()
-    return catalog.to_kubevirt(dialect)(value, world, Rendering()).value
-
-
-def _is_elsewhere(machine: VirtrigaudVirtualMachine, world: ObjectSet) -> bool:
-    """Return whether the Provider of a machine runs it on another hypervisor, where it takes nothing of this host."""
-    reference = machine.spec.providerRef
-    provider = world.get(Provider, reference.namespace or namespace_of(machine), reference.name)
-    return provider is not None and not (provider.spec.type == embedded.OWN_TYPE and embedded.is_here(provider.spec.endpoint))
 
 
 def _of_kind(gathered: InputObjects) -> Iterator[Data]:

@@ -36,6 +36,7 @@ DIALECT = Dialect(
     effects="paddock.plan.virtrigaud.effects",
     references="paddock.plan.virtrigaud.referring",
     predictions="paddock.plan.virtrigaud.predictions",
+    quotas="paddock.plan.virtrigaud.quotas",
     power_words={(GROUP, "VirtualMachine"): ("spec", "powerState"), (GROUP, "VMSet"): ("spec", "template", "spec", "powerState")},
     wiring="paddock.app.controllers.dialects.virtrigaud",
     embedding="paddock.app.controllers.virtrigaud",

@@ -116,13 +116,17 @@ def _routes(routes: tuple[tuple[str, str], ...], family: Family) -> tuple[tuple[
     return tuple(each for each in routes if family.has(each[0]))
 
 
-def lease(card: NicSpec, options: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
+def _bridge_of(nic: NicSpec) -> HostBridge:
+    assert nic.bridge is not None
+    return nic.bridge
+
+
+def lease(nic: NicSpec, options: BridgeOptions, mac: str, mtu: int, host_search: tuple[str, ...] = ()) -> DhcpLease:
     """Return the guest's DHCP lease."""
-    bridge = card.bridge
-    assert bridge is not None
+    bridge = _bridge_of(nic)
     # A server needs an address; nothing is sent there, answers go to whoever answers DHCP in this bridge, which is us.
     server = options.gateway or str(ipaddress.IPv4Interface(options.address).network[1])
-    resolver = _resolver(card, bridge, IP4, host_search)
+    resolver = _resolver(nic, bridge, IP4, host_search)
     return DhcpLease(
         mac=mac,
         address=options.address,
@@ -130,21 +134,18 @@ def lease(card: NicSpec, options: BridgeOptions, mac: str, mtu: int, host_search
         gateway=options.gateway,
         dns=resolver.servers,
         mtu=mtu,
-        hostname=card.hostname,
-        domain=bridge.domain or card.domain,
+        hostname=nic.hostname,
+        domain=bridge.domain or nic.domain,
         search=resolver.search,
         routes=options.routes,
-        options=card.dhcp,
+        options=nic.dhcp,
     )
 
 
-def lease6(
-    card: NicSpec, options: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()
-) -> Dhcp6Lease:
+def lease6(nic: NicSpec, options: BridgeOptions, mac: str, mtu: int, router: BridgeRouter, host_search: tuple[str, ...] = ()) -> Dhcp6Lease:
     """Return the IPv6 configuration of the guest. Others on its link have its network."""
-    bridge = card.bridge
-    assert bridge is not None
-    resolver = _resolver(card, bridge, IP6, host_search)
+    bridge = _bridge_of(nic)
+    resolver = _resolver(nic, bridge, IP6, host_search)
     network = ipaddress.IPv6Interface(options.address).network
     return Dhcp6Lease(
         mac=mac,
@@ -167,9 +168,9 @@ def router_of(options: BridgeOptions, router: BridgeRouter) -> str:
     return options.gateway if is_link_local(options.gateway) else router.address
 
 
-def _resolver(card: NicSpec, bridge: HostBridge, family: Family, host_search: tuple[str, ...]) -> ResolverConfig:
+def _resolver(nic: NicSpec, bridge: HostBridge, family: Family, host_search: tuple[str, ...]) -> ResolverConfig:
     own = ResolverConfig(tuple(filter(family.has, bridge.dns)), bridge.search)
-    return card.resolver.of(family).over(own, host_search)
+    return nic.resolver.of(family).over(own, host_search)
 
 
 def own_addresses(bridge: HostBridge) -> list[tuple[str, int]]:

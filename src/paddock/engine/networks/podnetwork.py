@@ -143,8 +143,8 @@ class RoutedPodNetwork:
         except (OSError, ValueError):
             return self._fresh
         known = self._netlink.links()
-        cards = tuple(card for card in table.cards if card.device in known)
-        bridged = tuple(card for card in table.bridged if card.device in known)
+        cards = tuple(nic for nic in table.cards if nic.device in known)
+        bridged = tuple(nic for nic in table.bridged if nic.device in known)
         made = tuple(bridge for bridge in table.made if bridge in known)
         fresh = self._fresh
         table = replace(table, name=fresh.name, pod_network=fresh.pod_network, host=fresh.host, users=fresh.users)
@@ -177,29 +177,29 @@ class RoutedPodNetwork:
             self.names = hostobjects.names_of(self._netlink, self._surroundings.directory)
             self._table = self._fresh = replace(self._fresh, name=self.names.filters)
 
-    async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
+    async def plug(self, nic: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A tap of its own for the card."""
-        device = self.device(card.key)
-        found = self._cards.get(card.key)
-        if found is not None and (found.card, found.entry) == (card, entry) and found.number == index(device):
+        device = self.device(nic.key)
+        found = self._cards.get(nic.key)
+        if found is not None and (found.card, found.entry) == (nic, entry) and found.number == index(device):
             return found.plug
-        if card.binding == "host-bridge":
-            bridge = self._bridge_for(card)
-            made = self._bridge(card, entry, bridge, await self._bridged.give(card.key, bridge))
+        if nic.binding == "host-bridge":
+            bridge = self._bridge_for(nic)
+            made = self._bridge(nic, entry, bridge, await self._bridged.give(nic.key, bridge))
         else:
-            made = self._route(card, entry, device)
-        self._cards[card.key] = made
+            made = self._route(nic, entry, device)
+        self._cards[nic.key] = made
         self._say(made.rule)
-        names = guestnames.own_names(card, self._surroundings.zone)
-        self.responder.put_nic(NamedNic(*card.key, names, made.plug.addresses))
+        names = guestnames.own_names(nic, self._surroundings.zone)
+        self.responder.put_nic(NamedNic(*nic.key, names, made.plug.addresses))
         try:
             await self._write()
             await self.responder.tell()
             self.responder.check(device)
         except BaseException:
             # Without its rules a card is not there.
-            self._cards.pop(card.key, None)
-            self.responder.drop_nics(lambda nic: (nic.owner, nic.name) == card.key)
+            self._cards.pop(nic.key, None)
+            self.responder.drop_nics(lambda each: (each.owner, each.name) == nic.key)
             raise
         return made.plug
 
@@ -220,18 +220,18 @@ class RoutedPodNetwork:
     def _remove(self, device: str) -> None:
         self.responder.drop_port(device)
         self._netlink.delete_link(device)
-        cards = tuple(card for card in self._table.cards if card.device != device)
-        bridged = tuple(card for card in self._table.bridged if card.device != device)
+        cards = tuple(nic for nic in self._table.cards if nic.device != device)
+        bridged = tuple(nic for nic in self._table.bridged if nic.device != device)
         self._change(replace(self._table, cards=cards, bridged=bridged))
 
     async def collect(self, owners: Collection[str]) -> list[str]:
         """Remove the taps of ours that belong to none of these; returns their names."""
         known: list[TapNic | BridgedNic] = [*self._table.cards, *self._table.bridged]
-        kept = {self.device(key) for key in self._cards} | {card.device for card in known if card.owner in owners}
+        kept = {self.device(key) for key in self._cards} | {nic.device for nic in known if nic.owner in owners}
         gone = [name for name in self._netlink.links() if self.names.is_tap(name) and name not in kept]
         for name in gone:
             self._remove(name)
-        left = ({card.device for card in self._table.cards} | {card.device for card in self._table.bridged}) - kept
+        left = ({nic.device for nic in self._table.cards} | {nic.device for nic in self._table.bridged}) - kept
         for name in left:
             self._remove(name)
         for bridge in self._table.made:
@@ -261,10 +261,10 @@ class RoutedPodNetwork:
 
     # -- a card on a tap of its own
 
-    def _route(self, card: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
-        if card.binding == "passt":
-            raise NetworkUnusable(f"cannot route {card.name}", why="it is bound by passt")
-        number = self._tap(card, device)
+    def _route(self, nic: NicSpec, entry: AddressEntry, device: str) -> _Plugged:
+        if nic.binding == "passt":
+            raise NetworkUnusable(f"cannot route {nic.name}", why="it is bound by passt")
+        number = self._tap(nic, device)
         has_ipv6 = bool(self._book.network6) and not self._is_without_ipv6(device)
         taps.set_routed(device)
         taps.set_ipv6(device, on=has_ipv6)
@@ -272,8 +272,8 @@ class RoutedPodNetwork:
         if has_ipv6:
             self._open_uplink6()
         self._netlink.set_link(number, mtu=mtu, mac=taps.GATEWAY_MAC)
-        inside = guestaddresses.ipv4(card, self._book, entry) if self._book.network else guestaddresses.NONE
-        inside6 = guestaddresses.ipv6(card, self._book, entry) if has_ipv6 else guestaddresses.NONE
+        inside = guestaddresses.ipv4(nic, self._book, entry) if self._book.network else guestaddresses.NONE
+        inside6 = guestaddresses.ipv6(nic, self._book, entry) if has_ipv6 else guestaddresses.NONE
         if inside.address:
             self._lead(number, inside, self._book.host, entry.mac)
             if inside.network:
@@ -283,15 +283,15 @@ class RoutedPodNetwork:
             self._netlink.answer_for(number, inside6.gateway)
             self._lead(number, inside6, self._book.host6, entry.mac)
         zone, search = self._surroundings.zone, hostnetwork.search()
-        lease = guestaddresses.lease(card, entry.mac, inside, mtu, zone, search) if inside.address else None
-        lease6 = guestaddresses.lease6(card, entry.mac, inside6, mtu, zone, search) if inside6.address else None
+        lease = guestaddresses.lease(nic, entry.mac, inside, mtu, zone, search) if inside.address else None
+        lease6 = guestaddresses.lease6(nic, entry.mac, inside6, mtu, zone, search) if inside6.address else None
         self.responder.put_port(GuestPort(device, number, taps.GATEWAY_MAC, lease, lease6))
-        rule = _rule(device, card, entry.mac, (inside, inside6))
+        rule = _rule(device, nic, entry.mac, (inside, inside6))
         plug = AttachedNic(
             entry.mac,
             inside.address,
             inside.guest,
-            Tap(device, card.queues),
+            Tap(device, nic.queues),
             mtu=mtu,
             address6=inside6.address,
             guest_address6=inside6.guest,
@@ -299,7 +299,7 @@ class RoutedPodNetwork:
             dns=(*(lease.dns if lease is not None else ()), *(lease6.dns if lease6 is not None else ())),
             search=lease.search if lease is not None else lease6.search if lease6 is not None else (),
         )
-        return _Plugged(card, entry, plug, rule, number)
+        return _Plugged(nic, entry, plug, rule, number)
 
     def _lead(self, number: int, inside: GuestAddress, host: str, mac: str) -> None:
         """Lead the address that others use to the card."""
@@ -309,16 +309,16 @@ class RoutedPodNetwork:
     def _is_without_ipv6(self, device: str) -> bool:
         """Return whether a guest runs that began when there was no IPv6: it stays as it is."""
         listed: tuple[TapNic | BridgedNic, ...] = (*self._table.cards, *self._table.bridged)
-        known = next((card for card in listed if card.device == device), None)
+        known = next((nic for nic in listed if nic.device == device), None)
         link = self._netlink.link(device)
         return known is not None and not known.address6 and link is not None and link.running
 
-    def _tap(self, card: NicSpec, device: str) -> int:
+    def _tap(self, nic: NicSpec, device: str) -> int:
         known = self._netlink.link(device)
-        if known is not None and known.many_queues != (card.queues > 1):
+        if known is not None and known.many_queues != (nic.queues > 1):
             # It cannot be changed, and no machine uses it: a machine's queues do not change while it runs.
             self._netlink.delete_link(device)
-        taps.make(device, user=card.user, queues=card.queues)
+        taps.make(device, user=nic.user, queues=nic.queues)
         return index(device)
 
     def _open_uplink(self) -> int:
@@ -341,8 +341,8 @@ class RoutedPodNetwork:
 
     # -- a card in a bridge
 
-    def _bridge(self, card: NicSpec, entry: AddressEntry, bridge: HostBridge, given: tuple[BridgeOptions, BridgeOptions]) -> _Plugged:
-        device, has_ipv6 = self.device(card.key), hostnetwork.has_ipv6()
+    def _bridge(self, nic: NicSpec, entry: AddressEntry, bridge: HostBridge, given: tuple[BridgeOptions, BridgeOptions]) -> _Plugged:
+        device, has_ipv6 = self.device(nic.key), hostnetwork.has_ipv6()
         own, own6 = given
         if self._is_without_ipv6(device):
             own6 = NOTHING
@@ -352,30 +352,30 @@ class RoutedPodNetwork:
         router = BridgeRouter.of(str(self._surroundings.directory.resolve()), bridge.name)
         families = (IP4, IP6) if has_ipv6 else (IP4,)
         number = self._prepare_bridge(bridge, router, families)
-        self._masquerade(card, bridge, [each for each in bridges.networks(bridge) if family_of(each) in families])
+        self._masquerade(nic, bridge, [each for each in bridges.networks(bridge) if family_of(each) in families])
         mtu = bridge.mtu or _MTU
-        tap = self._tap(card, device)
+        tap = self._tap(nic, device)
         taps.set_ipv6(device, on=False)
         self._netlink.set_link(tap, mtu=mtu, master=number)
         if bridge.vlan:
             self._netlink.set_vlan(tap, bridge.vlan)
         search = hostnetwork.search()
-        lease = bridges.lease(card, own, entry.mac, mtu, search) if own.address else None
-        lease6 = bridges.lease6(card, own6, entry.mac, mtu, router, search) if own6.address else None
+        lease = bridges.lease(nic, own, entry.mac, mtu, search) if own.address else None
+        lease6 = bridges.lease6(nic, own6, entry.mac, mtu, router, search) if own6.address else None
         if lease is not None or lease6 is not None:
             self.responder.put_port(GuestPort(device, tap, self._netlink.links()[bridge.name].mac, lease, lease6))
         plug = AttachedNic(
             entry.mac,
             own.own,
             own.address,
-            Tap(device, card.queues),
+            Tap(device, nic.queues),
             mtu=mtu,
             address6=own6.own,
             guest_address6=own6.address,
             gateway=own.gateway or own6.gateway,
         )
-        rule = BridgedNic(device, card.owner, entry.mac, bridge.name, own.own, card.traffic, own6.own)
-        return _Plugged(card, entry, plug, replace(rule, router6=router.address if own6.gateway else ""), tap)
+        rule = BridgedNic(device, nic.owner, entry.mac, bridge.name, own.own, nic.traffic, own6.own)
+        return _Plugged(nic, entry, plug, replace(rule, router6=router.address if own6.gateway else ""), tap)
 
     def _prepare_bridge(self, bridge: HostBridge, router: BridgeRouter, families: Collection[Family]) -> int:
         """Make the bridge if it is missing, and the host its gateway if it shall be that; returns its number."""
@@ -403,10 +403,10 @@ class RoutedPodNetwork:
             self._netlink.add_address(number, address, prefix)
         return number
 
-    def _masquerade(self, card: NicSpec, bridge: HostBridge, networks: list[str]) -> None:
+    def _masquerade(self, nic: NicSpec, bridge: HostBridge, networks: list[str]) -> None:
         """Have these networks of a bridge leave behind the host's address. Those of other definitions of the bridge stay."""
-        known = {self.device(card.key), *map(self.device, self._cards)}
-        beside = [each.card.bridge for each in self._cards.values() if each.card.key != card.key and each.rule.device in self._in(bridge)]
+        known = {self.device(nic.key), *map(self.device, self._cards)}
+        beside = [each.card.bridge for each in self._cards.values() if each.card.key != nic.key and each.rule.device in self._in(bridge)]
         others = {network for each in beside if each is not None for network in bridges.networks(each)}
         # After a start, cards that are not plugged yet may have some.
         is_known = known.issuperset(self._in(bridge))
@@ -418,9 +418,9 @@ class RoutedPodNetwork:
         """The taps in a bridge."""
         return {each.device for each in self._table.bridged if each.bridge == bridge.name}
 
-    def _bridge_for(self, card: NicSpec) -> HostBridge:
+    def _bridge_for(self, nic: NicSpec) -> HostBridge:
         """The device that a card is put into. A VLAN is kept apart by the host's own bridge, or has a bridge of ours to itself."""
-        bridge, action = card.bridge, f"cannot connect {card.name}"
+        bridge, action = nic.bridge, f"cannot connect {nic.name}"
         if bridge is None:
             raise NetworkUnusable(action, why="no bridge is named")
         if namespace.holder() and hostnetwork.has_device(bridge.name):
@@ -464,10 +464,10 @@ class RoutedPodNetwork:
 
     def _say(self, rule: TapNic | BridgedNic) -> None:
         if isinstance(rule, TapNic):
-            others = tuple(card for card in self._table.cards if card.device != rule.device)
+            others = tuple(nic for nic in self._table.cards if nic.device != rule.device)
             self._change(replace(self._table, cards=(*others, rule)))
         else:
-            kept = tuple(card for card in self._table.bridged if card.device != rule.device)
+            kept = tuple(nic for nic in self._table.bridged if nic.device != rule.device)
             self._change(replace(self._table, bridged=(*kept, rule)))
 
     def _change(self, table: RuleTable) -> None:
@@ -487,8 +487,8 @@ class RoutedPodNetwork:
             write_record(self._path, msgspec.json.encode(table))
 
 
-def _rule(device: str, card: NicSpec, mac: str, ends: tuple[GuestAddress, GuestAddress]) -> TapNic:
+def _rule(device: str, nic: NicSpec, mac: str, ends: tuple[GuestAddress, GuestAddress]) -> TapNic:
     """The card as the packet filter knows it; `ends`: its addresses in both families."""
     own, own6 = ends
-    rule = TapNic(device, card.owner, mac, own.address, own.inner, own.inner_gateway, card.ports, card.traffic)
+    rule = TapNic(device, nic.owner, mac, own.address, own.inner, own.inner_gateway, nic.ports, nic.traffic)
     return replace(rule, address6=own6.address, inner6=own6.inner, inner_gateway6=own6.inner_gateway)

@@ -15,8 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from paddock.engine.networks import discovery
-from paddock.engine.networks.denied import LINK, denied
-from paddock.engine.networks.families import IP4, IP6, Family, family_of
+from paddock.engine.networks.families import IP4, IP6, LINK, Family, denied, family_of
 from paddock.engine.networks.nics import LEAST_BURST, NO_LIMIT, NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol, TrafficLimit
 
 

@@ -2,7 +2,7 @@
 
 The machine stands behind a loopback address that is its alone, 127.64.x.y: port P of the guest is port P there. Ports below 1024 cannot be
 bound without root and are 64512+P, and those from 64512 on are at 127.65.x.y instead. A port is opened when somebody asks for it: through
-QEMU while the machine runs, or at its start when the card lists it.
+QEMU while the machine runs, or at its start when the nic lists it.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ STAYS = "the machine stays in user mode until it starts again; then it is in the
 NO_SERVICES = "the machine cannot reach Services by their address inside"
 ONLY_LOOPBACK = "the machine's address is a loopback address: only this host reaches it; a NodePort reaches it from elsewhere"
 HOST_IS_OPEN = "the machine reaches what listens at this host's loopback address, through its gateway; passt binding does not allow that"
-ONE_QUEUE = "the card has one queue"
-PASST_PORTS = "only the ports that the card lists can be reached, as passt opens them when it starts"
+ONE_QUEUE = "the nic has one queue"
+PASST_PORTS = "only the ports that the nic lists can be reached, as passt opens them when it starts"
 NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
 LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) and a cloud's metadata service, by IPv6 too, as this host does"
@@ -83,21 +83,21 @@ class UserMode:
         # set by whoever runs the machines
         self.forward: Forward | None = None
 
-    async def plug(self, card: NicSpec, entry: AddressEntry) -> AttachedNic:
+    async def plug(self, nic: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A network of its own for the card."""
-        found = self._cards.get(card.key)
-        if found is not None and found.card == card and found.entry == entry and (found.helper is None or found.helper.alive()):
+        found = self._cards.get(nic.key)
+        if found is not None and found.card == nic and found.entry == entry and (found.helper is None or found.helper.alive()):
             return found.plug
         if found is not None:
             await self._end(found)
-        if card.binding == "host-bridge":
+        if nic.binding == "host-bridge":
             raise NetworkUnusable(
-                f"cannot connect {card.name} to a bridge",
+                f"cannot connect {nic.name} to a bridge",
                 why="bridges need root or a network namespace",
                 fix="run `paddock doctor`, which says what lacks, or use the pod network",
             )
-        made = await self._with_passt(card, entry) if card.binding == "passt" else self._with_slirp(card, entry)
-        self._cards[card.key] = made
+        made = await self._with_passt(nic, entry) if nic.binding == "passt" else self._with_slirp(nic, entry)
+        self._cards[nic.key] = made
         return made.plug
 
     def __contains__(self, key: Key) -> bool:
@@ -113,7 +113,7 @@ class UserMode:
         """Return the host's address for a port of the guest; open it if necessary."""
         found = self._cards.get(entry.key)
         if found is None:
-            raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
+            raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the nic is not plugged")
         ports = found.card.ports
         if ports and not any(each.protocol == protocol and each.first <= port <= each.end for each in ports):
             raise GuestUnreachable(
@@ -147,18 +147,18 @@ class UserMode:
         if found.helper is not None:
             await found.helper.end()
 
-    def _with_slirp(self, card: NicSpec, entry: AddressEntry) -> _Plugged:
-        inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+    def _with_slirp(self, nic: NicSpec, entry: AddressEntry) -> _Plugged:
+        inner = ipaddress.IPv4Network(nic.network or INNER_NETWORK)
         _check_inner(inner)
-        forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(card)))
-        resolver, inner6 = _resolver(card, inner), _inner6(card)
+        forwards = tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(_ahead(nic)))
+        resolver, inner6 = _resolver(nic, inner), _inner6(nic)
         backend = UserNetwork(
             network=str(inner),
             gateway=str(inner[1]),
             address=str(inner[2]),
             dns=str(inner[3]),
-            hostname=card.hostname,
-            domain=card.domain,
+            hostname=nic.hostname,
+            domain=nic.domain,
             search=resolver.search,
             forwards=forwards,
         )
@@ -169,36 +169,36 @@ class UserMode:
         limits = [NO_MEETING, NO_SERVICES, NO_NAMES, ONLY_LOOPBACK, NO_PING, HOST_IS_OPEN, *self._link_local(), *self._reasons]
         if self._is_routed:
             limits.append(STAYS)
-        if card.queues > 1:
+        if nic.queues > 1:
             limits.append(ONE_QUEUE)
-        if card.traffic != NO_LIMIT:
+        if nic.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
         if resolver.servers != (backend.dns,):
             limits.append(NO_SERVERS)
-        if card.resolver.of(IP6).given.servers:
+        if nic.resolver.of(IP6).given.servers:
             limits.append(NO_SERVERS6)
-        if card.binding == "bridge":
-            limits.append("the card is behind masquerade: user mode has no bridges")
+        if nic.binding == "bridge":
+            limits.append("the nic is behind masquerade: user mode has no bridges")
         if inner6 is not None:
             limits.append(ONLY_IPV4)
         reached = ResolverConfig((backend.dns,), resolver.search)
-        return _Plugged(card, entry, _attached(entry, backend, inner, reached, limits))
+        return _Plugged(nic, entry, _attached(entry, backend, inner, reached, limits))
 
-    async def _with_passt(self, card: NicSpec, entry: AddressEntry) -> _Plugged:
+    async def _with_passt(self, nic: NicSpec, entry: AddressEntry) -> _Plugged:
         if self._passt is None:
-            raise NetworkUnusable(f"cannot connect {card.name} by passt", why="there is no passt on this host", fix="install passt")
-        inner = ipaddress.IPv4Network(card.network or INNER_NETWORK)
+            raise NetworkUnusable(f"cannot connect {nic.name} by passt", why="there is no passt on this host", fix="install passt")
+        inner = ipaddress.IPv4Network(nic.network or INNER_NETWORK)
         _check_inner(inner)
-        opened, resolver, inner6 = _ahead(card), _resolver(card, inner), _inner6(card)
-        servers6 = card.resolver.of(IP6).given.servers
+        opened, resolver, inner6 = _ahead(nic), _resolver(nic, inner), _inner6(nic)
+        servers6 = nic.resolver.of(IP6).given.servers
         if inner6 is not None:
             resolver = replace(resolver, servers=(*resolver.servers, *servers6))
         wanted = passt.PasstRequest(
-            socket=self._places.socket(card, entry.mac),
+            socket=self._places.socket(nic, entry.mac),
             inner=str(inner),
             inner6=str(inner6 or ""),
             mac="02:00:00:00:00:00",
-            user=card.user or passt.NOBODY,
+            user=nic.user or passt.NOBODY,
             dns=resolver,
             forwards=tuple((protocol, *host_place(entry.index, port), port) for protocol, port in sorted(opened)),
         )
@@ -208,12 +208,12 @@ class UserMode:
             limits.append(ONLY_IPV4)
         elif servers6:
             limits.append(NO_IPV6_SERVERS)
-        if card.traffic != NO_LIMIT:
+        if nic.traffic != NO_LIMIT:
             limits.append(NO_LIMITS)
         plug = _attached(entry, StreamNetwork(wanted.socket), inner, resolver, limits)
         if inner6 is not None:
             plug = replace(plug, guest_address6=f"{inner6[2]}/{inner6.prefixlen}")
-        return _Plugged(card, entry, plug, helper)
+        return _Plugged(nic, entry, plug, helper)
 
 
 def _attached(
@@ -231,20 +231,20 @@ def _attached(
     )
 
 
-def _ahead(card: NicSpec) -> set[tuple[Protocol, int]]:
-    listed = [(each.protocol, port) for each in card.ports for port in range(each.first, each.end + 1)]
+def _ahead(nic: NicSpec) -> set[tuple[Protocol, int]]:
+    listed = [(each.protocol, port) for each in nic.ports for port in range(each.first, each.end + 1)]
     return set(listed[:_MOST_AHEAD])
 
 
-def _resolver(card: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
-    return card.resolver.of(IP4).over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
+def _resolver(nic: NicSpec, inner: ipaddress.IPv4Network) -> ResolverConfig:
+    return nic.resolver.of(IP4).over(ResolverConfig((str(inner[3]),)), hostnetwork.search())
 
 
-def _inner6(card: NicSpec) -> ipaddress.IPv6Network | None:
+def _inner6(nic: NicSpec) -> ipaddress.IPv6Network | None:
     """The IPv6 network inside; None where the host has no IPv6. Raises `NetworkUnusable`."""
     if not hostnetwork.has_ipv6():
         return None
-    inner = ipaddress.IPv6Network(card.network6 or INNER_NETWORK6, strict=False)
+    inner = ipaddress.IPv6Network(nic.network6 or INNER_NETWORK6, strict=False)
     if inner.num_addresses < _LEAST_ADDRESSES:
         raise _without_room(inner, "vmIPv6NetworkCIDR")
     return inner
