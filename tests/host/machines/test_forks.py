@@ -47,7 +47,7 @@ async def _begun(place: Place, machines: Machines, states: MemoryStates, state: 
     fork = await machines.define("b", fresh)
     await fork.begin_suspended(rehosting.rehosted(state.record.saved, fresh, hostname="fork"), states.filler("s"))
     await fork.start()
-    await until(fork, lambda one: one.observed.phase in ("running", "ended") and not one.observed.paused, "it goes on")
+    await until(fork, lambda one: one.observed.phase in ("running", "ended") and not one.observed.stands_still, "it goes on")
     return fork
 
 

@@ -23,7 +23,7 @@ def test_killed_at_every_step(place: Place) -> None:
 
     async def found(start: bool = False) -> int:
         machines, machine = await taken_over(place, start=start)
-        await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it runs")
+        await until(machine, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it runs")
         await until(machine, lambda one: one.directory.read_record().renewal is None, "all is done")  # type: ignore[union-attr]
         await echoes(machine)
         # One that was killed takes a moment to be gone.

@@ -49,7 +49,7 @@ def test_a_guest_reaches_others_and_no_metadata(place: Place, readable: tuple[Pa
         yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
         users = yard.machines._surroundings.users
         yard.networks.users = (users.first, users.shared)
-        nic: NicSpec = card("web", binding=binding, ports=(Ports("tcp", 80),))
+        nic: NicSpec = card("web", binding=binding, ports=(Ports("tcp", 80),), user=users.shared)
         machine, plug = await yard.machine(nic)
         assert "fd10:0:2:" in await addressed(machine)
         found = await heard(machine, OUTSIDE6, *METADATA)

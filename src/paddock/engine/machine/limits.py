@@ -221,8 +221,10 @@ def sweep(hierarchies: Hierarchies, suffix: str) -> None:
     """Remove what is empty in the groups whose names end so."""
     for place in _places(hierarchies):
         for above in (place / _GROUP).glob(f"*{suffix}"):
-            for group in [*(each for each in above.iterdir() if each.is_dir()), above]:
-                _prune(group, place)
+            # It goes with its last machine, which may end meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                for group in [*(each for each in above.iterdir() if each.is_dir()), above]:
+                    _prune(group, place)
 
 
 def _places(hierarchies: Hierarchies) -> set[Path]:

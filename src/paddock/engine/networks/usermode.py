@@ -2,7 +2,7 @@
 
 The machine stands behind a loopback address that is its alone, 127.64.x.y: port P of the guest is port P there. Ports below 1024 cannot be
 bound without root and are 64512+P, and those from 64512 on are at 127.65.x.y instead. A port is opened when somebody asks for it: through
-QEMU while the machine runs, or at its start when the nic lists it.
+QEMU while the machine runs, or at its start when the card lists it.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ STAYS = "the machine stays in user mode until it starts again; then it is in the
 NO_SERVICES = "the machine cannot reach Services by their address inside"
 ONLY_LOOPBACK = "the machine's address is a loopback address: only this host reaches it; a NodePort reaches it from elsewhere"
 HOST_IS_OPEN = "the machine reaches what listens at this host's loopback address, through its gateway; passt binding does not allow that"
-ONE_QUEUE = "the nic has one queue"
-PASST_PORTS = "only the ports that the nic lists can be reached, as passt opens them when it starts"
+ONE_QUEUE = "the card has one queue"
+PASST_PORTS = "only the ports that the card lists can be reached, as passt opens them when it starts"
 NO_NAMES = "machines of the namespace are not found by name"
 NO_HOST_NAME = "the machine is not told its host name by DHCP; cloud-init tells it"
 LINK_LOCAL = "the machine reaches link-local addresses (169.254.0.0/16) and a cloud's metadata service, by IPv6 too, as this host does"
@@ -113,7 +113,7 @@ class UserMode:
         """Return the host's address for a port of the guest; open it if necessary."""
         found = self._cards.get(entry.key)
         if found is None:
-            raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the nic is not plugged")
+            raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
         ports = found.card.ports
         if ports and not any(each.protocol == protocol and each.first <= port <= each.end for each in ports):
             raise GuestUnreachable(
@@ -178,7 +178,7 @@ class UserMode:
         if nic.resolver.of(IP6).given.servers:
             limits.append(NO_SERVERS6)
         if nic.binding == "bridge":
-            limits.append("the nic is behind masquerade: user mode has no bridges")
+            limits.append("the card is behind masquerade: user mode has no bridges")
         if inner6 is not None:
             limits.append(ONLY_IPV4)
         reached = ResolverConfig((backend.dns,), resolver.search)
