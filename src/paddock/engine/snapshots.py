@@ -142,6 +142,9 @@ class Snapshots:
         quiesced, problem = False, ""
         if rounds:
             quiesced, problem = await self._quietly(machine, rounds, agent=agent)
+        elif layers:
+            # An earlier attempt has written the config; its layers may not be QEMU's yet.
+            await machine.overlay_disks(layers)
         for volume in disks.values():
             await self._volumes.frozen(volume, wanted[volume])
         return SnapshotContext(online=True, paused=paused, agent=agent, quiesced=quiesced, problem=problem)

@@ -1,14 +1,19 @@
 """Layers that several machines read: each QEMU opens those below its own disks, and no other one, with the users of real processes."""
 
+import asyncio
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from paddock.engine.claims import FIRST
 from paddock.engine.machine.config import DiskConfig, DiskLayer
+from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.qmp import Qmp
 from paddock.engine.machine.users import UserRange
 from tests.host.machines.conftest import Place, run, until_phase
 
@@ -127,3 +132,55 @@ def test_groups_of_layers_are_given_once(tmp_path: Path) -> None:
     users = UserRange(FIRST, 10, tmp_path / "counter")
     given = [users.next_group() for _ in range(5)] + [UserRange(FIRST, 10, tmp_path / "counter").next_group() for _ in range(5)]
     assert len(set(given)) == 10 and all(each in users.layer_groups and each not in users for each in given)
+
+
+@pytest.mark.spec("kubevirt", 267)
+@pytest.mark.parametrize("is_done", [True, False], ids=["QEMU did it", "QEMU never heard of it"])
+def test_a_change_over_without_an_answer_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
+    """Paddock may be stopped while QEMU changes over to a new layer."""
+    execute = Qmp.execute
+
+    async def silent(qmp: Qmp, command: str, *words: Any, **more: Any) -> Any:
+        if command != "transaction":
+            return await execute(qmp, command, *words, **more)
+        if is_done:
+            await execute(qmp, command, *words, **more)
+        raise Unanswered("cannot tell QEMU", why="the connection is gone")
+
+    def layer(machines: Machines) -> DiskLayer | None:
+        machine = machines.get("owner")
+        assert machine is not None
+        return machine.config.disks[-1].layer
+
+    async def script() -> None:
+        machines = place.open()
+        await machines.adopt()
+        source = volume(place, "source")
+        owner = await started(place, machines, "owner", source)
+        volume(place, "next", source)
+        top = DiskLayer(place.root / "next" / "disk.img", "qcow2", source)
+        with monkeypatch.context() as patch:
+            patch.setattr(Qmp, "execute", silent)
+            with pytest.raises(Unanswered):
+                await owner.overlay_disks({"data": top})
+        assert layer(machines) == top, "what the guest writes into it would be lost"
+        if not is_done:
+            with pytest.raises(Unanswered, match="still on the layer below"):
+                await owner.overlay_disks({"data": top})
+        machines.close()
+        machines = place.open()
+        await machines.adopt()
+        again = machines.get("owner")
+        assert again is not None
+        async with asyncio.timeout(20):
+            while True:
+                try:
+                    await again.overlay_disks({"data": top})
+                    break
+                except (Unanswered, RequestRefused):
+                    await asyncio.sleep(0.05)
+        assert layer(machines) == top
+        await again.stop(0)
+        await until_phase(again, "ended")
+
+    run(script)

@@ -37,15 +37,24 @@ class BlockJobs:
         self._pivots: set[asyncio.Task[None]] = set()
 
     async def overlay(self, layers: Mapping[str, DiskLayer]) -> None:
-        """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one."""
+        """All disks go on in these layers from the same moment on. Each is empty, and lies over the disk's present one.
+
+        Where the config has one already, QEMU must be on it: whoever asks then takes what is below for unchanging.
+        """
         async with self.switching(layers) as switch:
             await switch()
+        nodes = await drives.tops(self._owner)
+        for name, layer in layers.items():
+            if nodes.get(names.device(name)) != names.format_node(name, layer.path):
+                what = f"cannot lay {layer.path} over disk {name} of machine {self._owner.id}"
+                raise Unanswered(what, why="QEMU is still on the layer below", fix="try again in a moment")
 
     @contextlib.asynccontextmanager
     async def switching(self, layers: Mapping[str, DiskLayer]) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         """The config has the layers and QEMU has them open; the function has all disks go on in them.
 
-        Without that call, or when it fails, everything becomes as it was.
+        Without that call, or when QEMU refuses it, everything becomes as it was. QEMU may have done what it did not answer to, and what a
+        guest writes into a layer that the config does not know is lost: then the config stays, and the next `adopt` has QEMU follow.
         """
         owner, added, laid = self._owner, list[str](), False
         wanted = self._overlays(layers)
@@ -54,9 +63,13 @@ class BlockJobs:
 
         async def switch() -> None:
             nonlocal laid
-            if wanted:
-                await self._switch(wanted, below)
             laid = True
+            try:
+                if wanted:
+                    await self._switch(wanted, below)
+            except QemuRefused:
+                laid = False
+                raise
 
         if wanted:
             await owner.reconfigure(drives.on_layers(wanted))
@@ -161,8 +174,11 @@ class BlockJobs:
                 continue
             if commit is not None:
                 await self._adopt_commit(disk, Path(commit), top)
-            elif top != names.format_node(disk.name, disk.layer.path) and disk.layer.backing is not None:
+            elif disk.layer.backing is not None and top == names.format_node(disk.name, disk.layer.backing.path):
                 await self._adopt_overlay(disk, disk.layer, disk.layer.backing)
+            elif top != names.format_node(disk.name, disk.layer.path):
+                what = f"disk {disk.name} is on a layer that its config does not name"
+                owner.observe(detail=f"{what}: save what the guest has written from within it, before it ends")
         if owner.record.halted:
             await self._go_on()
 
@@ -188,7 +204,7 @@ class BlockJobs:
             with contextlib.suppress(QemuRefused):
                 await owner.execute("blockdev-del", {"node-name": names.format_node(disk.name, layer.path)})
             await self._lay({disk.name: layer}, {disk.name: replace(disk, layer=below)})
-        except PaddockError as error:
+        except (QemuRefused, RequestRefused) as error:
             await owner.reconfigure(drives.on_layers({disk.name: below}))
             owner.observe(detail=f"disk {disk.name} is still on its old layer: {error}")
 
