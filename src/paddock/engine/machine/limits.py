@@ -29,9 +29,6 @@ _UNIT = re.compile(r"\.(service|scope|slice)(/|\Z)")
 _THREADS = 1024
 _SPARE_BYTES = 2 << 30
 _ATTEMPTS = 3
-_SLICE = "system.slice"
-# of a group that nobody weighs, by whether it is of version 2
-_LEAST_WEIGHT = {False: 1024, True: 100}
 
 
 class Hierarchies(Struct, frozen=True):
@@ -172,22 +169,6 @@ def weigh(hierarchies: Hierarchies, group: str, weight: int) -> bool:
     except OSError:
         return False
     return True
-
-
-def balance(hierarchies: Hierarchies) -> None:
-    """Give all groups together the weight of those two levels down, so that beside other programs each machine counts as it would alone.
-
-    A systemd that shares processors among its slices gives ours the part of one more.
-    """
-    found = hierarchies.of("cpu")
-    if found is None or (found[0] / _SLICE).is_dir():
-        return
-    place, second = found
-    file, most = ("cpu.weight", 10_000) if second else ("cpu.shares", 262_144)
-    weights = [int(text) for each in (place / _GROUP).glob(f"*/*/{file}") for text in _words(each)]
-    if weights:
-        with contextlib.suppress(OSError):
-            (place / _GROUP / file).write_text(str(max(_LEAST_WEIGHT[second], min(sum(weights), most))))
 
 
 def shares_processors(hierarchies: Hierarchies) -> bool:

@@ -63,7 +63,6 @@ class NamespaceShares:
     def remove(self, id: str, config: MachineConfig) -> None:
         """Remove the group of a machine that has ended, and that of its namespace with the last one."""
         limits.remove(self._groups, self.group(id, config))
-        limits.balance(self._groups)
 
     def remove_former(self, id: str) -> None:
         """Remove the group of a machine that an earlier version made: those of all machines lay side by side."""
@@ -75,7 +74,6 @@ class NamespaceShares:
 
     def _settle(self, namespace: str) -> None:
         limits.weigh(self._groups, self.namespace_group(namespace), self._weights.get(namespace, DEFAULT_WEIGHT))
-        limits.balance(self._groups)
 
 
 def _namespace(config: MachineConfig) -> str:

@@ -34,12 +34,7 @@ def test_machines_lie_in_the_group_of_their_namespace(tmp_path: Path, version: i
         str(int(weight * of)) for weight in (300, 100, 200, 100)
     ]
     assert [(place / "cgroup.procs").read_text() for place in (acme / "a", other / "b")] == ["42", "43"]
-    together = tmp_path / "paddock" / name
-    assert together.read_text() == str(int(300 * of)), "beside other programs, guests count by their processors"
-    (tmp_path / "system.slice").mkdir()
-    together.write_text("77")
-    shares.weigh({"acme": 100})
-    assert together.read_text() == "77", "systemd shares among its slices"
+    assert not (tmp_path / "paddock" / name).exists(), "together, guests weigh no more than anything else: the host stays awake"
     if version == 2:
         assert all((each / "cgroup.subtree_control").read_text() for each in (tmp_path, tmp_path / "paddock", acme))
     shares.weigh({"other": 50})
