@@ -115,7 +115,7 @@ async def _no_features(request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExtensionCalls:
-    """What carries out each call of the extension service. A call that nothing carries out is answered with `NotSupported`."""
+    """The coroutine of each call of the extension service. A call without one is answered with `NotSupported`."""
 
     get_features: Call[x.GetFeaturesRequest, x.GetFeaturesResponse] = _no_features
     exec: Call[x.ExecRequest, x.ExecResponse] = _lack
@@ -132,7 +132,7 @@ class ExtensionCalls:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Calls(ExtensionCalls):
-    """What carries out each call of a driver. It may lack those with a default."""
+    """The coroutine of each call of a driver. It may lack those with a default."""
 
     validate: Call[m.ValidateRequest, m.ValidateResponse]
     create: Call[m.CreateRequest, m.CreateResponse]

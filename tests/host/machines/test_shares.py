@@ -108,7 +108,10 @@ def test_groups_of_guests_that_were_killed_while_nobody_looked_are_removed(place
         machines.close()
         os.kill(pid, signal.SIGKILL)
         wait_until("the process went", lambda: not Path(f"/proc/{pid}/exe").exists(), 10)
-        assert left(machines), "nobody was there to remove them"
+        groups = left(machines)
+        assert groups, "nobody was there to remove them"
+        procs = [each for group in groups for each in Path(group).rglob("cgroup.procs")]
+        wait_until("the kernel let the process go", lambda: not any(each.read_text() for each in procs), 10)
         machines = place.open()
         await machines.adopt()
         assert not left(machines)

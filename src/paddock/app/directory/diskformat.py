@@ -120,10 +120,10 @@ def check_release(store: Store, release: int) -> None:
     if stored is None or not release:
         return
     installation = orjson.loads(stored.value)
-    found = gates.of_installation(installation).release
-    if (installation.get("status") or {}).get("observedKubeVirtVersion") and found > release:
+    used = gates.of_installation(installation).release
+    if (installation.get("status") or {}).get("observedKubeVirtVersion") and used > release:
         raise NewerRelease(
             f"cannot serve this directory as KubeVirt {releases.name_of(release)}",
-            why=f"it was used as KubeVirt {releases.name_of(found)}, which KubeVirt cannot go back from either (nothing was changed)",
+            why=f"it was used as KubeVirt {releases.name_of(used)}, which KubeVirt cannot go back from either (nothing was changed)",
             fix="name another directory: --dir",
         )

@@ -1,4 +1,4 @@
-"""What the objects of manifests would take of quotas: manifests alone, without a server."""
+"""The outlook for the quotas of manifests, without a server."""
 
 from collections.abc import Iterator
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What objects would take of the quotas of a server."""
+"""The outlook for the quotas of a server if objects were applied."""
 
 from collections.abc import Iterable, Sequence
 
@@ -110,7 +110,7 @@ async def _find(session: ServerSession, key: ObjectKey) -> Data | None:
     if key.collection == instancetypes.REVISIONS:
         target = plain(group, "v1", plural, "ControllerRevision")
     else:
-        kind = next(each for pair in instancetypes.KINDS.values() for each in pair if each.lower() + "s" == plural)
+        kind = next(each for pair in instancetypes.KINDS.values() for each in pair if instancetypes.resource_of(each) == key.collection)
         target = plain(group, "v1beta1", plural, kind, namespaced=bool(key.namespace))
     try:
         return await session.client.find(target, Key(key.namespace, key.name))
@@ -134,7 +134,5 @@ async def _usage(session: ServerSession, key: ObjectKey) -> ObjectUsage | None:
 
 def _target(key: ObjectKey) -> Target[Data] | None:
     plural, _, group = key.collection.partition(".")
-    for known_group, kind in catalog.known():
-        if known_group == group and (declared := catalog.find(known_group, kind)) is not None and declared.plural == plural:
-            return plain(group, declared.storage_version or declared.versions[0].name, plural, kind)
-    return None
+    found = next((each for each in catalog.facts() if (each.group, each.plural) == (group, plural)), None)
+    return plain(group, found.storage_version, plural, found.kind) if found is not None else None

@@ -36,7 +36,7 @@ from paddock.meta.world import ObjectSet
 from paddock.plan.kubermatic import writing
 from paddock.plan.kubermatic.status import FAILURE, ConditionText, mirrored
 from paddock.plan.machine.instances import VM_FINALIZER
-from paddock.plan.machine.runstrategy import RunStrategy, strategy_of
+from paddock.plan.machine.runstrategy import STARTING, strategy_of
 from paddock.plan.pool.machines import FINALIZER
 from paddock.plan.storage import sourcerefs
 from paddock.plan.storage.sourcerefs import SourceBlocker
@@ -256,7 +256,7 @@ def _with_templates(resource: Resource, templates: list[DataVolumeTemplate]) -> 
 def _nothing_yet(resource: Resource) -> Data:
     """The status as long as the cluster has nothing of it."""
     if isinstance(resource, VirtualMachine):
-        waits = strategy_of(resource.spec) in (RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE)
+        waits = strategy_of(resource.spec) in STARTING
         return {"printableStatus": "Provisioning" if waits else "Stopped"}
     if isinstance(resource, VirtualMachinePool):
         return {"replicas": 0, "readyReplicas": 0, "labelSelector": selectors.text(resource.spec.selector)}

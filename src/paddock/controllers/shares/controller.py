@@ -28,9 +28,7 @@ class CpuShareReconciler:
 
     async def reconcile(self, key: Key) -> Outcome:
         """Have the engine share by what all namespaces say now, whichever has changed."""
-        weights = {seen.meta.name: _weight(seen) for seen in self._namespaces.cache}
-        given = {name: weight for name, weight in weights.items() if weight is not None}
-        self._shares.weigh(given)
+        self._shares.weigh({each.meta.name: weight for each in self._namespaces.cache if (weight := _weight(each)) is not None})
         return DONE
 
 

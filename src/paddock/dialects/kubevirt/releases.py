@@ -76,7 +76,7 @@ def has_subresource(plural: str, name: str, release: int) -> bool:
 
 
 class ReleaseFields(msgspec.Struct, frozen=True):
-    """What an older release thinks of the fields of a kind."""
+    """The fields of a kind that an older release does not know, and the defaults that it does not fill in."""
 
     unknown: Tree
     # Members that have no default yet.
@@ -101,7 +101,7 @@ class ReleaseFields(msgspec.Struct, frozen=True):
 
 
 def fields_of(kind: KindFacts, release: int) -> ReleaseFields | None:
-    """Return what a release thinks of the fields of a kind; None where it knows them all."""
+    """Return how a release reads the fields of a kind; None where it knows them all."""
     return _fields_of(kind.kind, release) if release and kind.dialect == "kubevirt" else None
 
 

@@ -1,4 +1,4 @@
-"""What machines are made of and leave behind: snapshots, clones, images, disks."""
+"""The parts of the driver for snapshots, clones, images and disks."""
 
 from collections.abc import Mapping
 

@@ -84,9 +84,9 @@ class BlockJobs:
     def _overlays(self, layers: Mapping[str, DiskLayer]) -> dict[str, DiskLayer]:
         """Return the layers that disks are not on yet. Raises `RequestRefused` for one that is no overlay of its disk."""
         owner = self._owner
-        wanted = {name: layer for name, layer in layers.items() if drives.find(self._owner, name).layer != layer}
+        wanted = {name: layer for name, layer in layers.items() if drives.find(owner, name).layer != layer}
         for name, layer in wanted.items():
-            if layer.format != "qcow2" or layer.backing is None or layer.backing != drives.find(self._owner, name).layer:
+            if layer.format != "qcow2" or layer.backing is None or layer.backing != drives.find(owner, name).layer:
                 why = "it is not an overlay of the layer that the disk is on"
                 raise RequestRefused(f"cannot lay {layer.path} over disk {name} of machine {owner.id}", reason="NotAnOverlay", why=why)
         return wanted

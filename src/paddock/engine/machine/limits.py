@@ -88,10 +88,8 @@ def apply(hierarchies: Hierarchies, group: str, pid: int, limits: Mapping[str, s
             continue
         place, second = found
         try:
-            made = _make(place, group, controller, second=second)
-            for file, text in ({name: value} if second else _first(name, value)).items():
-                (made / file).write_text(text)
-            (made / "cgroup.procs").write_text(str(pid))
+            _limit(place, group, name, value, second=second)
+            (place / _GROUP / group / "cgroup.procs").write_text(str(pid))
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             failed.append(f"{name}={value} is not kept: {place} does not take it ({why})")
@@ -133,27 +131,33 @@ def enclose(hierarchies: Hierarchies, group: str, pids: Iterable[int], limits: M
 
 
 def _enclose(path: Path, group: str, pids: Iterable[int], limits: Mapping[str, str], *, second: bool) -> bool:
-    made = path / _GROUP / group
-    for attempt in range(_ATTEMPTS):
+    for _ in range(_ATTEMPTS):
         try:
-            made.mkdir(parents=True, exist_ok=True)
-            for name, value in limits.items():
-                with contextlib.suppress(OSError, ValueError):
-                    _make(path, group, name.partition(".")[0], second=second)
-                    for file, text in ({name: value} if second else _first(name, value)).items():
-                        (made / file).write_text(text)
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    (made / "cgroup.procs").write_text(str(pid))
+            _put(path, group, pids, limits, second=second)
         except FileNotFoundError:
             # The last machine of the namespace went just now, and the group above with it.
-            if attempt == _ATTEMPTS - 1:
-                return False
+            continue
         except OSError:
             return False
-        else:
-            break
-    return True
+        return True
+    return False
+
+
+def _put(path: Path, group: str, pids: Iterable[int], limits: Mapping[str, str], *, second: bool) -> None:
+    made = path / _GROUP / group
+    made.mkdir(parents=True, exist_ok=True)
+    for name, value in limits.items():
+        with contextlib.suppress(OSError, ValueError):
+            _limit(path, group, name, value, second=second)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            (made / "cgroup.procs").write_text(str(pid))
+
+
+def _limit(path: Path, group: str, name: str, value: str, *, second: bool) -> None:
+    made = _make(path, group, name.partition(".")[0], second=second)
+    for file, text in ({name: value} if second else _first(name, value)).items():
+        (made / file).write_text(text)
 
 
 def weigh(hierarchies: Hierarchies, group: str, weight: int) -> bool:
@@ -163,9 +167,7 @@ def weigh(hierarchies: Hierarchies, group: str, weight: int) -> bool:
         return False
     place, second = found
     try:
-        made = _make(place, group, "cpu", second=second)
-        for file, text in ({"cpu.weight": str(weight)} if second else _first("cpu.weight", str(weight))).items():
-            (made / file).write_text(text)
+        _limit(place, group, "cpu.weight", str(weight), second=second)
     except OSError:
         return False
     return True

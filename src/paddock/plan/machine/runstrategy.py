@@ -5,6 +5,7 @@ Rows are strategies, columns are situations; a strategy that is missing in a tab
 
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Any
 
 from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
@@ -50,6 +51,8 @@ class RunStep(StrEnum):
     REPLACE = "replace"
 
 
+# Those under which a machine runs that nobody stops.
+STARTING = (RunStrategy.ALWAYS, RunStrategy.RERUN, RunStrategy.ONCE)
 _PHASES = {"Succeeded": InstanceState.SUCCEEDED, "Failed": InstanceState.FAILED, "": InstanceState.UNSET, "Unknown": InstanceState.UNSET}
 
 
@@ -58,6 +61,13 @@ def strategy_of(spec: VirtualMachineSpec) -> RunStrategy:
     if spec.running is not None:
         return RunStrategy.ALWAYS if spec.running else RunStrategy.HALTED
     return RunStrategy(spec.runStrategy) if spec.runStrategy in tuple(RunStrategy) else RunStrategy.HALTED
+
+
+def named(spec: Mapping[str, Any]) -> str:
+    """Return the strategy that the spec of a machine names as data, in whichever form; empty: none."""
+    if (running := spec.get("running")) is not None:
+        return RunStrategy.ALWAYS if running else RunStrategy.HALTED
+    return str(spec.get("runStrategy") or "")
 
 
 def life_of(instance: VirtualMachineInstance | None) -> InstanceState:

@@ -12,8 +12,9 @@ import msgspec
 from paddock.dialects.kubevirt.datavolume_kind import DataVolume
 from paddock.dialects.kubevirt.pool import VirtualMachinePool
 from paddock.meta.wire import from_data, to_data
-from paddock.plan.machine import instancetypes
+from paddock.plan.machine import instancetypes, runstrategy
 from paddock.plan.machine.instancetypes import Find, MissingInstancetype
+from paddock.plan.machine.runstrategy import RunStrategy
 from paddock.plan.pool import machines
 from paddock.plan.quotas import measuring
 from paddock.plan.quotas.measuring import INSTANCES, Data, ObjectUsage
@@ -26,7 +27,6 @@ POOLS = "virtualmachinepools.pool.kubevirt.io"
 _POOLS = (POOLS, "virtualmachinepools.kubevirt.io")
 _REPLICA_SETS = "virtualmachineinstancereplicasets.kubevirt.io"
 _DATA_VOLUMES = "datavolumes.cdi.kubevirt.io"
-_RUN = ("Always", "RerunOnFailure", "Once")
 
 
 class ObjectKey(NamedTuple):
@@ -63,7 +63,7 @@ class PresentObjects(msgspec.Struct, frozen=True):
 
 
 class _Origin(NamedTuple):
-    """Where an object comes from."""
+    """The manifest's object that an object comes from, and the one that makes it."""
 
     title: str
     parent: ObjectKey | None
@@ -99,8 +99,8 @@ def _of_machine(key: ObjectKey, data: Data, origin: _Origin, present: PresentObj
         metadata = {**(template.get("metadata") or {}), "namespace": key.namespace}
         name = ObjectKey(_DATA_VOLUMES, key.namespace, str(metadata.get("name") or ""))
         yield from become(name, {"metadata": metadata, "spec": template.get("spec") or {}}, origin.title, present, key)
-    strategy = ("Always" if spec["running"] else "Halted") if spec.get("running") is not None else spec.get("runStrategy")
-    if strategy not in _RUN and not (strategy == "Manual" and present.runs(key)):
+    strategy = runstrategy.named(spec)
+    if strategy not in runstrategy.STARTING and not (strategy == RunStrategy.MANUAL and present.runs(key)):
         return
     made = ObjectKey(INSTANCES, key.namespace, key.name)
     try:

@@ -1,4 +1,4 @@
-"""What is left of the quotas of namespaces when planned objects are made, and which of them find no room. Pure.
+"""The outlook for the quotas of namespaces if planned objects are made, and the objects that find no room. Pure.
 
 Objects are made in their order, as if each that fits were there before the next. One that does not fit takes nothing, and what it would
 become is not made.

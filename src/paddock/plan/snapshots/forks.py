@@ -7,12 +7,11 @@ from paddock.base import ownnames, reasons
 from paddock.dialects.kubevirt.clone import VirtualMachineClone
 from paddock.dialects.kubevirt.restore import VirtualMachineRestore
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
+from paddock.plan.machine import runstrategy
 from paddock.plan.snapshots.clones import FAILED, RESTORE, SUCCEEDED
 
 WISH, CONTINUES = ownnames.WARM.name, ownnames.CONTINUES.name
 NOTES: Mapping[str, str] = {ownnames.MEMORY.name: "true", WISH: "true"}
-# A fork of a machine with one of these runs under it; any other would leave it off.
-_STARTING = ("Always", "RerunOnFailure", "Once")
 _SHARED = "the guest has no agent: the clone has the host name, machine id, SSH host keys and random numbers of its source"
 
 
@@ -31,9 +30,9 @@ def start(machine: Mapping[str, Any], source: Mapping[str, Any]) -> dict[str, An
     spec = machine.get("spec") or {}
     if CONTINUES not in (machine["metadata"].get("annotations") or {}) or spec.get("runStrategy") != "Halted":
         return None
-    former = source.get("spec") or {}
-    strategy = former.get("runStrategy") or ("Always" if former.get("running") else "")
-    return {"running": None, "runStrategy": strategy if strategy in _STARTING else "RerunOnFailure"}
+    strategy = runstrategy.named(source.get("spec") or {})
+    # A fork of a machine with any other would be left off.
+    return {"running": None, "runStrategy": strategy if strategy in runstrategy.STARTING else "RerunOnFailure"}
 
 
 def progress(instance: Mapping[str, Any] | None) -> tuple[str, str]:

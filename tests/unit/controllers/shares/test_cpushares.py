@@ -18,7 +18,7 @@ NAMESPACES = "/api/v1/namespaces"
 
 
 class Shares:
-    """What an engine was told last."""
+    """An engine that keeps the weights it gets."""
 
     weights: Mapping[str, int] | None = None
 

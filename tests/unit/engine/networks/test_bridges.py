@@ -1,4 +1,4 @@
-"""Cards in bridges: the numbers of a range, and what a guest is told of IPv6."""
+"""Interfaces in bridges: the numbers of a range, and the IPv6 configuration of a guest."""
 
 import pytest
 from msgspec.structs import replace
