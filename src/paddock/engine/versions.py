@@ -15,10 +15,10 @@ class _Versioned(msgspec.Struct):
 _HEADS = msgspec.json.Decoder(_Versioned)
 
 
-def strange(record: bytes, known: int) -> str:
-    """Return why this Paddock does not read a record; "" for one of the version it knows, and for what is no record at all."""
+def strange(record: bytes, *known: int) -> str:
+    """Return why this Paddock does not read a record; "" for one of a version it knows, and for what is no record at all."""
     try:
         found = _HEADS.decode(record).version
     except ValueError:
         return ""
-    return "" if found == known else f"it is of version {found}, and this Paddock knows version {known}"
+    return "" if found in known else f"it is of version {found}, and this Paddock knows version {' and '.join(map(str, known))}"

@@ -39,13 +39,17 @@ def sync_directory(path: Path) -> None:
 def write_whole(path: Path, data: bytes) -> None:
     """A small file, replaced as a whole."""
     fresh = path.with_name(f".{path.name}.new")
-    number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
-        write_all(number, data)
-        os.fsync(number)
-    finally:
-        os.close(number)
-    fresh.replace(path)
+        number = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            write_all(number, data)
+            os.fsync(number)
+        finally:
+            os.close(number)
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

@@ -94,7 +94,10 @@ def _correction(layer: DiskLayer) -> BackingFile | None:
 
 def _own(places: VolumePaths, directory: Path, record: VolumeRecord) -> Iterator[DiskLayer]:
     """Yield the layers of a volume, and none of those below it."""
-    layer: DiskLayer | None = chains.top(places, directory, record)
-    while layer is not None and layer.path.parent == directory:
-        yield layer
-        layer = layer.backing
+    seen: set[Path] = set()
+    for chain in record.chains:
+        layer: DiskLayer | None = chains.layer_of(places, directory, chain, chain.layers[-1])
+        while layer is not None and layer.path.parent == directory and layer.path not in seen:
+            seen.add(layer.path)
+            yield layer
+            layer = layer.backing

@@ -25,7 +25,7 @@ class LayerUsers:
     """The users of each volume's layers, and the deleted volumes that stay for their sake."""
 
     def __init__(self) -> None:
-        self._bases: dict[str, FrozenBase] = {}
+        self._bases: dict[str, tuple[FrozenBase, ...]] = {}
         # by the volume that has the layers
         self._users: dict[str, set[str]] = {}
         self._deleted: dict[str, Path] = {}
@@ -62,7 +62,7 @@ class LayerUsers:
 
     def put(self, directory: Path, record: VolumeRecord) -> None:
         """Enter what the record of a volume says."""
-        self._enter(directory.name, record.base if isinstance(record.base, FrozenBase) else None)
+        self._enter(directory.name, *(chain.base for chain in record.chains if isinstance(chain.base, FrozenBase)))
         if record.deleted:
             self._deleted[directory.name] = directory
         else:
@@ -74,35 +74,53 @@ class LayerUsers:
 
     def forget(self, volume: str) -> None:
         """Remove a volume whose record is gone."""
-        self._enter(volume, None)
+        self._enter(volume)
         self._deleted.pop(volume, None)
 
     def forget_snapshot(self, id: str) -> None:
         """Remove a snapshot whose record is gone."""
-        self._enter(_SNAPSHOT + id, None)
+        self._enter(_SNAPSHOT + id)
 
     def layers(self, volume: str) -> set[str]:
-        """Return the names of a volume's layers that have users."""
-        return {self._bases[user].layer for user in self._users.get(volume, ())}
+        """Return the names of a volume's layers that have users. A volume that was reverted may be one of its own."""
+        return {base.layer for user in self._users.get(volume, ()) for base in self._bases[user] if base.volume == volume}
+
+    def layers_of_others(self, volume: str) -> set[str]:
+        """Return the names of a volume's layers that snapshots and other volumes use."""
+        return {base.layer for user in self._others(volume) for base in self._bases[user] if base.volume == volume}
 
     def volumes(self, volume: str) -> list[str]:
-        """Return the volumes that are laid over one."""
-        return sorted(user for user in self._users.get(volume, ()) if not user.startswith(_SNAPSHOT))
+        """Return the other volumes that are laid over one."""
+        return sorted(user for user in self._others(volume) if not user.startswith(_SNAPSHOT))
+
+    def _others(self, volume: str) -> set[str]:
+        return self._users.get(volume, set()) - {volume}
 
     def unneeded(self) -> Path | None:
-        """Return the directory of a deleted volume without users; None when there is none."""
-        return next((directory for volume, directory in self._deleted.items() if self.is_unneeded(volume)), None)
+        """Return the directory of a deleted volume that nothing needs; None when there is none. Those that nothing is laid over go first."""
+        found = [volume for volume in self._deleted if self.is_unneeded(volume)]
+        return self._deleted[min(found, key=lambda volume: len(self._others(volume)))] if found else None
 
     def is_unneeded(self, volume: str) -> bool:
-        """Return whether a volume is deleted and has no users."""
-        return volume in self._deleted and volume not in self._users
+        """Return whether a volume is deleted, and no snapshot and no volume that stays needs it.
 
-    def _enter(self, user: str, base: FrozenBase | None) -> None:
-        before = self._bases.pop(user, None)
-        if before is not None:
-            self._users[before.volume].discard(user)
-            if not self._users[before.volume]:
-                del self._users[before.volume]
-        if base is not None:
-            self._bases[user] = base
+        Two volumes that were reverted to each other's snapshots have layers of each other below theirs.
+        """
+        seen, reached = {volume}, [volume]
+        while reached:
+            user = reached.pop()
+            if user not in self._deleted:
+                return False
+            reached += self._users.get(user, set()) - seen
+            seen.update(reached)
+        return True
+
+    def _enter(self, user: str, *bases: FrozenBase) -> None:
+        for volume in {base.volume for base in self._bases.pop(user, ())}:
+            self._users[volume].discard(user)
+            if not self._users[volume]:
+                del self._users[volume]
+        if bases:
+            self._bases[user] = bases
+        for base in bases:
             self._users.setdefault(base.volume, set()).add(user)

@@ -5,6 +5,11 @@ import contextlib
 from collections.abc import AsyncIterator
 
 
+def of_snapshot(id: str) -> str:
+    """Return the name of a snapshot's lock. No volume has this id."""
+    return f"snapshot/{id}"
+
+
 class NamedLocks:
     """A lock for each name."""
 

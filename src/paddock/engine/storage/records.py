@@ -10,6 +10,8 @@ from paddock.engine.storage import files
 from paddock.engine.storage.errors import VolumeBroken
 
 VERSION = 1
+# Of a record with former chains: an older Paddock refuses it, and then merges and removes no layer.
+_WITH_FORMER = 2
 Format = Literal["raw", "qcow2"]
 
 
@@ -45,6 +47,13 @@ class LayerFile(msgspec.Struct, frozen=True):
         return self.file or self.name
 
 
+class FormerChain(msgspec.Struct, frozen=True):
+    """Layers that a volume had before it was reverted, oldest first. Nobody writes them; others have them below theirs."""
+
+    layers: tuple[LayerFile, ...]
+    base: Base | None = None
+
+
 class VolumeRecord(msgspec.Struct, frozen=True):
     """`volume.json`."""
 
@@ -56,12 +65,27 @@ class VolumeRecord(msgspec.Struct, frozen=True):
     is_files: bool = False
     # nobody's any more; kept for those that have a layer of it below theirs
     deleted: bool = False
+    # what the volume was before it was reverted, as far as something needs it
+    former: tuple[FormerChain, ...] = ()
     version: int = VERSION
+
+    @property
+    def chains(self) -> "tuple[Chain, ...]":
+        """The layers that make the disk up, and the former ones."""
+        return (self, *self.former)
+
+    @property
+    def files(self) -> set[str]:
+        """The names of all files with layers."""
+        return {each.path for chain in self.chains for each in chain.layers}
 
     @property
     def top(self) -> LayerFile:
         """The layer that is written."""
         return self.layers[-1]
+
+
+Chain = VolumeRecord | FormerChain
 
 
 class SnapshotRecord(msgspec.Struct, frozen=True):
@@ -82,7 +106,7 @@ _SNAPSHOTS = msgspec.json.Decoder(SnapshotRecord)
 def read(path: Path) -> VolumeRecord | None:
     """The record of a volume; None when there is none."""
     try:
-        return _RECORDS.decode(_known(path))
+        return _RECORDS.decode(_known(path, VERSION, _WITH_FORMER))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -92,21 +116,23 @@ def read(path: Path) -> VolumeRecord | None:
 def read_snapshot(path: Path) -> SnapshotRecord | None:
     """The record of a snapshot; None when there is none."""
     try:
-        return _SNAPSHOTS.decode(_known(path))
+        return _SNAPSHOTS.decode(_known(path, VERSION))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
         raise VolumeBroken(f"cannot read {path}", why=str(error), fix="restore the file from a backup, or delete the snapshot") from error
 
 
-def _known(path: Path) -> bytes:
-    """Return a record of the version that this Paddock knows."""
+def _known(path: Path, *known: int) -> bytes:
+    """Return a record of a version that this Paddock knows."""
     raw = path.read_bytes()
-    if why := versions.strange(raw, VERSION):
+    if why := versions.strange(raw, *known):
         raise VolumeBroken(f"cannot read {path}", why=why, fix=versions.FIX)
     return raw
 
 
 def write(path: Path, record: VolumeRecord | SnapshotRecord) -> None:
     """Replace a record as a whole."""
+    if isinstance(record, VolumeRecord):
+        record = msgspec.structs.replace(record, version=_WITH_FORMER if record.former else VERSION)
     files.write_whole(path, msgspec.json.encode(record))

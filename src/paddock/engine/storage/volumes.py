@@ -20,23 +20,23 @@ import msgspec
 
 from paddock.engine import versions
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import chains, errors, exports, files, headers, overlays, preparation, qemuimg, records
+from paddock.engine.storage import chains, errors, exports, files, headers, namedlocks, overlays, preparation, qemuimg, records
 from paddock.engine.storage.errors import NotAllowed, VolumeBroken, VolumeBusy, VolumeMissing
 from paddock.engine.storage.layerusers import LayerUsers
 from paddock.engine.storage.namedlocks import NamedLocks
 from paddock.engine.storage.paths import RECORD, VolumePaths, checked
 from paddock.engine.storage.pools import PoolMarkers
 from paddock.engine.storage.records import FrozenBase, ImageBase, LayerFile, SnapshotRecord, VolumeRecord
+from paddock.engine.storage.reverts import RevertedVolumes
 from paddock.engine.storage.threads import blocking
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, rounded, too_small
-from paddock.engine.storage.wholefiles import WholeFiles
 
 _DISK = "disk.img"
 _FILES = "files"
 Tell = Callable[[int, int], None]
 
 
-class Volumes(WholeFiles):
+class Volumes(RevertedVolumes):
     """Makes, copies, grows and removes volumes. Every operation may be repeated."""
 
     # by `prepare`
@@ -277,7 +277,7 @@ class Volumes(WholeFiles):
             if volume.files is not None:
                 raise NotAllowed(f"cannot take a snapshot of volume {id}", why="it holds files, and no disk")
             record = self._record(volume.directory)
-            async with self._locks.hold(_lock_of(snapshot)):
+            async with self._locks.hold(namedlocks.of_snapshot(snapshot)):
                 held = records.read_snapshot(self._places.snapshot(snapshot))
                 if held is not None and (not held.pending or chains.is_covered(record, held.layer)):
                     return volume.layer
@@ -290,7 +290,7 @@ class Volumes(WholeFiles):
 
     async def _cover(self, volume: StoredVolume, record: VolumeRecord, name: str) -> None:
         path, fresh = volume.directory / name, volume.directory / f".{name}"
-        if name in {each.path for each in record.layers}:
+        if name in record.files:
             raise NotAllowed(f"cannot make a layer of volume {volume.id}", why=f"{name} holds another layer", fix="take another snapshot")
         await blocking("cannot make a layer", fresh.parent, files.make_layer, fresh, volume.layer, volume.size)
         await blocking("cannot make a layer", fresh.parent, os.replace, fresh, path)
@@ -300,7 +300,7 @@ class Volumes(WholeFiles):
         """The volume has gone on in the layer that `next_layer` gave: what lies below it is the snapshot from now on."""
         if self.get_snapshot(snapshot) is not None:
             return
-        async with self._locks.hold(id), self._locks.hold(_lock_of(snapshot)):
+        async with self._locks.hold(id), self._locks.hold(namedlocks.of_snapshot(snapshot)):
             volume = self._there(id)
             held = records.read_snapshot(self._places.snapshot(snapshot))
             if held is None or not chains.is_covered(self._record(volume.directory), held.layer):
@@ -328,7 +328,7 @@ class Volumes(WholeFiles):
 
     async def delete_snapshot(self, snapshot: str) -> None:
         """Remove a snapshot. What it froze is merged into what lies above it when the volume is at rest (`collapse`)."""
-        async with self._locks.hold(_lock_of(snapshot)):
+        async with self._locks.hold(namedlocks.of_snapshot(snapshot)):
             record, path = None, self._places.snapshot(snapshot)
             # Whoever deletes it needs no record of it.
             with contextlib.suppress(VolumeBroken):
@@ -343,6 +343,7 @@ class Volumes(WholeFiles):
     async def collapse(self, id: str) -> None:
         """Merge layers of a volume at rest that nothing else needs."""
         async with self._locks.hold(id):
+            await self._prune(id)
             while await self._merge(id):
                 pass
             merged = self._record(self._there(id).directory)
@@ -363,8 +364,7 @@ class Volumes(WholeFiles):
         async with self._locks.hold(id):
             directory = self._there(id).directory
             if self._record(directory) == corrected:
-                kept = {each.path for each in corrected.layers}
-                await blocking("cannot remove a merged layer", directory, files.remove_others, directory, kept)
+                await blocking("cannot remove a merged layer", directory, files.remove_others, directory, corrected.files)
 
     async def _merge(self, id: str) -> bool:
         """Merge two layers; False when each of them is needed."""
@@ -474,8 +474,3 @@ class Volumes(WholeFiles):
         if pool not in self._shares:
             self._shares[pool] = await blocking("cannot use the directory of volumes", pool, files.can_share, directory)
         return self._shares[pool]
-
-
-def _lock_of(snapshot: str) -> str:
-    """No volume has this id."""
-    return f"snapshot/{snapshot}"

@@ -46,7 +46,7 @@ class WholeFiles(ScratchFiles):
                 return volume
             if volume.busy:
                 raise busy(id)
-            if len(record.layers) > 1:
+            if len(record.layers) > 1 or record.former:
                 why = "it has snapshots, which lie below it"
                 raise NotAllowed(f"cannot make volume {id} one file", why=why, fix="remove its snapshots, or copy it first")
             flat = LayerFile(record.top.name, "raw", "flat.img")
@@ -63,7 +63,7 @@ class WholeFiles(ScratchFiles):
         async with self._locks.hold(id):
             volume = self._there(id)
             record = self._record(volume.directory)
-            if volume.files is not None or len(record.layers) > 1 or self._users.layers(id):
+            if volume.files is not None or len(record.layers) > 1 or record.former or self._users.layers(id):
                 why = "it holds files, and no disk" if volume.files is not None else "snapshots or clones need what it holds"
                 raise NotAllowed(f"cannot move a disk into volume {id}", why=why, fix="take a claim that was never used")
             if size > volume.size:

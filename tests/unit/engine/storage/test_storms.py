@@ -16,11 +16,12 @@ import pytest
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.storage import files, headers, qemuimg, volumes
+from paddock.engine.storage import files, headers, qemuimg, reverts, volumes
+from paddock.engine.storage.chains import names
 from paddock.engine.storage.errors import NotAllowed, VolumeMissing
 from paddock.engine.storage.paths import VolumePaths
 from paddock.engine.storage.pools import MARKER
-from paddock.engine.storage.records import FrozenBase, read_snapshot
+from paddock.engine.storage.records import FrozenBase, VolumeRecord, read_snapshot
 from paddock.engine.storage.volumes import Volumes
 
 FIRST, END = (int(each) for each in os.environ.get("STORMS", "0:12").split(":"))
@@ -43,19 +44,26 @@ def written(layer: DiskLayer | None) -> frozenset[str]:
 
 
 def check(root: Path) -> None:
-    """Fail unless each base that a record names is there by name, and each file of a layer."""
+    """Fail unless each base that a record names is there by name, and each file of a layer. What nobody needs goes one by one."""
     places = VolumePaths(root, {})
     records = {directory.name: record for directory, record in places.volumes()}
-    for volume, record in records.items():
-        for layer in record.layers:
+    frozen = filter(None, map(read_snapshot, places.snapshot_records()))
+    bases = [FrozenBase(each.volume, each.layer) for each in frozen]
+    bases += [base for record in records.values() if not record.deleted for base in record_bases(record)]
+    for base in bases:
+        assert base.volume in records and any(base.layer in names(chain) for chain in records[base.volume].chains), base
+        bases += [each for each in record_bases(records[base.volume]) if each not in bases]
+    needed = {volume for volume, record in records.items() if not record.deleted} | {base.volume for base in bases}
+    for volume in needed:
+        for layer in (layer for chain in records[volume].chains for layer in chain.layers):
             path = root / "volumes" / volume / layer.path
             assert path.exists(), (volume, layer)
             if layer.format == "qcow2" and (below := headers.read(path)) is not None:
                 assert (path.parent / below.name).exists(), (volume, layer, below)
-    bases = [record.base for record in records.values() if isinstance(record.base, FrozenBase)]
-    frozen = filter(None, map(read_snapshot, places.snapshot_records()))
-    for base in (*bases, *(FrozenBase(each.volume, each.layer) for each in frozen)):
-        assert base.volume in records and base.layer in [each.name for each in records[base.volume].layers], base
+
+
+def record_bases(record: VolumeRecord) -> list[FrozenBase]:
+    return [chain.base for chain in record.chains if isinstance(chain.base, FrozenBase)]
 
 
 def renamed(path: Path, name: str) -> None:
@@ -78,6 +86,8 @@ class Storm:
         self._steps = -1
         self._disks: dict[str, frozenset[str]] = {}
         self._held: dict[str, frozenset[str]] = {}
+        # what a disk holds when it is reverted
+        self._reverting: dict[str, frozenset[str]] = {}
         # what is asked again until it is done, as controllers do: snapshots by their volume
         self._begun: dict[str, str] = {}
 
@@ -102,7 +112,10 @@ class Storm:
     def _adopt(self) -> None:
         """Adopt the disks after a lost answer: one that was made is there, or is not; all else is as it was."""
         there = {volume: written(self._volumes._there(volume).layer) for volume in self._volumes.ids()}
-        assert {volume: there.get(volume) for volume in self._disks} == self._disks
+        for volume, after in self._reverting.items():
+            assert there.get(volume) in (self._disks.get(volume), after), volume
+        assert all(there.get(volume) == self._disks[volume] for volume in self._disks.keys() - self._reverting.keys())
+        self._reverting = {}
         self._disks = there
         for snapshot, before in self._held.items():
             held = self._volumes.get_snapshot(snapshot)
@@ -123,7 +136,7 @@ class Storm:
     async def _run(self) -> None:
         acts: list[Callable[[], Awaitable[Any]]] = [
             *(self._create, self._write, self._write, self._snapshot, self._begin, self._go_on, self._restore, self._restore),
-            *(self._restore_while_it_goes, self._clone, self._delete, self._forget, self._forget, self._collapse),
+            *(self._restore_while_it_goes, self._revert, self._revert, self._clone, self._delete, self._forget, self._forget, self._collapse),
         ]
         for _ in range(TURNS):
             with contextlib.suppress(PaddockError):
@@ -194,6 +207,26 @@ class Storm:
             self._disks[volume] = written(self._volumes._there(volume).layer)
             assert self._disks[volume] == before
 
+    async def _revert(self) -> None:
+        """At each step the disk is what it was, or what the snapshot holds. Others may write it afterwards."""
+        snapshot, volume = self._any(self._held), self._any(self._disks)
+        after, before = self._held.get(snapshot, frozenset()), self._disks.get(volume, frozenset())
+        if volume in self._reverting:
+            return
+        self._reverting[volume] = after
+        try:
+            await self._volumes.revert(volume, snapshot, MB, self._fresh("m"))
+            now = written(self._volumes._there(volume).layer)
+            assert after <= now and not now & (before - after), (after, before, now)
+        except PaddockError:
+            if volume in self._disks:
+                self._disks[volume] = written(self._volumes._there(volume).layer)
+            del self._reverting[volume]
+            raise
+        if volume in self._disks:
+            self._disks[volume] = now
+        del self._reverting[volume]
+
     async def _clone(self) -> None:
         source, volume = self._any(self._disks), self._fresh("c")
         self._disks[volume] = written((await self._volumes.clone(source, volume, MB)).layer)
@@ -218,6 +251,12 @@ class Storm:
         again = Volumes(self.root)
         again.prepare()
         self._steps = 1 << 30
+        for volume in again.ids():
+            await again.collapse(volume)
+        for volume in again.ids():
+            record = again._record(again.place(volume))
+            assert {each.name for each in again.place(volume).glob("*.img")} == record.files, volume
+            assert not [each for each in again.place(volume).iterdir() if each.name.startswith(".")], volume
         for volume in again.ids():
             await again.delete(volume)
         for path in sorted((self.root / "snapshots").glob("*.json")):
@@ -269,6 +308,7 @@ def test_no_layer_goes_that_somebody_needs(tmp_path: Path, monkeypatch: pytest.M
         return copy(source, target, tell)
 
     monkeypatch.setattr(volumes, "blocking", blocking)
+    monkeypatch.setattr(reverts, "blocking", blocking)
     monkeypatch.setattr(qemuimg, "commit", commit)
     monkeypatch.setattr(qemuimg, "rename_below", rename_below)
     monkeypatch.setattr(files, "copy", copied)

@@ -110,7 +110,7 @@ def test_an_id_is_a_name_of_a_file(volumes: Volumes, id: str) -> None:
         volumes.get(id)
 
 
-@pytest.mark.parametrize("spoil", [lambda text: text[:5], lambda text: text.replace('"version":1', '"version":2')])
+@pytest.mark.parametrize("spoil", [lambda text: text[:5], lambda text: text.replace('"version":1', '"version":3')])
 def test_a_record_that_cannot_be_read_is_not_guessed_at(volumes: Volumes, spoil: Callable[[str], str]) -> None:
     asyncio.run(volumes.create("a", MB))
     record = volumes.place("a") / "volume.json"
