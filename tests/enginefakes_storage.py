@@ -178,6 +178,22 @@ class FakeVolumes:
             raise VolumeMissing(f"there is no snapshot {snapshot}")
         return self._make(id, size, f"snapshot {snapshot}")
 
+    async def revert(self, id: str, snapshot: str, size: int, mark: str) -> StoredVolume:
+        path = self._there(id).directory / f"reverted-{mark}.img"
+        if snapshot not in self.snapshots:
+            raise VolumeMissing(f"there is no snapshot {snapshot}")
+        self._at_rest(id)
+        if self.failures:
+            raise self.failures.pop(0)
+        layer = DiskLayer(path, "qcow2", self.snapshots[snapshot].layer)
+        self.volumes[id] = replace(self._there(id), layer=layer, size=max(size, self.snapshots[snapshot].size))
+        self.content[id] = f"snapshot {snapshot}"
+        return self.volumes[id]
+
+    @property
+    def is_whole(self) -> bool:
+        return not self.damaged
+
     async def grow(self, id: str, size: int) -> StoredVolume:
         if size > self._there(id).size:
             self._at_rest(id)

@@ -115,6 +115,12 @@ CONTINUES = OwnName(
     "Paddock",
     "UID of the VirtualMachineSnapshotContent whose memory the next start continues; the VirtualMachine loses it when it has an instance",
 )
+REVERTED = OwnName(
+    "paddock.dev/reverted",
+    "annotation of a PersistentVolumeClaim",
+    "Paddock",
+    "UID of the VirtualMachineRestore that brought its volume back to a snapshot in place",
+)
 FENCE = OwnName(
     "paddock.dev/fence",
     "annotation of a machine",
@@ -155,6 +161,7 @@ ALL: Sequence[OwnName] = (
     MEMORY_STATE,
     WARM,
     CONTINUES,
+    REVERTED,
     FENCE,
     MOVE,
     MOVE_ID,

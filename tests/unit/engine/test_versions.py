@@ -30,16 +30,19 @@ READERS: dict[str, Reader] = {
 
 
 @pytest.mark.spec("kubevirt", 137)
-@pytest.mark.parametrize("version", [0, 2, 999])
+@pytest.mark.parametrize("version", [0, 2, 3, 999])
 @pytest.mark.parametrize("name", READERS)
 def test_a_record_of_another_version_is_refused_in_plain_words(tmp_path: Path, name: str, version: int) -> None:
+    known = "1 and 2" if name == "volume.json" else "1"
+    if str(version) in known:
+        return
     path = tmp_path / name
     # Its other members are not those that this version knows.
     path.write_bytes(orjson.dumps({"version": version, "strange": True}))
     with pytest.raises(PaddockError) as refused:
         READERS[name](path)
     said = str(refused.value)
-    assert f"it is of version {version}, and this Paddock knows version 1" in said
+    assert f"it is of version {version}, and this Paddock knows version {known}" in said
     assert said.endswith(versions.FIX)
     assert name in said or path.parent.name in said
     assert path.read_bytes() == orjson.dumps({"version": version, "strange": True})

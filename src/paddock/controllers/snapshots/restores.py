@@ -2,12 +2,12 @@
 
     snapshot ready -> target at rest -> claims, each filled from a VolumeSnapshot -> the machine written anew -> complete
 
-Restored in place, the machine is written before its former claims go. Otherwise it stays as it is until the new claims are filled.
+Restored in place, the machine is written before the volumes of its claims go back (`formerclaims`). Otherwise it stays as it is until the
+new claims are filled.
 While a machine is restored its status names the restore, and it is not started. What a failed attempt made is found by the next one.
 """
 
-import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -19,12 +19,13 @@ from paddock.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from paddock.client.options import DeletionOptions, Selection, merge_patch
 from paddock.client.target import Data, Key, Target
 from paddock.controllers.snapshots import revisions
+from paddock.controllers.snapshots.formerclaims import FormerClaims, made_by, was_brought_back
 from paddock.controllers.snapshots.locks import MachineLock
 from paddock.controllers.snapshots.restoredmemories import RestoredMemories, go_on
 from paddock.controllers.snapshots.targets import CLAIMS, CONTENTS, DATA_VOLUMES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, VolumeRestore
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
+from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent
 from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
 from paddock.meta import adoption, ages
@@ -74,6 +75,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         self._caches = caches
         self._volumes = engine.volumes
         self._memories = RestoredMemories(engine)
+        self._former_claims = FormerClaims(client, caches.claims, caches.instances, engine.volumes)
         self._clock = clock
         self._recorder = recorder
         self._machine_lock = MachineLock(client, caches.machines, "restoreInProgress")
@@ -139,7 +141,8 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         if machine is not None and in_place:
             # First: a template of a DataVolume that is cleared away below would make it anew.
             await self._machine(restore, content, found, machine)
-        await self._clear(restore, target.namespace, found, backups)
+        if waits := await self._former_claims.bring_back(restore, content, found):
+            return waits
         for volume in found:
             backup = backups[volume.name]
             await self._claim(restore, plan.claim(restore, content, volume, backup), former=plan.is_former(volume, backup))
@@ -181,8 +184,11 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
             key = Key(restore.metadata.namespace or "", volume.snapshot)
             # Not from the cache: it may show one that is gone.
             there = await self._client.find(VOLUME_SNAPSHOTS, key) if volume.snapshot else None
-            held = there is not None and self._volumes.get_snapshot(there.metadata.uid or "") is not None
-            plan.check_data(volume, there, held=held)
+            held = self._volumes.get_snapshot(there.metadata.uid or "") if there is not None else None
+            plan.check_data(volume, there, held=held is not None)
+            claim = self._caches.claims.cache.get(Key(key.namespace, volume.claim))
+            if restore.spec.volumeRestorePolicy == "InPlace" and claim is not None and held is not None:
+                plan.check_size(volume, claim.read(CLAIMS), held.size)
 
     # --- the target -------------------------------------------------------------------------------------------------------
 
@@ -207,7 +213,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
     async def _is_deleted(self, restore: VirtualMachineRestore, target: Key, volumes: Iterable[plan.RestoredVolume]) -> bool:
         """Return whether the target was made, began to adopt the claims, and is gone: the collector may not have seen that yet."""
         claims = [await self._client.find(CLAIMS, Key(target.namespace, each.claim)) for each in volumes]
-        is_owned = any(each is not None and _made_by(restore, each) and each.metadata.ownerReferences for each in claims)
+        is_owned = any(each is not None and _is_made(restore, each) and each.metadata.ownerReferences for each in claims)
         machine = await self._client.find(MACHINES, target) if is_owned else None
         return is_owned and (machine is None or not plan.is_made_by(restore, machine.metadata.annotations))
 
@@ -238,27 +244,6 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
                 return plan.RestoreWait(f"waiting for {key.name} to be stopped", plan.TARGET_NOT_READY)
         return None
 
-    async def _clear(
-        self,
-        restore: VirtualMachineRestore,
-        namespace: str,
-        restored_volumes: list[plan.RestoredVolume],
-        backups: Mapping[str, VolumeBackup],
-    ) -> None:
-        """Restored in place, the former claim goes first; a DataVolume that had it stays, and waits for the next."""
-        if restore.spec.volumeRestorePolicy != "InPlace":
-            return
-        for volume in restored_volumes:
-            claim = self._caches.claims.cache.get(Key(namespace, volume.claim))
-            # One that the volume was not on before belongs to somebody else, whatever name was chosen.
-            if claim is None or self._is_ours(restore, claim) or not plan.is_former(volume, backups[volume.name]):
-                continue
-            if volume.data_volume:
-                notes = {"metadata": {"annotations": plan.data_volume_notes(restore, volume)}}
-                with contextlib.suppress(NotFound):
-                    await self._client.patch(DATA_VOLUMES, Key(namespace, volume.data_volume), merge_patch(notes))
-            await self._gone(CLAIMS, claim.key, DeletionOptions(uid=claim.meta.uid))
-
     async def _gone(self, target: Target[Any], key: Key, deletion: DeletionOptions) -> None:
         try:
             await self._client.delete(target, key, deletion)
@@ -284,13 +269,13 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
                 await self._gone(CLAIMS, Key(key.namespace, meta.name), unchanged)
 
     async def _made(self, restore: VirtualMachineRestore) -> list[PersistentVolumeClaim]:
-        """The claims that this restore made, as the server has them."""
+        """The claims that this restore made, as the server has them, without those that it found."""
         listed = await self._client.list(CLAIMS, Selection(namespace=restore.metadata.namespace or ""))
-        return [each for each in listed.items if _made_by(restore, each)]
+        return [each for each in listed.items if _is_made(restore, each)]
 
     def _is_ours(self, restore: VirtualMachineRestore, claim: CachedObject) -> bool:
-        """Return whether this restore made a claim: another of its name may hold anything."""
-        return _made_by(restore, claim.read(CLAIMS))
+        """Return whether this restore made a claim, or brought it back: another of its name may hold anything."""
+        return made_by(restore, claim.read(CLAIMS))
 
     async def _claim(self, restore: VirtualMachineRestore, data: Data, *, former: bool) -> None:
         there = self._caches.claims.cache.get(Key(data["metadata"]["namespace"], data["metadata"]["name"]))
@@ -415,7 +400,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
             return True
         if not self._is_ours(restore, claim):
             return True
-        if owner.target is MACHINES and _machines_of(claim.read(CLAIMS)) - {owner.uid}:
+        if owner.target is MACHINES and _is_made(restore, claim.read(CLAIMS)) and _machines_of(claim.read(CLAIMS)) - {owner.uid}:
             # An earlier machine of this name, whose end the collector has not seen: the claim goes with it, or becomes nobody's.
             return False
         return await adopt(self._client, owner, CLAIMS, claim)
@@ -478,8 +463,9 @@ def _has(machine: VirtualMachine, data_volume: Data) -> bool:
     return any(each["uid"] == machine.metadata.uid for each in data_volume["metadata"].get("ownerReferences") or ())
 
 
-def _made_by(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:
-    return (claim.metadata.annotations or {}).get(plan.SOURCE_NOTE) == restore.metadata.uid
+def _is_made(restore: VirtualMachineRestore, claim: PersistentVolumeClaim) -> bool:
+    """Return whether a claim is there because of the restore."""
+    return made_by(restore, claim) and not was_brought_back(restore, claim)
 
 
 def _machines_of(claim: PersistentVolumeClaim) -> set[str]:

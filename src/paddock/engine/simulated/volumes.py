@@ -146,6 +146,16 @@ class SimulatedVolumes:
             raise too_small(held.size, size)
         return self._make(id, size, pool)
 
+    async def revert(self, id: str, snapshot: str, size: int, mark: str) -> StoredVolume:
+        """Replace what a volume at rest holds by what a snapshot holds."""
+        held = self._snapshots.get(snapshot)
+        if held is None:
+            raise VolumeMissing(f"there is no snapshot {snapshot}")
+        found = self._at_rest(id)
+        layer = DiskLayer(found.directory / f"reverted-{checked(mark)}.qcow2", "qcow2", DiskLayer(held.layer.path, held.layer.format))
+        self._put(id, replace(self._volumes[id], layer=layer, size=max(rounded(size), held.size)))
+        return self._there(id)
+
     # --- changing ---------------------------------------------------------------------------------------------------------
 
     async def grow(self, id: str, size: int) -> StoredVolume:

@@ -97,7 +97,7 @@ class LayerUsers:
         return self._users.get(volume, set()) - {volume}
 
     def unneeded(self) -> Path | None:
-        """Return the directory of a deleted volume that nothing needs; None when there is none. Those that nothing is laid over go first."""
+        """Return the directory of a deleted volume that nothing needs, the topmost first; None when there is none."""
         found = [volume for volume in self._deleted if self.is_unneeded(volume)]
         return self._deleted[min(found, key=lambda volume: len(self._others(volume)))] if found else None
 

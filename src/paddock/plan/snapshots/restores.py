@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from paddock.base import ownnames
-from paddock.base.errors import Terminal
+from paddock.base import ownnames, quantity
+from paddock.base.errors import Terminal, Transient
+from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.dialects.core.volumesnapshot import VolumeSnapshot
 from paddock.dialects.kubevirt.restore import RestoreStatus, VirtualMachineRestore, operations_of
 from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshotContent, VolumeBackup
@@ -134,6 +135,19 @@ def check_data(volume: RestoredVolume, snapshot: VolumeSnapshot | None, *, held:
     else:
         return
     raise RestoreRefused(f"volume {volume.name} cannot be restored", why=why, fix="restore another snapshot")
+
+
+def check_size(volume: RestoredVolume, claim: PersistentVolumeClaim, size: int) -> None:
+    """Refuse to bring back a disk of a size on a claim that has less."""
+    if (has := claimsizes.guest_size(claim)) < size:
+        why = f"claim {volume.claim} has {quantity.binary(has)}, and the disk in the snapshot {quantity.binary(size)}"
+        raise RestoreRefused(f"volume {volume.name} cannot be restored in place", why=why, fix="make the claim larger, or delete it")
+
+
+def volume_missing(claim: str) -> Transient:
+    """The error of a claim whose volume may be out of reach."""
+    why = "a pool is not mounted, or the record of a volume is damaged"
+    return Transient(f"cannot tell whether claim {claim} has a volume", why=why, fix="mount the pool and restart the server")
 
 
 def is_former(volume: RestoredVolume, backup: VolumeBackup) -> bool:
