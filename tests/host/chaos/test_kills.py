@@ -233,9 +233,10 @@ async def converged(host: Host, client: Client) -> str:
 def check_records(root: Path) -> list[str]:
     """The layers that records of volumes and snapshots name, and that are not there."""
     read = {each.parent: json.loads(each.read_bytes()) for each in (root / "engine" / "volumes").glob(f"[!.]*/{RECORD}")}
-    over = [record["base"] for record in read.values() if (record["base"] or {}).get("kind") == "volume"]
+    chains = [(directory, chain) for directory, record in read.items() for chain in (record, *record.get("former", ()))]
+    over = [chain["base"] for _, chain in chains if (chain["base"] or {}).get("kind") == "volume"]
     over += [json.loads(each.read_bytes()) for each in (root / "engine" / "snapshots").glob("[!.]*.json")]
-    layers = [(directory, layer) for directory, record in read.items() for layer in record["layers"]]
+    layers = [(directory, layer) for directory, chain in chains for layer in chain["layers"]]
     names = {(directory.name, layer["name"]) for directory, layer in layers}
     missing = [f"nothing is below {each}" for each in over if (each["volume"], each["layer"]) not in names]
     files = [directory / (layer["file"] or layer["name"]) for directory, layer in layers]

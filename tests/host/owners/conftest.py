@@ -58,10 +58,10 @@ class KilledPaddock:
         async with self.host.client() as client:
             yield Talk(self.host, client)
 
-    async def step(self, act: Act, done: Act) -> None:
+    async def step(self, act: Act, done: Act, stands: Callable[[], None] = lambda: None) -> None:
         """Begin something, kill Paddock at a random write, start it again, begin the same once more, and wait for its end.
 
-        The machines that run live on, and none of them runs twice.
+        The machines that run live on, and none of them runs twice. `stands` looks at what is there while no Paddock runs.
         """
         writes = self._chance.randrange(_MOST_WRITES)
         async with self.talk() as talk:
@@ -71,6 +71,7 @@ class KilledPaddock:
             working.cancel()
             await asyncio.gather(working, return_exceptions=True)
         assert check_records(self.host.root) == [], f"killed after {writes} writes"
+        stands()
         self.host.start()
         async with self.talk() as talk:
             await act(talk)

@@ -143,7 +143,7 @@ def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> N
 
         async def back(talk: Talk) -> None:
             await restored(talk, "r")
-            assert await uid_of(talk, f"{CLAIMS}/disk") != before and await owners(talk, f"{DATA_VOLUMES}/disk") == ["web"]
+            assert await uid_of(talk, f"{CLAIMS}/disk") == before and await owners(talk, f"{DATA_VOLUMES}/disk") == ["web"]
             await check(killed, talk, web=1, beside=1)
 
         await killed.step(lambda talk: ensure(talk, RESTORES, in_place), back)

@@ -1,0 +1,156 @@
+"""Volumes that go back to a snapshot: what each step leaves, which layers stay, and which go. Files are real; nothing is written by guests."""
+
+import asyncio
+import errno
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paddock.engine.storage import files, qemuimg, records
+from paddock.engine.storage.errors import StoreFull, VolumeBusy, VolumeMissing
+from paddock.engine.storage.volumes import Volumes
+
+MB = 1 << 20
+
+
+@pytest.fixture
+def volumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Volumes:
+    async def commit(layer: object) -> None:
+        return
+
+    monkeypatch.setattr(qemuimg, "commit", commit)
+    made = Volumes(tmp_path)
+    made.prepare()
+    asyncio.run(made.create("a", MB))
+    asyncio.run(made.snapshot("a", "one"))
+    return made
+
+
+def chain(volumes: Volumes, id: str = "a") -> list[str]:
+    """The files of a volume's disk, the topmost first."""
+    layer, found = volumes._there(id).layer, []
+    while layer is not None:
+        found.append(f"{layer.path.parent.name}/{layer.path.name}")
+        layer = layer.backing  # type: ignore[assignment]
+    return found
+
+
+def images(volumes: Volumes, id: str = "a") -> set[str]:
+    """The layers in the directory of a volume."""
+    return {each.name for each in volumes.place(id).iterdir() if each.name != "volume.json"}
+
+
+def test_the_newest_snapshot_becomes_the_lower_layer(volumes: Volumes) -> None:
+    reverted = asyncio.run(volumes.revert("a", "one", 2 * MB, "r"))
+    assert reverted.size == 2 * MB and chain(volumes) == ["a/reverted-r.img", "a/disk.img"]
+    assert images(volumes) == {"disk.img", "reverted-r.img"}
+    assert json.loads((volumes.place("a") / "volume.json").read_text())["version"] == 1
+
+
+def test_an_older_snapshot_leaves_the_newer_ones_and_copies(volumes: Volumes) -> None:
+    async def script() -> None:
+        await volumes.snapshot("a", "two")
+        copy = await volumes.restore("two", "b", MB)
+        held = volumes.get_snapshot("two")
+        await volumes.revert("a", "one", MB, "r")
+        assert volumes.get_snapshot("two") == held and volumes._there("b").layer == copy.layer
+        assert chain(volumes) == ["a/reverted-r.img", "a/disk.img"]
+        assert images(volumes) == {"disk.img", "after-one.img", "reverted-r.img"}
+        # An older Paddock refuses it, and removes nothing.
+        assert json.loads((volumes.place("a") / "volume.json").read_text())["version"] == 2
+        await volumes.delete_snapshot("two")
+        assert images(volumes) == {"disk.img", "after-one.img", "reverted-r.img"}
+        await volumes.delete("b")
+        await volumes.delete_snapshot("one")
+        # One chain again, and nothing needs its parts.
+        assert chain(volumes) == ["a/disk.img"] and images(volumes) == {"disk.img"}
+        await volumes.delete("a")
+        assert volumes.ids() == set() and not volumes.place("a").exists()
+
+    asyncio.run(script())
+
+
+def test_the_newer_one_can_be_reverted_to_afterwards(volumes: Volumes) -> None:
+    async def script() -> None:
+        await volumes.snapshot("a", "two")
+        before = volumes.get_snapshot("two")
+        for number in range(3):
+            await volumes.revert("a", "one", MB, f"x{number}")
+            await volumes.revert("a", "two", MB, f"y{number}")
+            assert chain(volumes) == [f"a/reverted-y{number}.img", "a/after-one.img", "a/disk.img"]
+            assert images(volumes) == {"disk.img", "after-one.img", f"reverted-y{number}.img"}
+        assert volumes.get_snapshot("two") == before
+        again = Volumes(volumes.place("a").parent.parent)
+        again.prepare()
+        assert again.get("a") == volumes.get("a")
+
+    asyncio.run(script())
+
+
+def test_two_volumes_that_lie_over_each_other_go_when_both_are_deleted(volumes: Volumes) -> None:
+    async def script() -> None:
+        await volumes.restore("one", "b", MB)
+        await volumes.snapshot("b", "two")
+        await volumes.revert("a", "two", MB, "r")
+        await volumes.delete_snapshot("one")
+        await volumes.delete_snapshot("two")
+        await volumes.delete("a")
+        assert volumes.place("a").exists() and chain(volumes, "b")
+        await volumes.delete("b")
+        assert not volumes.place("a").exists() and not volumes.place("b").exists()
+
+    asyncio.run(script())
+
+
+def test_repeated_it_changes_nothing(volumes: Volumes) -> None:
+    first = asyncio.run(volumes.revert("a", "one", MB, "r"))
+    first.layer.path.write_bytes(first.layer.path.read_bytes() + b"a guest wrote here")
+    assert asyncio.run(volumes.revert("a", "one", MB, "r")).layer == first.layer
+    assert first.layer.path.read_bytes().endswith(b"a guest wrote here")
+
+
+@pytest.mark.spec("kubevirt", 268)
+@pytest.mark.parametrize("step", ["make_layer", "write_whole", "sync_directory"])
+def test_a_step_that_fails_leaves_the_disk_of_before_or_the_new_one(
+    volumes: Volumes, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    def full(*arguments: object, **named: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = (chain(volumes), images(volumes))
+    with monkeypatch.context() as broken:
+        broken.setattr(files, step, full)
+        with pytest.raises(StoreFull):
+            asyncio.run(volumes.revert("a", "one", MB, "r"))
+    assert (chain(volumes), images(volumes) - {"after-one.img"}) in [
+        (before[0], before[1] - {"after-one.img"}),
+        (["a/reverted-r.img", "a/disk.img"], {"disk.img", "reverted-r.img"}),
+    ]
+    asyncio.run(volumes.revert("a", "one", MB, "r"))
+    asyncio.run(volumes.collapse("a"))
+    assert chain(volumes) == ["a/reverted-r.img", "a/disk.img"] and images(volumes) == {"disk.img", "reverted-r.img"}
+
+
+def test_what_cannot_be_reverted(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(VolumeMissing, match="no snapshot none"):
+        asyncio.run(volumes.revert("a", "none", MB, "r"))
+    with pytest.raises(VolumeMissing, match="no volume none"):
+        asyncio.run(volumes.revert("none", "one", MB, "r"))
+    held: Callable[[Path], bool] = lambda layer: True  # noqa: E731 - an attribute
+    monkeypatch.setattr(volumes, "is_held", held)
+    with pytest.raises(VolumeBusy):
+        asyncio.run(volumes.revert("a", "one", MB, "r"))
+    assert chain(volumes) == ["a/after-one.img", "a/disk.img"]
+
+
+def test_a_record_with_former_chains_is_read_back(volumes: Volumes) -> None:
+    async def script() -> None:
+        await volumes.snapshot("a", "two")
+        await volumes.revert("a", "one", MB, "r")
+
+    asyncio.run(script())
+    record = records.read(volumes.place("a") / "volume.json")
+    assert record is not None and [chains.layers[-1].name for chains in record.former] == ["after-one.img"]
+    assert record.files == images(volumes)
