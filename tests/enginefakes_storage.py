@@ -141,6 +141,9 @@ class FakeVolumes:
         if id in self.damaged:
             raise VolumeBroken(f"cannot read {id}.json", why="it is damaged", fix=f"restore the file from a backup, or delete {what}")
 
+    async def is_current(self, layer: DiskLayer) -> bool:
+        return True
+
     def is_unwritten(self, layer: DiskLayer) -> bool:
         return layer.path not in self.written
 

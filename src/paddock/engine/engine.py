@@ -97,7 +97,7 @@ class Engine:
         surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes, self.memories)
-        self.volumes.is_held = self.machines.suspended_on
+        self.volumes.is_held = self.machines.will_open
         self.networks.forward_by(self._forward)
         self.networks.runs_in_user_mode = self._runs_in_user_mode
         await self.networks.open()

@@ -226,7 +226,7 @@ def test_layers_below_a_suspended_machine_are_merged(place: Place) -> None:
     async def script() -> None:
         machines, volumes = place.open(), Volumes(place.root / "volumes")
         volumes.prepare()
-        volumes.is_held = machines.suspended_on
+        volumes.is_held = machines.will_open
         size = 1 << 20
         await volumes.create("a", size)
         bootsector.write(volumes.place("a") / "disk.img", size)

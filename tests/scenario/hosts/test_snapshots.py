@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from paddock.controllers.snapshots.locks import MachineLock
@@ -410,8 +411,11 @@ def test_a_machine_does_not_start_while_it_is_restored_and_the_restore_survives_
         await asyncio.sleep(10)
         refusal = StoreFull("cannot restore", why="there is no space left")
         host.engine.volumes.failures.extend([refusal] * 100)
+        before = await host.get("PersistentVolumeClaim", "v1", "disk")
         await host.make(restore(volumeRestorePolicy="InPlace"))
         await asyncio.sleep(10)
+        # The machine keeps the disk that it has.
+        assert await host.get("PersistentVolumeClaim", "v1", "disk") == before and await content_of(host, "disk") == "blank"
         assert (await host.vm())["status"]["restoreInProgress"] == "back"
         reply = await host.api.merge(host.place("VirtualMachine", "kubevirt.io/v1", name="web"), {"spec": {"runStrategy": "Always"}})
         assert reply.status == 422 and "restore back" in reply.data["message"]
@@ -429,6 +433,65 @@ def test_a_machine_does_not_start_while_it_is_restored_and_the_restore_survives_
         assert (await restored(host))["complete"] is True
         await host.running()
         assert (await content_of(host, "disk")).startswith("snapshot ")
+        assert (await host.get("PersistentVolumeClaim", "v1", "disk"))["metadata"]["uid"] == before["metadata"]["uid"]
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 268)
+def test_a_restore_in_place_that_is_deleted_half_way_leaves_the_claims(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        # Nobody's claim: neither a machine nor a DataVolume owns it.
+        claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        for name in ("first", "second"):
+            await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": claim})
+        await asyncio.sleep(20)
+        volumes = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("first", "second")]
+        await host.make(machine(strategy="Halted", volumes=volumes))
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+        await asyncio.sleep(10)
+        second = (await host.get("PersistentVolumeClaim", "v1", "second"))["metadata"]["uid"]
+        host.engine.volumes.open.add(second)
+        await host.make(restore(volumeRestorePolicy="InPlace"))
+        await asyncio.sleep(20)
+        assert (await restored(host)).get("complete") is False and await host.vm() == {}
+        await host.delete("VirtualMachineRestore", SNAPSHOT, "back")
+        await asyncio.sleep(20)
+        assert await host.get("VirtualMachineRestore", SNAPSHOT, "back") == {}
+        assert (await content_of(host, "first")).startswith("snapshot ") and await content_of(host, "second") == "blank"
+
+    play(script)
+
+
+@pytest.mark.spec("kubevirt", 268)
+def test_a_claim_that_became_smaller_than_its_snapshot_stays(play: Play) -> None:
+    async def script(host: FakeHost) -> None:
+        await web(host, "Halted")
+        await host.make(snapshot())
+        await asyncio.sleep(10)
+        (held,) = host.engine.volumes.snapshots.values()
+        host.engine.volumes.snapshots[held.id] = msgspec.structs.replace(held, size=held.size * 2)
+        await host.make(restore(volumeRestorePolicy="InPlace"))
+        await asyncio.sleep(20)
+        assert conditions(await restored(host))["Failure"] == "True"
+        assert await content_of(host, "disk") == "blank"
+
+    play(script)
+
+
+def test_a_machine_does_not_start_on_layers_that_were_merged_meanwhile(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script(host: FakeHost) -> None:
+        answers = [False, True]
+
+        async def is_current(layer: object) -> bool:
+            return answers.pop(0) if answers else True
+
+        monkeypatch.setattr(host.engine.volumes, "is_current", is_current)
+        await web(host)
+        await host.running()
+        assert answers == []
 
     play(script)
 

@@ -208,6 +208,8 @@ class InstanceReconciler(KindReconciler):
         try:
             config = await self._preparer.prepare(instance, place_request.ask)
             machine = await self._machines.define(instance.metadata.uid or "", config)
+            # From here on no merge takes what it is about to open.
+            await self._preparer.check_disks(config)
             await self._continuations.begin(instance, machine)
             paused, priority = instance.spec.startStrategy == "Paused", self._preparer.priority(instance)
             await machine.start(paused=paused, priority=priority, grace=grace_of(instance))

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import structs
 
+from paddock.base.errors import Transient
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.disks import DiskLayers
 from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirectories
@@ -69,6 +70,12 @@ class Preparer:
         self._check_limits(instance, result)
         self._scheduler.admit(instance.metadata.uid or "", result.config)
         return result.config
+
+    async def check_disks(self, config: MachineConfig) -> None:
+        """Raise `Transient` if a disk is not that of its volume any more: its layers were merged before the machine was known to have them."""
+        for disk in config.disks:
+            if disk.layer is not None and not await self._engine.volumes.is_current(disk.layer):
+                raise Transient(f"cannot start on disk {disk.name}", why="its layers were merged meanwhile", fix="wait for the next attempt")
 
     async def resumed(self, instance: VirtualMachineInstance, config: MachineConfig) -> MachineConfig:
         """The config of a suspended machine, with what the host gives it anew. Its disks are as they were. Raises `MissingPrerequisite`."""

@@ -138,12 +138,12 @@ class Machines:
         kept = owner.record.user
         return kept if kept in users and kept not in taken else users.choose(taken)
 
-    def suspended_on(self, layer: Path) -> bool:
-        """Return whether a suspended machine goes on with a disk in this layer."""
+    def will_open(self, layer: Path) -> bool:
+        """Return whether a machine that is about to start, or is suspended, goes on with a disk in this layer."""
         return any(
             disk.layer is not None and disk.layer.path == layer
             for machine in self._machines.values()
-            if machine.observed.phase == "suspended"
+            if machine.observed.phase in ("defined", "queued", "starting", "suspended")
             for disk in machine.config.disks
         )
 

@@ -41,7 +41,7 @@ class StoredVolume(Struct, frozen=True):
     image: str = ""
     # an archive was unpacked here: files, and no disk
     files: Path | None = None
-    # a suspended machine goes on with it
+    # a suspended machine, or one that is about to start, goes on with it
     held: bool = False
 
     @property

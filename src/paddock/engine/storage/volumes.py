@@ -47,7 +47,7 @@ class Volumes(RevertedVolumes):
         self._markers = PoolMarkers(root)
         self._locks = NamedLocks()
         self._shares: dict[Path, bool] = {}
-        # the disk in this layer belongs to a suspended machine
+        # the disk in this layer belongs to a suspended machine, or to one that is about to start
         self.is_held: Callable[[Path], bool] = lambda layer: False
 
     def place(self, id: str, pool: str = "") -> Path:
@@ -89,6 +89,17 @@ class Volumes(RevertedVolumes):
             return None
         layer = chains.resolved(self._places, FrozenBase(record.volume, record.layer))
         return Snapshot(id, record.volume, record.size, layer)
+
+    async def is_current(self, layer: DiskLayer) -> bool:
+        """Return whether a disk that a machine is about to open is that of its volume, as any merge has left it that had begun."""
+        below: DiskLayer | None = layer
+        while below is not None and not (below.path.parent / RECORD).exists():
+            below = below.backing
+        if below is None:
+            return True
+        async with self._locks.hold(below.path.parent.name):
+            found = self.get(below.path.parent.name)
+        return found is None or found.layer == below
 
     def is_unwritten(self, layer: DiskLayer) -> bool:
         """Return whether a disk holds what lies below its layer, and nothing else."""

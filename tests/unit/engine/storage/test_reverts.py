@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import files, qemuimg, records
 from paddock.engine.storage.errors import StoreFull, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
@@ -30,10 +31,11 @@ def volumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Volumes:
 
 def chain(volumes: Volumes, id: str = "a") -> list[str]:
     """The files of a volume's disk, the topmost first."""
-    layer, found = volumes._there(id).layer, []
+    layer: DiskLayer | None = volumes._there(id).layer
+    found = []
     while layer is not None:
         found.append(f"{layer.path.parent.name}/{layer.path.name}")
-        layer = layer.backing  # type: ignore[assignment]
+        layer = layer.backing
     return found
 
 
@@ -154,3 +156,41 @@ def test_a_record_with_former_chains_is_read_back(volumes: Volumes) -> None:
     record = records.read(volumes.place("a") / "volume.json")
     assert record is not None and [chains.layers[-1].name for chains in record.former] == ["after-one.img"]
     assert record.files == images(volumes)
+
+
+def test_a_merge_takes_no_layer_that_a_machine_will_open(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        before = volumes._there("a").layer
+        assert await volumes.is_current(before)
+        monkeypatch.setattr(volumes, "is_held", lambda layer: layer == before.path)
+        await volumes.delete_snapshot("one")
+        assert await volumes.is_current(before) and images(volumes) == {"disk.img", "after-one.img"}
+        monkeypatch.setattr(volumes, "is_held", lambda layer: False)
+        await volumes.collapse("a")
+        assert not await volumes.is_current(before) and await volumes.is_current(volumes._there("a").layer)
+        # Of a layer that ends with a machine, what lies below counts.
+        assert not await volumes.is_current(await volumes.overlay(volumes.scratch("m", "x"), before, MB))
+        assert await volumes.is_current(await volumes.blank(volumes.scratch("m", "y"), MB))
+
+    asyncio.run(script())
+
+
+def test_a_start_waits_for_a_merge_that_has_begun(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        before, began, end = volumes._there("a").layer, asyncio.Event(), asyncio.Event()
+
+        async def commit(layer: object) -> None:
+            began.set()
+            await end.wait()
+
+        monkeypatch.setattr(qemuimg, "commit", commit)
+        merging = asyncio.create_task(volumes.delete_snapshot("one"))
+        await began.wait()
+        asked = asyncio.create_task(volumes.is_current(before))
+        await asyncio.sleep(0.05)
+        assert not asked.done()
+        end.set()
+        await merging
+        assert not await asked
+
+    asyncio.run(script())
