@@ -227,11 +227,11 @@ def killed(host: Host, web: Shelf, work: Path) -> KilledPaddock:
     return KilledPaddock(host, web.put(path))
 
 
-def play(killed: KilledPaddock, script: Callable[[], Awaitable[None]]) -> None:
+def play(killed: KilledPaddock, script: Callable[[], Awaitable[None]], seconds: float = 120) -> None:
     """Start the host, and run a script with it."""
 
     async def inside() -> None:
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(seconds):
             await script()
 
     killed.host.start()

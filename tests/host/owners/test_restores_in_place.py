@@ -95,7 +95,7 @@ def test_a_restore_in_place_leaves_one_whole_disk_at_each_step(killed: KilledPad
                 # A guest begins with its first mark again.
                 await write(talk, "web", 2)
 
-    play(killed, script)
+    play(killed, script, 60 + 20 * COUNT)
 
 
 class SmallPool:

@@ -54,7 +54,7 @@ class SimulatedEngine:
         self.memories.prepare()
         machines = SimulatedMachines(self._records, self._clock, self.networks.plugged.get, self.volumes.size_of)
         machines.behaviour = self._behaviour
-        self.volumes.uses, self.volumes.is_held = machines.uses, machines.suspended_on
+        self.volumes.uses, self.volumes.is_held = machines.uses, machines.will_open
         # What the engine's own `Snapshots` calls, both have.
         self.snapshots = Snapshots(cast(Machines, machines), cast(Volumes, self.volumes), self.memories)
         await machines.adopt()

@@ -94,7 +94,7 @@ class SimulatedMachines:
         """Return the configs of the machines that live."""
         return {machine.id: machine.config for machine in self._machines.values() if machine.observed.live}
 
-    def suspended_on(self, layer: Path) -> bool:
+    def will_open(self, layer: Path) -> bool:
         """Return whether a suspended machine goes on with a disk in this layer."""
         disks = (disk for machine_id in self._suspended for disk in self._machines[machine_id].config.disks)
         return any(disk.layer is not None and disk.layer.path == layer for disk in disks)

@@ -173,13 +173,13 @@ def test_suspended_and_resumed(tmp_path: Path) -> None:
             machine = await _running(engine, _config(disks=(DiskConfig("root", layer),)))
             await machine.suspend()
             assert _phase(machine) == "suspended" and engine.machines.holds_disks("a")
-            assert engine.machines.suspended_on(layer.path) and engine.machines.uses(layer.path.parent)
+            assert engine.machines.will_open(layer.path) and engine.machines.uses(layer.path.parent)
         async with serving(tmp_path) as engine:
-            assert engine.machines.suspended_on(layer.path)
+            assert engine.machines.will_open(layer.path)
             machine = engine.machines.get("a") or machine
             await machine.start()
             await asyncio.sleep(1)
-            assert _phase(machine) == "running" and not engine.machines.suspended_on(layer.path)
+            assert _phase(machine) == "running" and not engine.machines.will_open(layer.path)
             await machine.stop(0)
             await asyncio.sleep(0.1)
             assert not engine.machines.uses(layer.path.parent)
