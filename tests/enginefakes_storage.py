@@ -9,6 +9,7 @@ volumes.open.add("uid")                                      # a machine has it 
 """
 
 import asyncio
+import contextlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
@@ -141,8 +142,9 @@ class FakeVolumes:
         if id in self.damaged:
             raise VolumeBroken(f"cannot read {id}.json", why="it is damaged", fix=f"restore the file from a backup, or delete {what}")
 
-    async def is_current(self, layer: DiskLayer) -> bool:
-        return True
+    @contextlib.asynccontextmanager
+    async def opening(self, layer: DiskLayer | None) -> AsyncIterator[None]:
+        yield
 
     def is_unwritten(self, layer: DiskLayer) -> bool:
         return layer.path not in self.written

@@ -1,6 +1,8 @@
 """Snapshots, restores and clones on a whole host: what users ask for, and what is there when something dies in between."""
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
@@ -8,7 +10,7 @@ import pytest
 
 from paddock.controllers.snapshots.locks import MachineLock
 from paddock.engine.machine.errors import AgentError
-from paddock.engine.storage.errors import StoreFull
+from paddock.engine.storage.errors import StoreFull, VolumeBusy
 from paddock.runtime.cache import CachedObject
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
@@ -483,15 +485,18 @@ def test_a_claim_that_became_smaller_than_its_snapshot_stays(play: Play) -> None
 
 def test_a_machine_does_not_start_on_layers_that_were_merged_meanwhile(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(host: FakeHost) -> None:
-        answers = [False, True]
+        merged = [VolumeBusy("cannot open the volume", why="its layers were merged meanwhile")]
 
-        async def is_current(layer: object) -> bool:
-            return answers.pop(0) if answers else True
+        @contextlib.asynccontextmanager
+        async def opening(layer: object) -> AsyncIterator[None]:
+            if merged:
+                raise merged.pop()
+            yield
 
-        monkeypatch.setattr(host.engine.volumes, "is_current", is_current)
+        monkeypatch.setattr(host.engine.volumes, "opening", opening)
         await web(host)
         await host.running()
-        assert answers == []
+        assert merged == []
 
     play(script)
 

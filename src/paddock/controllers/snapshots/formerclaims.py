@@ -1,4 +1,4 @@
-"""Claims that a restore in place fills: each stays, and its volume goes back to the snapshot in one step. A whole disk is there at any time.
+"""Claims that a restore in place fills: each stays, and its volume goes back to the snapshot in one step. There is always a whole disk.
 
 A claim that has no volume has nothing to lose. It goes, and the restore makes another one in its place.
 """

@@ -237,7 +237,8 @@ class LiveChanges:
             disk = next((each for each in config.disks if each.name == volume.name), None)
             if disk is None:
                 return {volume.name: f"there is no disk for volume {volume.name}"}
-            await machine.plug_disk(disk)
+            async with self._volumes.opening(disk.layer):
+                await machine.plug_disk(disk)
         except MissingPrerequisite as waits:
             return {volume.name: waits.blocker.message}
         except PaddockError as error:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from msgspec import structs
 
-from paddock.base.errors import Transient
 from paddock.client.target import Key
 from paddock.controllers.virtualmachineinstance.disks import DiskLayers
 from paddock.controllers.virtualmachineinstance.hostdirectories import HostDirectories
@@ -72,10 +71,10 @@ class Preparer:
         return result.config
 
     async def check_disks(self, config: MachineConfig) -> None:
-        """Raise `Transient` if a disk is not that of its volume any more: its layers were merged before the machine was known to have them."""
+        """Raise `VolumeBusy` if a merge took the layers of a disk before the machine was known to have them."""
         for disk in config.disks:
-            if disk.layer is not None and not await self._engine.volumes.is_current(disk.layer):
-                raise Transient(f"cannot start on disk {disk.name}", why="its layers were merged meanwhile", fix="wait for the next attempt")
+            async with self._engine.volumes.opening(disk.layer):
+                pass
 
     async def resumed(self, instance: VirtualMachineInstance, config: MachineConfig) -> MachineConfig:
         """The config of a suspended machine, with what the host gives it anew. Its disks are as they were. Raises `MissingPrerequisite`."""

@@ -1,5 +1,6 @@
 """The volumes of simulated guests: their records, and no bytes."""
 
+import contextlib
 import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
@@ -207,9 +208,10 @@ class SimulatedVolumes:
         self._put(id, replace(record, image="", layer=DiskLayer(record.directory / "moved.img", "raw")))
         return self._there(id)
 
-    async def is_current(self, layer: DiskLayer) -> bool:
-        """Return True: nothing is merged."""
-        return True
+    @contextlib.asynccontextmanager
+    async def opening(self, layer: DiskLayer | None) -> AsyncIterator[None]:
+        """Do nothing: nothing is merged."""
+        yield
 
     def is_unwritten(self, layer: DiskLayer) -> bool:
         """False: nobody knows what a simulated guest would have written."""

@@ -90,16 +90,20 @@ class Volumes(RevertedVolumes):
         layer = chains.resolved(self._places, FrozenBase(record.volume, record.layer))
         return Snapshot(id, record.volume, record.size, layer)
 
-    async def is_current(self, layer: DiskLayer) -> bool:
-        """Return whether a disk that a machine is about to open is that of its volume, as any merge has left it that had begun."""
-        below: DiskLayer | None = layer
-        while below is not None and not (below.path.parent / RECORD).exists():
-            below = below.backing
-        if below is None:
-            return True
-        async with self._locks.hold(below.path.parent.name):
-            found = self.get(below.path.parent.name)
-        return found is None or found.layer == below
+    @contextlib.asynccontextmanager
+    async def opening(self, layer: DiskLayer | None) -> AsyncIterator[None]:
+        """Keep merges off a disk that a machine is about to open. Raises `VolumeBusy` if one has taken its layers meanwhile."""
+        while layer is not None and not (layer.path.parent / RECORD).exists():
+            layer = layer.backing
+        if layer is None:
+            yield
+            return
+        volume = layer.path.parent.name
+        async with self._locks.hold(volume):
+            found = self.get(volume)
+            if found is not None and found.layer != layer:
+                raise VolumeBusy(f"cannot open volume {volume}", why="its layers were merged meanwhile", fix="wait for the next attempt")
+            yield
 
     def is_unwritten(self, layer: DiskLayer) -> bool:
         """Return whether a disk holds what lies below its layer, and nothing else."""
