@@ -107,7 +107,7 @@ class SmallPool:
         self._folder = folder
         self._libc = ctypes.CDLL(None, use_errno=True)
         if self._libc.mount(b"none", str(folder).encode(), b"tmpfs", 0, b"size=24m") != 0:
-            pytest.skip(f"cannot mount a small file system here: {os.strerror(ctypes.get_errno())}")
+            pytest.skip(f"needs small-file-systems: {os.strerror(ctypes.get_errno())}")
 
     def fill(self) -> None:
         """Take all of its room."""
