@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.host.owners.conftest import CLAIMS, KilledPaddock, drop, ensure, gone, play, power, uid_of, write
+from tests.host.owners.conftest import CLAIMS, KilledPaddock, claim_of, drop, ensure, gone, play, power, uid_of, write
 from tests.host.owners.test_restores import (
     CONTENTS,
     RESTORES,
@@ -49,7 +49,7 @@ async def end(killed: KilledPaddock) -> None:
             await talk.until(path, lambda found: found["items"] == [], "it is gone", 30)
         await power(talk, "web", "Halted")
         await gone(talk, f"{VMIS}/web")
-        uid = await uid_of(talk, f"{CLAIMS}/disk")
+        uid = await uid_of(talk, f"{CLAIMS}/{await claim_of(talk, 'web')}")
         await talk.until(CLAIMS, lambda found: len(images(killed, uid)) == 1, "its layers are merged", 30)
         assert killed.marks(uid) == 1
         await drop(talk, f"{VMS}/web")
@@ -138,7 +138,8 @@ def pool(killed: KilledPaddock) -> Iterator[SmallPool]:
 
 
 @pytest.mark.spec("kubevirt", 268)
-def test_a_full_pool_leaves_the_disk_as_it_was(killed: KilledPaddock, pool: SmallPool) -> None:
+@pytest.mark.parametrize("policy", ["InPlace", "RandomizeNames"])
+def test_a_full_pool_leaves_the_disk_as_it_was(killed: KilledPaddock, pool: SmallPool, policy: str) -> None:
     async def script() -> None:
         await begin(killed)
         async with killed.talk() as talk:
@@ -147,20 +148,30 @@ def test_a_full_pool_leaves_the_disk_as_it_was(killed: KilledPaddock, pool: Smal
         pool.fill()
 
         def is_refused(found: object) -> bool:
-            return "no space left" in str(found).lower()
+            return ("no space left" if policy == "InPlace" else "to be filled") in str(found).lower()
 
         async def refused(talk: Talk) -> None:
             await talk.until(f"{RESTORES}/r", is_refused, "it says that there is no room", 30)
             assert (await uid_of(talk, f"{CLAIMS}/disk"), killed.marks(uid), images(killed, uid)) == (uid, 2, before)
+            assert await claim_of(talk, "web") == "disk"
 
-        await killed.step(lambda talk: ensure(talk, RESTORES, restore("r", "web", **IN_PLACE)), refused)
+        asked = restore("r", "web", **{**IN_PLACE, "volumeRestorePolicy": policy})
+        async with killed.talk() as talk:
+            await ensure(talk, RESTORES, asked)
+            await refused(talk)
+        killed.host.kill()
+        assert killed.marks(uid) == 2
+        killed.host.start()
+        async with killed.talk() as talk:
+            await refused(talk)
         pool.empty()
         killed.host.kill()
         killed.host.start()
         async with killed.talk() as talk:
             await restored(talk, "r")
             await check(killed, talk, web=1)
-            await talk.until(CLAIMS, lambda found: len(images(killed, uid)) == 2, "nothing else is there", 10)
+            if policy == "InPlace":
+                await talk.until(CLAIMS, lambda found: len(images(killed, uid)) == 2, "nothing else is there", 10)
         await end(killed)
 
     play(killed, script)

@@ -5,10 +5,17 @@ import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from paddock.engine.machine.config import DiskLayer
+from paddock.engine.machine.argv.view import HostView
+from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, MachineConfig, MemoryConfig
+from paddock.engine.machine.host import MachineEnvironment
+from paddock.engine.machine.machines import Machines
+from paddock.engine.machine.observation import Phase
+from paddock.engine.machine.startqueue import StartQueue
+from paddock.engine.machine.users import UserRange
 from paddock.engine.storage import files, qemuimg, records
 from paddock.engine.storage.errors import StoreFull, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
@@ -199,5 +206,20 @@ def test_a_start_waits_for_a_merge_that_has_begun(volumes: Volumes, monkeypatch:
         end.set()
         await merging
         assert not await asked
+
+    asyncio.run(script())
+
+
+@pytest.mark.parametrize(("phase", "keeps"), [(each, each in ("defined", "queued", "starting", "suspended")) for each in get_args(Phase)])
+def test_a_machine_keeps_merges_off_its_disks_until_its_qemu_does(tmp_path: Path, phase: Phase, keeps: bool) -> None:
+    def look(config: MachineConfig) -> HostView:
+        raise AssertionError("nothing is started")
+
+    async def script() -> None:
+        machines = Machines(tmp_path, MachineEnvironment(look, StartQueue(1), UserRange()))
+        disks = (DiskConfig("root", DiskLayer(Path("/d/root"), "qcow2", DiskLayer(Path("/d/base"), "raw"))),)
+        await machines.define("a", MachineConfig("ns_web", CpuConfig(), MemoryConfig(1, 1), disks=disks))
+        machines._owners["a"].observe(phase=phase)
+        assert machines.will_open(Path("/d/root")) == keeps and not machines.will_open(Path("/d/base"))
 
     asyncio.run(script())
