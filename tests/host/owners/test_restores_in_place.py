@@ -169,6 +169,8 @@ def test_a_full_pool_leaves_the_disk_as_it_was(killed: KilledPaddock, pool: Smal
         killed.host.start()
         async with killed.talk() as talk:
             await restored(talk, "r")
+            # The collector takes the claim of a DataVolume that is gone.
+            await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "the former claim is gone", 30)
             await check(killed, talk, web=1)
             if policy == "InPlace":
                 await talk.until(CLAIMS, lambda found: len(images(killed, uid)) == 2, "nothing else is there", 10)
