@@ -1,7 +1,11 @@
-"""Settings of a long-lived program: its event loop and its garbage collector."""
+"""Settings of a long-lived program: its event loop, its garbage collector, and memory that it holds no longer than it needs it."""
 
 import asyncio
 import gc
+import time
+from collections.abc import Callable
+
+from paddock.base import allocator
 
 
 def new() -> asyncio.AbstractEventLoop:
@@ -54,3 +58,48 @@ class _Freezer:
             gc.unfreeze()
         elif not self._most:
             self._most = 2 * frozen + _ALLOWANCE
+
+
+# Between two looks at the memory.
+_LOOK_SECONDS = 5.0
+# A program that has used less of a processor than this is quiet. After so many looks at a busy one, it is done all the same.
+_QUIET_SHARE, _PATIENCE = 0.1, 12
+# Less than this is not worth the milliseconds.
+_WORTH = 1.1
+
+
+def return_memory() -> None:
+    """Look at the memory from now on, as long as the running loop does, and give back at a quiet moment what a crowd left behind."""
+    MemoryReturn(asyncio.get_running_loop().call_later).look()
+
+
+class MemoryReturn:
+    """Gives memory back when there is more of it than after the last time. A heap keeps its holes otherwise, whatever was freed."""
+
+    def __init__(
+        self,
+        later: Callable[[float, Callable[[], None]], object],
+        *,
+        resident: Callable[[], int] = allocator.resident,
+        used: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._later = later
+        self._resident = resident
+        self._used = used
+        self._before = used()
+        # what was left after the last time; nobody knows yet what there need be
+        self._least = 0
+        self._waited = 0
+
+    def look(self) -> None:
+        """Look now, and again after a while."""
+        self._later(_LOOK_SECONDS, self.look)
+        before, self._before = self._before, self._used()
+        if self._resident() <= self._least * _WORTH:
+            return
+        self._waited += 1
+        if self._before - before <= _QUIET_SHARE * _LOOK_SECONDS or self._waited > _PATIENCE:
+            # Cycles of connections that are closed wait for the next collection, and each holds a page or more.
+            gc.collect()
+            allocator.trim()
+            self._least, self._waited = self._resident(), 0
