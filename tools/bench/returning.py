@@ -80,7 +80,8 @@ def measure(folder: Path, *, quick: bool) -> list[Figure]:
             crowd(server.target, count)
             began, most = time.monotonic(), server.resident()["paddock"]
             least = _settled(server, before, seconds)
-            note = f"{before / 1e6:.0f} MB, then {most / 1e6:.0f} MB, then {before * least / 1e6:.0f} MB after {time.monotonic() - began:.0f} s"
+            after = f"{before * least / 1e6:.0f} MB after {time.monotonic() - began:.0f} s"
+            note = f"{before / 1e6:.0f} MB, then {most / 1e6:.0f} MB, then {after}"
             found.append(Figure(f"memory after {count:,} {name}", least, "x", _TARGET, note))
     finally:
         server.close()
