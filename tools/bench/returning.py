@@ -62,9 +62,9 @@ def measure(folder: Path, *, quick: bool) -> list[Figure]:
     """All crowds, one after the other."""
     few = 10 if quick else 1
     crowds: tuple[tuple[str, Callable[[Target, int], None], int, float], ...] = (
-        ("connections, each for one request", _connections, 10_000 // few, _QUIET_SECONDS),
-        (f"bodies of {_BODY // 1000} KB, {_SENDERS} at once", _uploads, _BODIES // few, _QUIET_SECONDS),
-        ("VirtualMachines made and deleted", _objects, 20_000 // few, _FORGOTTEN_SECONDS),
+        ("10,000 connections, each for one request", _connections, 10_000 // few, _QUIET_SECONDS),
+        ("400 bodies of 900 KB, 100 at once", _uploads, _BODIES // few, _QUIET_SECONDS),
+        ("20,000 VirtualMachines made and deleted", _objects, 20_000 // few, _FORGOTTEN_SECONDS),
     )
     (folder / "returning").mkdir()
     server, found = Paddock(folder / "returning"), list[Figure]()
@@ -82,7 +82,7 @@ def measure(folder: Path, *, quick: bool) -> list[Figure]:
             least = _settled(server, before, seconds)
             after = f"{before * least / 1e6:.0f} MB after {time.monotonic() - began:.0f} s"
             note = f"{before / 1e6:.0f} MB, then {most / 1e6:.0f} MB, then {after}"
-            found.append(Figure(f"memory after {count:,} {name}", least, "x", _TARGET, note))
+            found.append(Figure(f"memory after {name}", least, f"{count:,}: {note}"))
     finally:
         server.close()
     return found

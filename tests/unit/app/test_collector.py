@@ -67,10 +67,10 @@ class Program:
         self.resident, self.needed, self.cpu, self.returned = 100, 100, 0.0, 0
         self._next: Callable[[], None] = lambda: None
         monkeypatch.setattr(allocator, "trim", self._trim)
-        MemoryReturn(self._later, resident=lambda: self.resident, used=lambda: self.cpu).look()
+        MemoryReturn(self._later, resident=lambda: self.resident, used=lambda: self.cpu).check()
 
-    def _later(self, seconds: float, look: Callable[[], None]) -> None:
-        self._next = look
+    def _later(self, seconds: float, check: Callable[[], None]) -> None:
+        self._next = check
 
     def _trim(self) -> None:
         self.resident = self.needed
@@ -91,9 +91,15 @@ def test_memory_goes_back_once_after_it_grew(monkeypatch: pytest.MonkeyPatch) ->
     assert program.looks(20) == 0
     program.resident = 200
     assert (program.looks(20), program.resident) == (1, 100)
-    # It needs more than before: that is not looked at again and again.
+    # It needs more than before: that is not tried again and again.
     program.resident = program.needed = 300
     assert program.looks(20) == 1
+
+
+def test_memory_that_was_freed_without_growth_goes_back_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(monkeypatch)
+    program.looks(1)
+    assert program.looks(300) == 10
 
 
 def test_a_busy_program_waits_for_a_quiet_moment_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

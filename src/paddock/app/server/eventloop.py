@@ -60,21 +60,21 @@ class _Freezer:
             self._most = 2 * frozen + _ALLOWANCE
 
 
-# Between two looks at the memory.
-_LOOK_SECONDS = 5.0
-# A program that has used less of a processor than this is quiet. After so many looks at a busy one, it is done all the same.
+# Between two checks of the memory.
+_CHECK_SECONDS = 5.0
+# A program that has used less of a processor than this is quiet. After so many checks of a busy one, it is done all the same.
 _QUIET_SHARE, _PATIENCE = 0.1, 12
-# Less than this is not worth the milliseconds.
-_WORTH = 1.1
+# Less growth than this is not worth the milliseconds. What was freed without growth goes back after so many checks.
+_WORTH, _RARELY = 1.1, 30
 
 
 def return_memory() -> None:
-    """Look at the memory from now on, as long as the running loop does, and give back at a quiet moment what a crowd left behind."""
-    MemoryReturn(asyncio.get_running_loop().call_later).look()
+    """Check the memory from now on, as long as the running loop does, and give back at a quiet moment what a crowd left behind."""
+    MemoryReturn(asyncio.get_running_loop().call_later).check()
 
 
 class MemoryReturn:
-    """Gives memory back when there is more of it than after the last time. A heap keeps its holes otherwise, whatever was freed."""
+    """Gives memory back when there is more of it than after the last time, and now and then. A heap keeps its holes otherwise."""
 
     def __init__(
         self,
@@ -87,19 +87,21 @@ class MemoryReturn:
         self._resident = resident
         self._used = used
         self._before = used()
-        # what was left after the last time; nobody knows yet what there need be
+        # what was left after the last time, and the checks since then; of those, the ones at which it was due
         self._least = 0
+        self._checks = 0
         self._waited = 0
 
-    def look(self) -> None:
-        """Look now, and again after a while."""
-        self._later(_LOOK_SECONDS, self.look)
+    def check(self) -> None:
+        """Check now, and again after a while."""
+        self._later(_CHECK_SECONDS, self.check)
         before, self._before = self._before, self._used()
-        if self._resident() <= self._least * _WORTH:
+        self._checks += 1
+        if self._checks < _RARELY and self._resident() <= self._least * _WORTH:
             return
         self._waited += 1
-        if self._before - before <= _QUIET_SHARE * _LOOK_SECONDS or self._waited > _PATIENCE:
+        if self._before - before <= _QUIET_SHARE * _CHECK_SECONDS or self._waited > _PATIENCE:
             # Cycles of connections that are closed wait for the next collection, and each holds a page or more.
             gc.collect()
             allocator.trim()
-            self._least, self._waited = self._resident(), 0
+            self._least, self._checks, self._waited = self._resident(), 0, 0

@@ -37,7 +37,7 @@ _CAPACITY_SECONDS = 5.0
 
 
 class PromisedMemory:
-    """The memory that machines take. Every start asks for that of all, so a machine is looked at only when it has changed."""
+    """The memory that machines take. Every start asks for that of all, so only what has changed is counted again."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
