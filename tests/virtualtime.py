@@ -5,8 +5,8 @@ def test_patience():
         await asyncio.sleep(3600)
     assert virtualtime.run(script()) == 3600
 
-Time moves only when nothing else is left to do. What a thread is asked to do is done in the next turn. What waits for another process must not run
-here: to this loop that is waiting for nothing. What goes on and on without a pause, so that time never moves, is an error.
+Time moves only when nothing else is left to do. What a thread is asked to do is done in the next turn. What waits for another process must
+not run here: to this loop that is waiting for nothing. What goes on and on without a pause, so that time never moves, is an error.
 """
 
 import asyncio
