@@ -81,7 +81,8 @@ class PromisedMemory:
         if self._stale or unmanaged:
             self._given = {machine: self.needed(machine, config) for machine, config in machines.living().items()}
             self._sum, self._stale = sum(self._given.values()), unmanaged
-        for each in self._changed if not self._stale else ():
+            self._changed.clear()
+        for each in self._changed:
             self._sum -= self._given.pop(each, 0)
             if (machine := machines.get(each)) is not None and machine.observed.live:
                 self._given[each] = self.needed(each, machine.config)
