@@ -287,7 +287,7 @@ async def _crowd(client: Client, count: int) -> None:
         await client.request("POST", VMS, body=json.dumps(made).encode())
     while True:
         found = json.loads(await client.request("GET", VMS))["items"]
-        if sum(each.get("status", {}).get("printableStatus") == "Running" for each in found) == before + count:
+        if sum(each.get("status", {}).get("printableStatus") in ("Running", "Paused") for each in found) == before + count:
             return
         await asyncio.sleep(0.5)
 

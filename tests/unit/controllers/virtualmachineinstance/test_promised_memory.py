@@ -41,9 +41,9 @@ async def test_it_is_the_sum_whatever_happens(tmp_path: Path) -> None:
                 await one.set_memory(one.config.memory.size * 2 if one.config.memory.size < 256 * MIB else 256 * MIB)
             elif what == "lose" and not step % 10:
                 engine.machines.lose(one.id)
-        for id in engine.machines.leftovers() if not step % 7 else ():
-            engine.machines.mend(id)
-            await engine.machines.recover(id)
+        for lost in engine.machines.leftovers() if not step % 7 else ():
+            engine.machines.mend(lost)
+            await engine.machines.recover(lost)
         assert memory.given == summed(engine)
         assert sum(memory.by_machine.values()) == memory.given
     assert set(memory.by_machine) == set(engine.machines.living())
