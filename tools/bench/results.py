@@ -126,16 +126,18 @@ def write(part: str, measured: Sequence[Figure], about: Circumstances) -> None:
 
 
 def merged(text: str, part: str, measured: Sequence[Figure], about: Circumstances, today: datetime.date) -> str:
-    """The text of `results.toml` with a run in it; raises `BenchError` where that would put a disturbed one in the place of a good one."""
+    """The text of `results.toml` with a run in it. A disturbed one leaves good ones as they are, and raises if there are no others."""
     rows(part, measured)
     head, *blocks = re.split(r"^(?=\[\[run\]\]$)", text, flags=re.MULTILINE)
+    changed = 0
     for at, block in enumerate(blocks):
         (run,) = pages.decoded(block)
-        if run.part == part:
-            if not about.is_good and run.is_good:
-                why = f"others used {about.load} processors, and the figures there were measured without"
-                raise BenchError(f"not written: {why}; try again at a quiet moment")
+        if run.part == part and (about.is_good or not run.is_good):
             blocks[at] = _with(block, {each.name: each for each in measured}, about, today)
+            changed += 1
+    if not changed:
+        why = f"others used {about.load} processors, and the figures there were measured without"
+        raise BenchError(f"not written: {why}; try again at a quiet moment")
     return head + "".join(blocks)
 
 
