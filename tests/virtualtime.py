@@ -5,15 +5,16 @@ def test_patience():
         await asyncio.sleep(3600)
     assert virtualtime.run(script()) == 3600
 
-Time moves only when nothing else is left to do. What waits for a thread or another process must not run here: to this loop
-that is waiting for nothing. What goes on and on without a pause, so that time never moves, is an error.
+Time moves only when nothing else is left to do. What a thread is asked to do is done in the next turn. What waits for another process must
+not run here: to this loop that is waiting for nothing. What goes on and on without a pause, so that time never moves, is an error.
 """
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 # A hundred times what the busiest moment of any test takes.
 _LONGEST_MOMENT = 100_000
 
@@ -54,6 +55,22 @@ class Loop(asyncio.SelectorEventLoop):
 
     def time(self) -> float:
         return self._virtual.time
+
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> "asyncio.Future[T]":  # type: ignore[override]
+        done: asyncio.Future[T] = self.create_future()
+
+        def work() -> None:
+            try:
+                result = func(*args)
+            except Exception as error:
+                if not done.done():
+                    done.set_exception(error)
+            else:
+                if not done.done():
+                    done.set_result(result)
+
+        self.call_soon(work)
+        return done
 
 
 class Clock:

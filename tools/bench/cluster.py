@@ -31,6 +31,7 @@ from tests.reference.cluster.__main__ import Wanted, missing, up
 from tools.bench import comparison, hosting, userland
 from tools.bench.client import LoadFailed
 from tools.bench.hosting import INSTANCES, VMIS, VMS
+from tools.bench.offline import Figure
 from tools.bench.programs import cpu_seconds, pss
 
 Say = Callable[[str], None]
@@ -147,15 +148,17 @@ class Measured:
         return {name: statistics.median(each) for name, each in self.rounds.items()}
 
 
-def measure(folder: Path, say: Say, *, quick: bool) -> str:
-    """Return a table; or the reason why there is none."""
+def measure(folder: Path, say: Say, *, quick: bool) -> list[Figure] | str:
+    """Return the figures, and tell all that was measured; or the reason why there are none."""
     if reason := missing() or ("" if shutil.which("qemu-system-x86_64") else "no QEMU"):
         return f"the cluster is left out: {reason}"
     disk, rounds = tiny.build(places.cache()).disk, Rounds(3, 3) if quick else Rounds(7, 5)
     with _alike(), _explained():
         ours = asyncio.run(_measure_paddock(folder, disk, rounds))
         theirs = asyncio.run(_measure_kubevirt(folder, disk, rounds, say))
-    return text(ours, theirs)
+    say(text(ours, theirs))
+    own, other = ours.values(), theirs.values()
+    return [Figure(name, own[name], peer=other[name]) for name in own if name in other and not name.startswith("idle: ")]
 
 
 def text(ours: Measured, theirs: Measured) -> str:
@@ -240,8 +243,8 @@ async def _idle(side: Side, measured: Measured) -> None:
     whole, began = side.cpu(), time.monotonic()
     await asyncio.sleep(_IDLE_SECONDS)
     seconds = time.monotonic() - began
-    measured.add("idle: CPU of everything, % of a core", (side.cpu() - whole) / seconds * 100)
-    measured.add("idle: memory of everything, MiB", _memory(side, there) / _MIB)
+    measured.add("idle, CPU of everything", (side.cpu() - whole) / seconds * 100)
+    measured.add("idle, memory of everything", _memory(side, there) / _MIB)
     for name, programs in (("Kubernetes' control plane", _CONTROL_PLANE), ("the node's programs", _NODE), ("KubeVirt", _KUBEVIRT)):
         part = {pid: program for pid, program in there.items() if program in programs}
         if part:
@@ -255,14 +258,14 @@ async def _stopped(client: Client, side: Side, name: str, measured: Measured) ->
     memory, cpu = _memory(side, side.processes()), side.cpu()
     leases, revision = await side.lease_writes(client), await _revision(client)
     running, seconds = await _made(client, side, manifest(name, side.image, startStrategy="Paused"), _runs)
-    measured.add("apply to Running, s", seconds)
-    measured.add("CPU until Running, s", side.cpu() - cpu - cpu_seconds(_qemu(side)))
+    measured.add("apply to Running", seconds)
+    measured.add("CPU until Running", side.cpu() - cpu - cpu_seconds(_qemu(side)))
     await asyncio.sleep(_CALM_SECONDS - (time.monotonic() - running))
-    measured.add(f"CPU until {_CALM_SECONDS:.0f} s later, s", side.cpu() - cpu - cpu_seconds(_qemu(side)))
+    measured.add("CPU until 10 s later", side.cpu() - cpu - cpu_seconds(_qemu(side)))
     writes = await _revision(client) - revision - (await side.lease_writes(client) - leases)
-    measured.add(f"writes to the store until {_CALM_SECONDS:.0f} s later", writes)
-    measured.add("memory of a machine beside QEMU's, MiB", (_memory(side, side.processes()) - memory) / _MIB)
-    measured.add("memory of QEMU, MiB", pss(_qemu(side)) / _MIB)
+    measured.add("writes to the store until 10 s later, without renewed Leases", writes)
+    measured.add("memory of a machine beside QEMU's", (_memory(side, side.processes()) - memory) / _MIB)
+    measured.add("memory of QEMU, whose guest has not begun", pss(_qemu(side)) / _MIB)
     await _removed(client, name)
 
 
@@ -270,9 +273,9 @@ async def _booted(client: Client, side: Side, name: str, measured: Measured) -> 
     """One machine until its guest answers, and its end."""
     cpu = side.cpu()
     _, seconds = await _made(client, side, manifest(name, side.image), _answers)
-    measured.add("apply to the guest's agent, s", seconds)
-    measured.add("CPU until then, s", side.cpu() - cpu - cpu_seconds(_qemu(side)))
-    measured.add("CPU of the guest until then, s", cpu_seconds(_qemu(side)))
+    measured.add("apply to the answer of the guest's agent", seconds)
+    measured.add("CPU until the agent answers", side.cpu() - cpu - cpu_seconds(_qemu(side)))
+    measured.add("CPU of the guest's QEMU until then", cpu_seconds(_qemu(side)))
     await _removed(client, name)
 
 

@@ -11,6 +11,7 @@ from tests.reference.build import Binaries
 from tools.bench import objects
 from tools.bench.client import LoadFailed, call
 from tools.bench.loads import Loads, Measures, Size
+from tools.bench.offline import Figure
 from tools.bench.programs import Paddock, Reference, permit
 
 _CRD = Path(__file__).resolve().parents[2] / "api" / "crds" / "kubevirt" / "virtualmachines.kubevirt.io.yaml"
@@ -188,6 +189,17 @@ def _verdict(met: Sequence[bool | None]) -> str:
         return ""
     count = sum(map(bool, met))
     return "met" if count == len(met) else f"met in {count} of {len(met)}" if count else "MISSED"
+
+
+def figures(runs: Sequence[Run]) -> list[Figure]:
+    """The middle of the runs."""
+    found = []
+    for goal in GOALS:
+        own = [run.ours[goal.measure] for run in runs if goal.measure in run.ours]
+        other = [run.theirs[goal.measure] for run in runs if goal.measure in run.theirs]
+        if own:
+            found.append(Figure(goal.text, median(own), f"of {len(own)} runs", median(other) if other else None))
+    return found
 
 
 def save(path: Path, runs: Sequence[Run]) -> None:

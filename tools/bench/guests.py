@@ -16,6 +16,7 @@ from paddock.engine.images.build import places, tiny
 from paddock.engine.machine import clones
 from paddock.engine.machine.config import DiskLayer
 from tools.bench import crowds, memories
+from tools.bench.offline import Figure
 from tools.bench.tinyguest import Bench, Samples
 
 ROUNDS = 7
@@ -52,10 +53,10 @@ def _size(disk: Path) -> int:
         return int.from_bytes(file.read(32)[24:], "big")
 
 
-def measure(folder: Path, *, quick: bool = False) -> Samples:
+def measure(folder: Path, *, quick: bool = False) -> list[Figure]:
     """Everything; minutes."""
     try:
-        return asyncio.run(_measure(folder, 10 if quick else 50, 3 if quick else ROUNDS))
+        return figures(asyncio.run(_measure(folder, 10 if quick else 50, 3 if quick else ROUNDS)))
     finally:
         _end_all(folder)
         shutil.rmtree(folder / "machines", ignore_errors=True)
@@ -70,28 +71,27 @@ def _end_all(folder: Path) -> None:
                     os.kill(int(entry.name), signal.SIGKILL)
 
 
-def table(samples: Samples) -> str:
-    """The figures beside their targets."""
-    count = int(samples.median("many count"))
-    rows = [
-        _row("start: until QEMU runs the guest", "cold running", samples, "<= 1.5x"),
-        _row("start: processor time of whoever starts it", "cold cpu", samples, "<= +120 ms"),
-        _row("start: until the agent answers", "cold agent", samples, "<= 1.1x"),
-        _row("memory (PSS) of a guest", "cold pss", samples, "<= 1.05x", 1 << 20, "MiB"),
-        _row("clone: until it runs", "clone running", samples, ""),
-        _row("clone: until the agent answers", "clone agent", samples, "<= 150 ms"),
-        _row("memory (PSS) of a clone", "clone pss", samples, "", 1 << 20, "MiB"),
-        _row(f"{count} guests, cold: until all answer", "crowd answer", samples, "<= 1.1x"),
-        _row(f"{count} guests, cold: memory (PSS) of each", "crowd pss", samples, "<= 1.1x", 1 << 20, "MiB"),
-        _row(f"{count} clones: until all answer", "many answer", samples, "<= 1.1x"),
-        _row(f"{count} clones: memory (PSS) of each", "many pss", samples, "<= 1.1x", 1 << 20, "MiB"),
-        f"{'snapshot with memory, 256 MiB: pause':<46} {samples.median('memory pause') * 1000:9.0f} ms {'':>19}  <= 300 ms",
-        f"{'snapshot with memory, 256 MiB: size':<46} {samples.median('memory size') / (1 << 20):9.0f} MiB",
-        f"{f'{count} clones: until each has its own identity':<46} {samples.median('many own') * 1000:9.0f} ms",
+def figures(samples: Samples) -> list[Figure]:
+    """What the samples say."""
+    mib = 1 << 20
+    count = f"{samples.median('many count'):.0f} guests"
+    return [
+        _beside("start: until QEMU runs the guest", "cold running", samples),
+        _beside("start: CPU time of the starting process", "cold cpu", samples),
+        _beside("cold: until the agent answers", "cold agent", samples),
+        _beside("cold: memory (PSS)", "cold pss", samples, mib),
+        _beside("clone: until it runs", "clone running", samples),
+        _beside("clone: until its agent answers", "clone agent", samples),
+        _beside("clone: memory (PSS)", "clone pss", samples, mib),
+        _beside("fifty, cold: until all answer", "crowd answer", samples, 1, count),
+        _beside("fifty, cold: memory (PSS) of each", "crowd pss", samples, mib),
+        _beside("fifty clones: until all answer", "many answer", samples, 1, count),
+        _beside("fifty clones: memory (PSS) of each", "many pss", samples, mib),
+        Figure("fifty clones: until each has its own identity", samples.median("many own")),
+        Figure("pause of the guest", samples.median("memory pause") * 1000),
+        Figure("size of the memory", samples.median("memory size") / mib),
     ]
-    return "\n".join([f"{'':<46} {'engine':>12} {'by hand':>12} {'ratio':>6}  target", *rows])
 
 
-def _row(text: str, name: str, samples: Samples, target: str, unit: float = 0.001, shown: str = "ms") -> str:
-    ours, theirs = samples.median(name), samples.median(f"{name}, by hand")
-    return f"{text:<46} {ours / unit:9.0f} {shown} {theirs / unit:8.0f} {shown} {ours / theirs:6.2f}  {target}"
+def _beside(text: str, name: str, samples: Samples, unit: float = 0.001, note: str = "") -> Figure:
+    return Figure(text, samples.median(name) / unit, note, samples.median(f"{name}, by hand") / unit)

@@ -113,10 +113,10 @@ class _RigaudBench:
         machines = sum(self._writes[each] for each in _MACHINE_PARTS)
         checks = sum(name == "Validate" for name, _ in self._life.driver.calls)
         return [
-            Figure("at rest: calls of each in a poll interval (2 min)", self._calls() / looks, "", 1, ""),
-            Figure("at rest: writes of machines", machines, "", 0, ""),
-            Figure("at rest: writes of the Provider (lastHealthCheck), for each check", self._writes["others"] / checks, "", 1, ""),
-            Figure("at rest: CPU of a poll", used * 1000 / looks, "ms", 1, ""),
+            Figure("at rest: calls of each in a poll interval of two minutes", self._calls() / looks),
+            Figure("at rest: writes of machines", machines),
+            Figure("at rest: writes of the Provider (lastHealthCheck), for each check", self._writes["others"] / checks),
+            Figure("at rest: CPU of a poll", used * 1000 / looks),
         ]
 
     def _reset(self) -> None:
@@ -138,13 +138,13 @@ async def _run(count: int, tasks: TaskMode) -> list[Figure]:
         cpu, calls, writes = await bench.to_running()
         if tasks == "async":
             return [
-                Figure("the same with a provider that answers with tasks: calls", calls, "", 5.1, ""),
-                Figure("the same with a provider that answers with tasks: writes", writes, "", 6.1, ""),
+                Figure("a provider that answers with tasks: calls until it runs, each", calls),
+                Figure("a provider that answers with tasks: writes until it runs, each", writes),
             ]
         return [
-            Figure(f"{count} machines, manifest -> Running, CPU beside the driver's, each", cpu, "ms", 5, ""),
-            Figure("calls of the provider until it runs, each", calls, "", 3, ""),
-            Figure("writes until it runs, with events, each", writes, "", 5, ""),
+            Figure("CPU of one machine, from the manifest to Running", cpu, f"{count} machines, without the driver's"),
+            Figure("calls of the provider until it runs, each", calls),
+            Figure("writes until it runs, with two events, each", writes),
             *await bench.at_rest(),
         ]
 

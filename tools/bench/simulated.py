@@ -23,7 +23,6 @@ SINGLE, MANY = 100, 1000
 _MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 _INSTANCES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 _PATIENCE = 600.0
-_GOAL = "goal"
 
 
 class Phases:
@@ -105,8 +104,8 @@ def _single(server: Embedded, api: Api) -> Iterator[Figure]:
         taken.append((phases.running[name] - began) * 1000)
     phases.close()
     taken.sort()
-    yield Figure(f"VM to Running, median of {SINGLE}", statistics.median(taken), "ms", 50, _GOAL)
-    yield Figure(f"VM to Running, p99 of {SINGLE}", taken[int(len(taken) * 0.99) - 1], "ms", 250, _GOAL)
+    yield Figure("VM to Running, median of 100", statistics.median(taken))
+    yield Figure("VM to Running, p99 of 100", taken[int(len(taken) * 0.99) - 1])
 
 
 def _crowd(server: Embedded, api: Api, many: int) -> Iterator[Figure]:
@@ -115,9 +114,8 @@ def _crowd(server: Embedded, api: Api, many: int) -> Iterator[Figure]:
     for name in names:
         _create(api, name)
     phases.wait(names)
-    yield Figure(
-        f"{many} machines created one after the other, until all run", max(phases.running[each] for each in names) - began, "s", 60, _GOAL
-    )
+    seconds = max(phases.running[each] for each in names) - began
+    yield Figure("1,000 machines created one after the other, until all run", seconds, f"{many} machines")
     phases.close()
 
 
@@ -125,7 +123,7 @@ def _again(server: Embedded, many: int) -> Iterator[Figure]:
     server.stop()
     began = time.monotonic()
     server.start()
-    yield Figure(f"start of a server with {many + SINGLE} machines", time.monotonic() - began, "s", 5, _GOAL)
+    yield Figure("start of a server with 1,100 machines", time.monotonic() - began, f"{many + SINGLE} machines")
     with _client(server) as api:
         phases = [each["status"]["phase"] for each in api.request("GET", _INSTANCES).body["items"]]
     if phases.count("Running") != many + SINGLE:

@@ -9,7 +9,7 @@ import msgspec
 
 from paddock.schema.generate import reference
 
-_RESULTS = Path(__file__).parents[1] / "bench" / "results.toml"
+RESULTS = Path(__file__).parents[1] / "bench" / "results.toml"
 _QUOTED = f"""# Figures
 
 {reference.HEADER}
@@ -27,6 +27,8 @@ The newest figure of everything that is measured, beside its target and its peer
 times: the host is shared with other work, so times differ from run to run by a third.
 [Costs and what was tried against them](../design/0028-costs.md) says where the time goes.
 """
+# Processors that others may use while something is measured.
+MOST_LOAD = 0.2
 _TARGET = re.compile(r"(?P<sign>[<>]=) (?:1/(?P<part>[\d.]+)|(?P<number>[\d.]+) ?(?P<unit>\S*))")
 
 
@@ -75,6 +77,22 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     text: str
     figure: tuple[Figure, ...]
     peer: str = ""
+    # the part of `make bench` that measures all of it
+    part: str = ""
+    # the digest of the code, and how many processors others used meanwhile; of older runs unknown
+    code: str = ""
+    load: float | None = None
+
+    @property
+    def is_good(self) -> bool:
+        """Others did not disturb it."""
+        return "other work" not in self.host and (self.load or 0.0) <= MOST_LOAD
+
+    def circumstances(self) -> str:
+        """Return where it was measured, and beside what."""
+        load = self.load or 0.0
+        beside = "" if load <= MOST_LOAD else f"; other work used {load:g} processors"
+        return f"{self.host}{beside}{f'; code {self.code}' if self.code else ''}"
 
 
 class _Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,7 +101,12 @@ class _Results(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def runs() -> tuple[Run, ...]:
     """Return the runs, each with its figures."""
-    return msgspec.toml.decode(_RESULTS.read_bytes(), type=_Results).run
+    return decoded(RESULTS.read_text())
+
+
+def decoded(text: str) -> tuple[Run, ...]:
+    """Return the runs in a text."""
+    return msgspec.toml.decode(text, type=_Results).run
 
 
 def page() -> str:
@@ -100,7 +123,7 @@ def _beside(run: Run) -> Iterator[str]:
     quoted = [figure for figure in run.figure if figure.quoted]
     if quoted:
         yield f"## Beside {run.peer}\n"
-        yield f"Host: {run.host}. Command: `{run.command}`.\n"
+        yield f"Host: {run.circumstances()}. Command: `{run.command}`.\n"
         yield from ("| figure | Paddock | peer |", "| --- | ---: | ---: |")
         yield from (f"| {each.name} | {_amount(each.paddock, each.unit)} | {_amount(each.peer, each.unit)} |" for each in quoted)
         yield ""
@@ -109,7 +132,7 @@ def _beside(run: Run) -> Iterator[str]:
 def _section(run: Run) -> Iterator[str]:
     yield f"## {run.title}\n"
     yield f"{run.text}\n"
-    yield f"{run.measured}, {run.host}; `{run.command}`.\n"
+    yield f"{run.measured}, {run.circumstances()}; `{run.command}`.\n"
     head = ("figure", "Paddock", run.peer or "peer", "ratio", "target", "")
     rows = [
         (each.name, _amount(each.paddock, each.unit), _amount(each.peer, each.unit), each.ratio(), each.target, each.verdict())

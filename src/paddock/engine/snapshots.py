@@ -127,6 +127,9 @@ class Snapshots:
     def user_of(self, volume: str) -> QemuMachine | None:
         """The machine that lives, or is suspended, and has a disk on this volume."""
         directories = self._directories((volume,))
+        if not directories:
+            # Each new claim is asked about before it has a volume: that must not cost a look at all machines.
+            return None
         return next((each for each in self._machines if each.observed.holds_disks and _disks(each, directories)), None)
 
     def _directories(self, volumes: Iterable[str]) -> dict[str, str]:

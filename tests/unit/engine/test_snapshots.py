@@ -219,3 +219,19 @@ def test_a_machine_that_does_not_run_has_no_memory() -> None:
             assert caught.value.reason == "MemoryNotPossible"
 
     play(script())
+
+
+def test_no_machine_is_asked_about_a_volume_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def script() -> None:
+        machines, volumes, snapshots = parts()
+        machine = await running(machines, volumes)
+        assert snapshots.user_of("vol-root") is cast(object, machine)
+        assert snapshots.user_of("vol-other") is None
+
+        def refuse(_: object) -> None:
+            raise AssertionError("all machines were looked through")
+
+        monkeypatch.setattr(FakeMachines, "__iter__", refuse)
+        assert snapshots.user_of("vol-other") is None
+
+    play(script())

@@ -1,6 +1,10 @@
-"""A write that is being worked out, and the turns that it leaves to others."""
+"""A write that is being worked out, and the thread that does the work of a large one."""
 
 import asyncio
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options
@@ -8,11 +12,21 @@ from paddock.apiserver.resources.resource import ServedResource
 from paddock.apiserver.resources.strategy import WriteContext
 from paddock.schema.finding import Finding
 
+T = TypeVar("T")
 
-async def give_way(options: Options) -> None:
-    """Let others have their turn on the event loop, if this write is large."""
-    if options.is_large:
-        await asyncio.sleep(0)
+
+async def aside(options: Options, work: Callable[[], T]) -> T:
+    """Do a piece of work. That of a large write is done by a thread, so that others have their turns on the event loop meanwhile.
+
+    The work must be pure: it may read nothing that the loop changes.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_thread(), work) if options.is_large else work()
+
+
+@functools.cache
+def _thread() -> ThreadPoolExecutor:
+    """One thread, so that the loop has half of the interpreter, however many large writes there are."""
+    return ThreadPoolExecutor(1, "large writes")
 
 
 class Draft:

@@ -30,6 +30,21 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\
 _KNOWN = frozenset((*_TEXTS, *_MAPS, "ownerReferences", "finalizers", "managedFields", "generation", "deletionGracePeriodSeconds"))
 
 
+def check_type(resource: ServedResource, raw: Data) -> None:
+    """Refuse the kind and the version of another resource; a body of a built-in kind may leave both out."""
+    for key, wanted, what in (("apiVersion", resource.api_version, "API version"), ("kind", resource.kind, "kind")):
+        given = raw.get(key)
+        if given in (None, "") and resource.strategic:
+            raw[key] = wanted
+        elif key == "kind" and given and given != wanted and not resource.strategic:
+            meta = raw.get("metadata")
+            name = meta.get("name") if isinstance(meta, dict) else ""
+            about = failure.FailureTarget(name=str(name or ""), group=resource.group, kind=str(given))
+            raise failure.invalid(about, [finding.invalid(("kind",), given, f"must be {wanted}", RULE)])
+        elif given != wanted:
+            raise failure.bad_request(f"the {what} in the data ({given or ''}) does not match the expected {what} ({wanted})")
+
+
 def coerce(data: Data, resource: ServedResource) -> list[Finding]:
     """Make `metadata` what every object's is, in place; returns the findings of unknown members. Wrong types are a bad request.
 

@@ -8,6 +8,9 @@ import msgspec
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.resources.resource import ServedResource
 
+# Tens of thousands of fields fit into what is larger, and nearly everything is smaller.
+LARGE_BYTES = 256 * 1024
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a write, and its client."""
@@ -28,7 +31,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unasked: bool = False
     # the object is made by an apply: its owner is an applier
     applies: bool = False
-    # the work takes a part of a second, so others have their turn between its steps
+    # the work takes a part of a second, so the event loop does not do it
     is_large: bool = False
 
 

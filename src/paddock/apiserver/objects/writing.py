@@ -3,18 +3,30 @@
     raw body -> decode -> metadata -> strategy -> (admission changes it) -> validate -> (admission judges it) -> ownership
              -> bounds -> decide -> commit -> answer
 
-Only admission waits between reading the old object and deciding the new one, and a large write gives way between its steps; if the
+Only admission waits between reading the old object and deciding the new one, and a large write for the thread that does its work; if the
 object, or what it was checked against, moved meanwhile, the whole computation is repeated on the new state. Everything else runs through
 without giving way, so there is no lock.
 """
 
+from functools import partial
+
 import msgspec
 
 from paddock.apiserver.objects import deletion, metadata, unchanged
-from paddock.apiserver.objects.drafts import Draft, give_way
+from paddock.apiserver.objects.drafts import Draft, aside
 from paddock.apiserver.objects.encoding import Data, Encoder, decode, encode, envelope, stamp
 from paddock.apiserver.objects.index import ObjectIndex
-from paddock.apiserver.objects.requests import AdmissionChain, Attempt, Compute, Deleted, DeleteOptions, ObjectClock, Options, Written
+from paddock.apiserver.objects.requests import (
+    LARGE_BYTES,
+    AdmissionChain,
+    Attempt,
+    Compute,
+    Deleted,
+    DeleteOptions,
+    ObjectClock,
+    Options,
+    Written,
+)
 from paddock.apiserver.objects.views import ViewedStore
 from paddock.apiserver.resources import denials
 from paddock.apiserver.resources.conversion import ConvertedForm
@@ -24,7 +36,6 @@ from paddock.base.jsondata import copied
 from paddock.base.jsonequality import identical_apart
 from paddock.meta import failure, fieldpath
 from paddock.meta.apply import applying, ownership
-from paddock.schema import finding
 from paddock.schema.check import drop_restated, drop_unread
 from paddock.schema.finding import Finding, Severity
 from paddock.store.contract import Make, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
@@ -79,8 +90,8 @@ class ObjectWriter:
     async def _create(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> Written:
         concerned = not options.unasked and self._admission.concerns(resource, "CREATE", options.subresource)
         for _ in range(_ATTEMPTS):
-            # Decoding works in place. Copy the body if the attempt may be repeated, or if server-side apply needs the body as it was sent.
-            draft = self._draft(resource, copied(raw) if concerned or options.applies else raw, options, None)
+            # Copy the body if the attempt may be repeated, or if server-side apply needs the body as it was sent.
+            draft = await aside(options, partial(self._draft, resource, raw, options, None, copies=concerned or options.applies))
             # A client that sends no owners at all wants none to be noted.
             gives_up = draft.new["metadata"].get("managedFields") == []
             suffix = metadata.generated_suffix(self._clock.random(5))
@@ -88,22 +99,25 @@ class ObjectWriter:
             namespace = self._check_namespace(resource, namespace, draft.new["metadata"].get("name", ""))
             draft.sent = raw
             draft.owned = gives_up
-            self._prepare_create(draft)
+            await self._prepare_create(draft)
             if concerned:
                 await self._change(draft, "CREATE")
-            self._validate(draft)
+            await self._validate(draft)
+            if options.is_large:
+                # It may have begun to go meanwhile.
+                self._check_namespace(resource, namespace, draft.new["metadata"]["name"])
             if concerned and not await self._judged(draft, "CREATE"):
                 continue
             return await self._make(draft, namespace)
         raise failure.modified(resource.about(draft.new["metadata"]["name"]))
 
-    def _prepare_create(self, draft: Draft) -> None:
+    async def _prepare_create(self, draft: Draft) -> None:
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
         if draft.resource.status:
             # Nobody reads it, so nobody judges it.
             draft.new.pop("status", None)
             draft.wrong = tuple(each for each in draft.wrong if each.path[:1] != ("status",))
-        self._own(draft)
+        await self._own(draft)
         draft.new = draft.resource.strategy.prepare_create(draft.new, draft.context)
 
     async def _make(self, draft: Draft, namespace: str) -> Written:
@@ -133,23 +147,24 @@ class ObjectWriter:
             if before is None:
                 await self._settled(key)
                 raise self._absent(resource, key)
+            if len(before.value) > LARGE_BYTES:
+                options = msgspec.structs.replace(options, is_large=True)
             encoder = self.encoder(resource)
             (value,) = (before.value,) if resource.conversion is None else await encoder.prepare((before.value,))
-            old = self._former(resource, value)
+            old = await aside(options, partial(self._former, resource, value))
             # What a change leaves alone stays one with the old object, so that everything after it looks at changes only.
             given = {**old, "metadata": metadata.changeable(old["metadata"])}
-            proposal = compute(given)
-            if not await self._is_unmoved(before, options):
-                continue
-            draft = self._draft(resource, proposal.data, options, old, None if proposal.whole else given)
+            proposal = await aside(options, partial(compute, given))
+            apart = None if proposal.whole else given
+            draft = await aside(options, partial(self._draft, resource, proposal.data, options, old, apart))
             draft.owned = proposal.settled
-            self._prepare_update(draft, namespace, name)
+            await self._prepare_update(draft, namespace, name)
             if concerned:
                 await self._change(draft, "UPDATE")
-            if not await self._is_unmoved(before, options):
+            await self._validate(draft)
+            if concerned and not await self._judged(draft, "UPDATE"):
                 continue
-            self._validate(draft)
-            if concerned and (not await self._judged(draft, "UPDATE") or self._store_of.decided(key) != before):
+            if (concerned or options.is_large) and self._store_of.decided(key) != before:
                 continue
             self._count_generation(draft)
             if ownership.same(draft.new, old):
@@ -162,12 +177,7 @@ class ObjectWriter:
             return await self._decide(draft, before, form)
         raise failure.modified(resource.about(name))
 
-    async def _is_unmoved(self, before: StoredValue, options: Options) -> bool:
-        """Give way in a large write. Returns False if the object moved meanwhile."""
-        await give_way(options)
-        return not options.is_large or self._store_of.decided(before.key) == before
-
-    def _prepare_update(self, draft: Draft, namespace: str, name: str) -> None:
+    async def _prepare_update(self, draft: Draft, namespace: str, name: str) -> None:
         old = draft.old or {}
         metadata.prepare_update(draft.resource, draft.new, old, namespace, name)
         draft.warnings.extend(metadata.drop_repeated_owners(draft.new))
@@ -176,20 +186,21 @@ class ObjectWriter:
         # What is not taken may be as wrong as it likes.
         draft.wrong = tuple(each for each in draft.wrong if unchanged.is_equal_at(draft.new, taken, each.path))
         draft.new = taken
-        self._own(draft)
+        await self._own(draft)
         if draft.options.subresource in ("", "scale"):
             draft.new = draft.resource.strategy.prepare_update(draft.new, old, draft.context)
 
-    def _own(self, draft: Draft) -> None:
+    async def _own(self, draft: Draft) -> None:
         """Note who owns what: what was sent, not what the server, a kind or a webhook makes of it; an applier not even defaults."""
         if draft.owned:
             return
         draft.owned = True
         schema, manager, now = draft.resource.pipeline.schema, self._manager(draft.resource, draft.options), self._clock.now()
         if draft.options.applies:
-            applying.claim(draft.sent, draft.new, schema, manager, now)
+            await aside(draft.options, lambda: applying.claim(draft.sent, draft.new, schema, manager, now))
         else:
-            ownership.record(draft.old, draft.new, schema, manager, now, is_fitted=self._is_of_this_program(draft.resource, draft.old))
+            fitted = self._is_of_this_program(draft.resource, draft.old)
+            await aside(draft.options, lambda: ownership.record(draft.old, draft.new, schema, manager, now, is_fitted=fitted))
 
     def check_readable(self, resource: ServedResource, namespace: str, raw: Data, options: Options) -> None:
         """Raise the `Failure` of a body that no object of the resource can have, whatever is stored."""
@@ -259,12 +270,16 @@ class ObjectWriter:
 
     # --- the steps ------------------------------------------------------------------------------------------------------
 
-    def _draft(self, resource: ServedResource, raw: Data, options: Options, old: Data | None, given: Data | None = None) -> Draft:
+    def _draft(
+        self, resource: ServedResource, raw: Data, options: Options, old: Data | None, given: Data | None = None, *, copies: bool = False
+    ) -> Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes.
 
-        What is still one with a member of `given`, the stored object, is the body's without anybody having said so.
+        What is still one with a member of `given`, the stored object, is the body's without anybody having said so. Decoding works in
+        place, unless it is to leave the body as it is.
         """
-        self._check_type(resource, raw)
+        raw = copied(raw) if copies else raw
+        metadata.check_type(resource, raw)
         unknown = metadata.coerce(raw, resource)
         decoded = unchanged.decoded(resource, raw, given or {})
         if decoded.broken:
@@ -279,19 +294,6 @@ class ObjectWriter:
         draft.wrong = unchanged.new_findings(decoded.wrong, raw, old)
         draft.warnings = said if options.field_validation != "Ignore" else []
         return draft
-
-    def _check_type(self, resource: ServedResource, raw: Data) -> None:
-        for key, wanted, what in (("apiVersion", resource.api_version, "API version"), ("kind", resource.kind, "kind")):
-            given = raw.get(key)
-            if given in (None, "") and resource.strategic:
-                raw[key] = wanted
-            elif key == "kind" and given and given != wanted and not resource.strategic:
-                meta = raw.get("metadata")
-                name = meta.get("name") if isinstance(meta, dict) else ""
-                about = failure.FailureTarget(name=str(name or ""), group=resource.group, kind=str(given))
-                raise failure.invalid(about, [finding.invalid(("kind",), given, f"must be {wanted}", metadata.RULE)])
-            elif given != wanted:
-                raise failure.bad_request(f"the {what} in the data ({given or ''}) does not match the expected {what} ({wanted})")
 
     def _check_namespace(self, resource: ServedResource, namespace: str, name: str) -> str:
         """Return the namespace as its own object has it: thousands of keys share that text."""
@@ -347,7 +349,7 @@ class ObjectWriter:
         draft.warnings.extend(attempt.warnings)
         if changed is None:
             return
-        self._check_type(resource, changed)
+        metadata.check_type(resource, changed)
         metadata.coerce(changed, resource)
         decoded = resource.pipeline.decode(changed)
         if decoded.broken:
@@ -356,9 +358,9 @@ class ObjectWriter:
         draft.new, draft.wrong = decoded.data, unchanged.new_findings(decoded.wrong, changed, draft.old)
         metadata.keep(draft.new, before)
         if draft.old is None:
-            self._prepare_create(draft)
+            await self._prepare_create(draft)
         else:
-            self._prepare_update(draft, before.get("namespace", ""), before["name"])
+            await self._prepare_update(draft, before.get("namespace", ""), before["name"])
 
     async def _judged(self, draft: Draft, operation: str) -> bool:
         """Let admission judge the object. False: what the object was checked against moved meanwhile."""
@@ -369,7 +371,7 @@ class ObjectWriter:
         if draft.old is None:
             self._check_namespace(draft.resource, meta.get("namespace", ""), meta["name"])
         try:
-            self._validate(draft)
+            await self._validate(draft)
         except failure.Failure:
             return False
         return True
@@ -384,14 +386,17 @@ class ObjectWriter:
             raise failure.unavailable("the definition of this resource has changed; try again")
         return form
 
-    def _validate(self, draft: Draft) -> None:
+    async def _validate(self, draft: Draft) -> None:
         resource, new, old = draft.resource, draft.new, draft.old
+        of_status = draft.options.subresource in resource.strategy.states()
+        pipeline = resource.strategy.judge(resource.pipeline, draft.context)
+        # Rules that look at what is stored stay here, and come last.
+        work = partial(pipeline.validate, new, old, of_status=of_status)
+        broken = await aside(draft.options, work) if pipeline is resource.pipeline else work()
         found = list(draft.wrong)
         found.extend(metadata.check(resource, new, old))
         ruled = tuple(drop_unread(resource.strategy.validate(new, old, draft.context), draft.wrong))
-        of_status = draft.options.subresource in resource.strategy.states()
-        pipeline = resource.strategy.judge(resource.pipeline, draft.context)
-        judged = drop_restated(drop_unread(pipeline.validate(new, old, of_status=of_status), draft.wrong), ruled)
+        judged = drop_restated(drop_unread(broken, draft.wrong), ruled)
         found.extend(map(_of_status, judged) if draft.options.subresource == "status" else judged)
         found.extend(ruled)
         errors = [each for each in found if each.severity is Severity.ERROR]

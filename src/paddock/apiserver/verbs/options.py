@@ -6,7 +6,7 @@ from typing import Any
 from paddock.apiserver import bodies
 from paddock.apiserver.context import RequestContext
 from paddock.apiserver.objects.reading import Query, read_number
-from paddock.apiserver.objects.requests import DeleteOptions, Options
+from paddock.apiserver.objects.requests import LARGE_BYTES, DeleteOptions, Options
 from paddock.apiserver.resources.resource import ServedResource
 from paddock.edge.http import HttpRequest
 from paddock.meta import failure
@@ -16,8 +16,6 @@ from paddock.schema.finding import Finding
 
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _LONGEST_MANAGER = 128
-# Larger bodies than those of nearly all clients; tens of thousands of fields fit into them.
-_LARGE_BODY = 256 * 1024
 _PROPAGATIONS = ("Foreground", "Background", "Orphan")
 STANDARD_FIELDS = ("metadata.name", "metadata.namespace")
 
@@ -88,7 +86,7 @@ def write_options(call: RequestContext, *, operation: str) -> Options:
         field_validation=validation or "Warn",
         dry_run=bool(dry_run),
         subresource=call.route.subresource,
-        is_large=len(request.body) > _LARGE_BODY,
+        is_large=len(request.body) > LARGE_BYTES,
     )
 
 

@@ -10,7 +10,7 @@ import orjson
 from paddock.apiserver import bodies
 from paddock.apiserver.bodies import Body
 from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.objects.drafts import give_way
+from paddock.apiserver.objects.drafts import aside
 from paddock.apiserver.objects.encoding import Data
 from paddock.apiserver.objects.requests import Options, Proposal, Written
 from paddock.apiserver.representation import answer, form_of
@@ -36,9 +36,7 @@ async def create(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A new object."""
     form = form_of(call.request)
     options = write_options(call, operation="Create")
-    body = bodies.read_object(call.request)
-    _tell_repeated(call, body, options, strict=_strict_decoding)
-    await give_way(options)
+    body = await aside(options, lambda: _object(call, options))
     written = await parts.writer.create(call.resource, call.route.namespace, body.data, options)
     return _answer(parts, call, form, written)
 
@@ -47,12 +45,10 @@ async def update(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """A whole new form of an object, or of its status."""
     form = form_of(call.request)
     options = write_options(call, operation="Update")
-    body = bodies.read_object(call.request)
-    _tell_repeated(call, body, options, strict=_strict_decoding)
+    body = await aside(options, lambda: _object(call, options))
     metadata = body.data.get("metadata")
     _check_name(call, metadata if isinstance(metadata, dict) else {})
     take = _taking(body.data, lambda: bodies.read_object(call.request).data)
-    await give_way(options)
     written = await _replace_or_create(parts, call, take, options)
     return _answer(parts, call, form, written)
 
@@ -70,8 +66,7 @@ async def patch_(parts: ServerParts, call: RequestContext) -> HttpResponse:
     if "force" in call.request.query:
         about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.forbidden(("force",), "may not be specified for non-apply patch", "patch/force")])
-    change = _changer(call, media, options)
-    await give_way(options)
+    change = await aside(options, lambda: _changer(call, media, options))
     written = await parts.writer.replace(call.resource, call.route.namespace, call.route.name, change, options)
     return _answer(parts, call, form, written)
 
@@ -88,6 +83,13 @@ def _answer(parts: ServerParts, call: RequestContext, form: Any, written: Writte
     call.made = written.name
     status = 201 if written.created else 200
     return answer(form, parts.renderer(call.resource, form).one(written.value), status)
+
+
+def _object(call: RequestContext, options: Options) -> Body:
+    """The object in a body."""
+    body = bodies.read_object(call.request)
+    _tell_repeated(call, body, options, strict=_strict_decoding)
+    return body
 
 
 def _strict_decoding(said: list[str], body: Body) -> failure.Failure:
@@ -198,8 +200,7 @@ async def _apply(parts: ServerParts, call: RequestContext, options: Options) -> 
     if not call.request.parameter("fieldManager"):
         about = failure.FailureTarget(group="meta.k8s.io", kind="PatchOptions")
         raise failure.invalid(about, [finding.required(("fieldManager",), "patch/manager", "is required for apply patch")])
-    take = _taking(_configuration(call, options), lambda: _configuration(call, options))
-    await give_way(options)
+    take = _taking(await aside(options, lambda: _configuration(call, options)), lambda: _configuration(call, options))
     manager = Manager(options.manager, call.resource.api_version, options.subresource)
 
     asked = ApplyRequest(manager, call.resource.about(call.route.name), parts.clock.now(), call.request.flag("force"))

@@ -52,6 +52,7 @@ async def _work(settings: OperatorSettings, machinery: Machinery, access: Access
     work = asyncio.create_task(operator.run(), name="operator")
     _end_on_signals(work)
     eventloop.spare_the_collector()
+    eventloop.return_memory()
     watchdog = LoopWatchdog(machinery.metrics)
     watchdog.arm()
     dialects = sorted(settings.fronts.wanted)

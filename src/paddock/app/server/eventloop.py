@@ -1,7 +1,11 @@
-"""Settings of a long-lived program: its event loop and its garbage collector."""
+"""Settings of a long-lived program: its event loop, its garbage collector, and memory that it holds no longer than it needs it."""
 
 import asyncio
 import gc
+import time
+from collections.abc import Callable
+
+from paddock.base import allocator
 
 
 def new() -> asyncio.AbstractEventLoop:
@@ -54,3 +58,50 @@ class _Freezer:
             gc.unfreeze()
         elif not self._most:
             self._most = 2 * frozen + _ALLOWANCE
+
+
+# Between two checks of the memory.
+_CHECK_SECONDS = 5.0
+# A program that has used less of a processor than this is quiet. After so many checks of a busy one, it is done all the same.
+_QUIET_SHARE, _PATIENCE = 0.1, 12
+# Less growth than this is not worth the milliseconds. What was freed without growth goes back after so many checks.
+_WORTH, _RARELY = 1.1, 30
+
+
+def return_memory() -> None:
+    """Check the memory from now on, as long as the running loop does, and give back at a quiet moment what a crowd left behind."""
+    MemoryReturn(asyncio.get_running_loop().call_later).check()
+
+
+class MemoryReturn:
+    """Gives memory back when there is more of it than after the last time, and now and then. A heap keeps its holes otherwise."""
+
+    def __init__(
+        self,
+        later: Callable[[float, Callable[[], None]], object],
+        *,
+        resident: Callable[[], int] = allocator.resident,
+        used: Callable[[], float] = time.process_time,
+    ) -> None:
+        self._later = later
+        self._resident = resident
+        self._used = used
+        self._before = used()
+        # what was left after the last time, and the checks since then; of those, the ones at which it was due
+        self._least = 0
+        self._checks = 0
+        self._waited = 0
+
+    def check(self) -> None:
+        """Check now, and again after a while."""
+        self._later(_CHECK_SECONDS, self.check)
+        before, self._before = self._before, self._used()
+        self._checks += 1
+        if self._checks < _RARELY and self._resident() <= self._least * _WORTH:
+            return
+        self._waited += 1
+        if self._before - before <= _QUIET_SHARE * _CHECK_SECONDS or self._waited > _PATIENCE:
+            # Cycles of connections that are closed wait for the next collection, and each holds a page or more.
+            gc.collect()
+            allocator.trim()
+            self._least, self._checks, self._waited = self._resident(), 0, 0

@@ -241,6 +241,7 @@ class _Readiness:
         words = problem.message if problem is not None else ""
         if not self._is_known:
             eventloop.spare_the_collector()
+            eventloop.return_memory()
             self._server.arm_watchdog()
         self._problem, self._is_known = problem, True
         self._write()

@@ -36,6 +36,60 @@ _UID = "uid"
 _CAPACITY_SECONDS = 5.0
 
 
+class PromisedMemory:
+    """The memory that machines take. Every start asks for that of all, so only what has changed is counted again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        # the memory that each machine takes with the config that it has
+        self._needs: dict[str, tuple[MachineConfig, int]] = {}
+        # that of each machine that lives, and their sum
+        self._given: dict[str, int] = {}
+        self._sum = 0
+        # all have to be counted anew
+        self._stale = True
+        self._changed: set[str] = set()
+        engine.machines.listen(self._changed.add)
+
+    @property
+    def given(self) -> int:
+        """What the machines that live have."""
+        self._count()
+        return self._sum
+
+    @property
+    def by_machine(self) -> Mapping[str, int]:
+        """The same of each."""
+        self._count()
+        return self._given
+
+    def needed(self, machine: str, config: MachineConfig) -> int:
+        """What a machine takes with a config."""
+        known = self._needs.get(machine)
+        if known is None or known[0] is not config:
+            known = self._needs[machine] = (config, capacity.needed(config, self._engine.facts.verdict(config).accelerator))
+        return known[1]
+
+    def release(self, machine: str) -> None:
+        """Drop what is known of a machine that ended."""
+        self._needs.pop(machine, None)
+
+    def _count(self) -> None:
+        machines = self._engine.machines
+        # Of machines that are not managed nobody tells.
+        unmanaged = bool(machines.leftovers())
+        if self._stale or unmanaged:
+            self._given = {machine: self.needed(machine, config) for machine, config in machines.living().items()}
+            self._sum, self._stale = sum(self._given.values()), unmanaged
+            self._changed.clear()
+        for each in self._changed:
+            self._sum -= self._given.pop(each, 0)
+            if (machine := machines.get(each)) is not None and machine.observed.live:
+                self._given[each] = self.needed(each, machine.config)
+                self._sum += self._given[each]
+        self._changed.clear()
+
+
 class Scheduler:
     """Asks the rules of placement and of capacity with the facts of the host."""
 
@@ -53,8 +107,7 @@ class Scheduler:
         self._read: dict[str, tuple[CachedObject, placement.PlacementNode]] = {}
         # instances that found no place: a change of the host concerns all of them
         self._waiting: dict[Key, None] = {}
-        # the memory that each machine takes with the config that it has
-        self._needs: dict[str, tuple[MachineConfig, int]] = {}
+        self._memory = PromisedMemory(engine)
 
     @property
     def count(self) -> int:
@@ -134,12 +187,11 @@ class Scheduler:
         self._admit_on(self._node(machine), machine, config)
 
     def _admit_on(self, node: str, machine: str, config: MachineConfig) -> None:
-        living = self._engine.machines.living()
-        others = living if len(self._names) == 1 else {other: each for other, each in living.items() if self._node(other) == node}
-        given = {other: self._need(other, each) for other, each in others.items()}
-        given.pop(machine, None)
+        given = self._memory.given if len(self._names) == 1 else self._given_on(node)
+        if self._node(machine) == node:
+            given -= self._memory.by_machine.get(machine, 0)
         try:
-            capacity.admit(self._need(machine, config), given, self._room)
+            capacity.admit(self._memory.needed(machine, config), given, self._room)
             if config.memory.hugepage:
                 capacity.admit_hugepages(config, self._engine.facts.hugepages())
         except Shortage as error:
@@ -163,27 +215,23 @@ class Scheduler:
         """Return the node with the least memory promised; of several, the one that the fewest machines wait for."""
         if len(names) == 1:
             return names[0]
-        living = self._engine.machines.living()
         promised, coming = Counter[str](), Counter(self._chosen.values())
-        for machine, config in living.items():
-            promised[self._node(machine)] += self._need(machine, config)
+        for machine, size in self._memory.by_machine.items():
+            promised[self._node(machine)] += size
         return min(names, key=lambda name: (promised[name], coming[name]))
+
+    def _given_on(self, node: str) -> int:
+        """Return the memory that the machines on a node have."""
+        return sum(size for machine, size in self._memory.by_machine.items() if self._node(machine) == node)
 
     def release(self, machine: str) -> None:
         """Drop what is known of a machine that ended."""
-        self._needs.pop(machine, None)
+        self._memory.release(machine)
         self._chosen.pop(machine, None)
 
     def forget(self, instance: Key) -> None:
         """Drop what is known of an instance that is gone."""
         self._waiting.pop(instance, None)
-
-    def _need(self, machine: str, config: MachineConfig) -> int:
-        """The memory of a machine, computed once for each config: every start asks for that of all machines."""
-        known = self._needs.get(machine)
-        if known is None or known[0] is not config:
-            known = self._needs[machine] = (config, capacity.needed(config, self._engine.facts.verdict(config).accelerator))
-        return known[1]
 
     def _environments(self, key: Key, instance: VirtualMachineInstance, names: Sequence[str]) -> list[placement.PlacementEnvironment]:
         """Return the surroundings of an instance on each of these nodes."""

@@ -121,7 +121,7 @@ class Machines:
         return set(self._unmanaged)
 
     def listen(self, tell: Callable[[str], None]) -> None:
-        """`tell` gets the id of a machine whenever its observation changed."""
+        """`tell` gets the id of a machine whenever its observation or its config changed."""
         self._listeners.append(tell)
 
     def close(self) -> None:

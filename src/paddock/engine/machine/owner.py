@@ -115,6 +115,7 @@ class MachineOwner:
             if config != self.config:
                 await asyncio.to_thread(self.directory.write_config, config)
                 self.config = config
+                self._shared.tell(self.id)
 
     async def execute(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
