@@ -108,7 +108,7 @@ soak: setup ## property tests with many more examples, and the long tests; PART=
 	@# Each worker of the reference cluster would start one of its own.
 	$(PYTEST) $(if $(findstring tests/reference/cluster,$(PART)),,-n auto) -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
 	@if [ -z "$(PART)" ]; then WHOLE=1 $(MAKE) weather SEEDS=3400; fi
-	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools; fi
+	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 LIVE_FAULTS=1000 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools tests/host/machines/test_livefaults.py; fi
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 
