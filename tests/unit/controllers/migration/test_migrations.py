@@ -42,7 +42,7 @@ async def test_there_is_no_other_host() -> None:
 
 
 @timeless
-@pytest.mark.spec("kubevirt", 268)
+@pytest.mark.spec("kubevirt", 269)
 @pytest.mark.parametrize("side", [{"sendTo": {"migrationID": "one", "connectURL": "192.0.2.1:9185"}}, {"receive": {"migrationID": "one"}}])
 async def test_another_server_is_reached_by_a_move(side: dict[str, Any]) -> None:
     async with living(wire) as life:
