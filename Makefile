@@ -109,6 +109,7 @@ soak: setup ## property tests with many more examples, and the long tests; PART=
 	$(PYTEST) $(if $(findstring tests/reference/cluster,$(PART)),,-n auto) -m "hypothesis or soak" --hypothesis-profile soak $(UNHURRIED) $(PART)
 	@if [ -z "$(PART)" ]; then WHOLE=1 $(MAKE) weather SEEDS=3400; fi
 	@if [ -z "$(PART)" ]; then CHAOS=200 SCALES=50 RESTORES=60 $(PYTEST) $(UNHURRIED) tests/host/chaos tests/host/pools tests/host/owners/test_restores_in_place.py; fi
+	@if [ -z "$(PART)" ]; then LIVE_FAULTS=1000 $(PYTEST) $(UNHURRIED) tests/host/machines/test_livefaults.py; fi
 	@if [ -z "$(PART)" ]; then $(PYTEST) -s -m soak $(UNHURRIED) tests/host/soak; fi
 	@if [ -z "$(PART)" ] && command -v go >/dev/null; then $(PYTEST) tests/reference -m soak $(UNHURRIED) --conformance-results=tests/reference/results.json; fi
 

@@ -146,6 +146,8 @@ _PLACES: Mapping[str, tuple[int, int, str]] = {
     "stopping": (4, 0, "ACPI, then SIGKILL"),
     "suspended": (2, 1, "memory is on disk"),
     "ended": (4, 1, "the reason is on disk"),
+    "offered": (3, 2, "given to another host"),
+    "moved": (4, 2, "the guest runs there"),
 }
 
 
@@ -177,6 +179,9 @@ def states() -> str:
         caption(suspended.left[0] - 12, suspended.left[1] + 16, "start", SMALL, anchor="end"),
         arrow(boxes["stopping"].bottom, ended.top),
         caption(ended.top[0] + 10, ended.top[1] - 38, "the process ends", SMALL, anchor="start"),
+        arrow(boxes["offered"].right, boxes["moved"].left),
+        caption((boxes["offered"].right[0] + boxes["moved"].left[0]) / 2, boxes["moved"].left[1] - 8, "taken", SMALL),
+        caption(boxes["offered"].left[0] - 12, boxes["offered"].left[1] + 4, "running, and sent to another host", SMALL, anchor="end"),
         arrow(paused.right, (boxes["stopping"].left[0], boxes["stopping"].bottom[1] - 8)),
         caption(paused.right[0] + 4, paused.right[1] - 76, "stop", SMALL, anchor="start"),
     ]
@@ -194,7 +199,7 @@ def states() -> str:
             anchor="start",
         ),
     ]
-    return picture(1010, int(low) + 48, "The states of a machine", parts)
+    return picture(1010, int(boxes["moved"].bottom[1]) + 24, "The states of a machine", parts)
 
 
 def pictures() -> Mapping[str, str]:

@@ -20,12 +20,17 @@ from paddock.engine.machine.qmp import Qmp
 from tests.host.machines.conftest import surroundings
 
 
-class Steps:
-    """Counts down, and kills this process before the step at which nothing is left."""
+def _die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
-    def __init__(self, left: int) -> None:
+
+class Steps:
+    """Counts down, and kills this process, or does something else, before the step at which nothing is left."""
+
+    def __init__(self, left: int, act: Callable[[], object] = _die) -> None:
         self._left = left
-        self._counts = False
+        self._act = act
+        self.taken = 0
 
     def begin(self, more: Iterable[tuple[Any, str]] = ()) -> None:
         for owner, name in (
@@ -39,9 +44,9 @@ class Steps:
 
     def _counted(self, work: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*args: Any, **more: Any) -> Any:
-            if not self._left:
-                os.kill(os.getpid(), signal.SIGKILL)
-            self._left -= 1
+            self.taken += 1
+            if self.taken == self._left + 1:
+                self._act()
             return work(*args, **more)
 
         return counted

@@ -38,7 +38,6 @@ MIGRATIONS: Target[VirtualMachineInstanceMigration] = declared(migration.KINDS[0
 MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
 INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 VMIS: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
-REASON = "single host"
 POLICIES: Target[MigrationPolicy] = declared(migrationpolicy.KINDS[0], MigrationPolicy)
 NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
 BY_INSTANCE = "volume migrations of instances"
@@ -82,7 +81,7 @@ class MigrationReconciler(KindReconciler):
             return DONE
         name, now = move.spec.vmiName or "", ages.timestamp(self._clock.seconds())
         there = self._instances.cache.get(Key(seen.key.namespace, name))
-        why = f"{REASON}: there is no other host to migrate to" if there is not None else f"VirtualMachineInstance {name} does not exist"
+        why = migrations.refusal(move, is_there=there is not None)
         state = {"migrationUid": seen.meta.uid, "completed": True, "failed": True, "failureReason": why, "endTimestamp": now}
         phases = [{"phase": phase, "phaseTransitionTimestamp": now} for phase in ("Pending", "Failed")]
         status = {"phase": "Failed", "migrationState": state, "phaseTransitionTimestamps": phases}

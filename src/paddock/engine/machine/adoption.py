@@ -4,6 +4,7 @@ import logging
 
 from paddock.engine.machine.directory import RunRecord
 from paddock.engine.machine.errors import StartFailed
+from paddock.engine.machine.livefiles import handed_of
 from paddock.engine.machine.observation import Observation, Phase
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import boot_id, holders, start_ticks
@@ -18,7 +19,7 @@ async def adopt(owner: MachineOwner) -> None:
     kept = owner.directory.read_record()
     owner.recall(record=kept or RunRecord())
     await settle(owner)
-    saved = owner.directory.is_saved
+    saved, handed = owner.directory.is_saved, handed_of(owner.directory)
     if kept is None and owner.directory.beside.locked():
         what = owner.directory.path
         detail = f"which of two QEMUs is the machine's cannot be known, as {what}/process.json is lost; end both, then restart Paddock"
@@ -30,8 +31,9 @@ async def adopt(owner: MachineOwner) -> None:
     record = owner.record
     started = owner.directory.read_started() or owner.config
     # One whose guest is on disk does not run it: it was about to end, or it was reading the state.
-    phase: Phase = "stopping" if saved else "running" if record.begun else "starting"
-    owner.recall(observed=Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times), started=started)
+    phase: Phase = "stopping" if saved or handed else "running" if record.begun else "starting"
+    seen = Observation(phase=phase, run=record.run, accelerator=record.accelerator, times=record.times, handed=handed)
+    owner.recall(observed=seen, started=started)
     try:
         owner.watch(_find_process(owner))
     except StartFailed as error:
@@ -47,7 +49,7 @@ async def adopt(owner: MachineOwner) -> None:
     if process is not None and process.pid != record.pid:
         owner.save(active=True, pid=process.pid, ticks=process.ticks)
     owner.observe(pid=owner.record.pid)
-    if saved:
+    if saved or handed == "decided":
         owner.save(evidence=(*record.evidence, "saved"))
         owner.kill()
         return
@@ -57,6 +59,14 @@ async def adopt(owner: MachineOwner) -> None:
             owner.helpers.watch(name, pid)
     if record.stop is not None:
         owner.observe(phase="stopping", deadline=record.stop.deadline)
+    await _catch_up(owner)
+
+
+async def _catch_up(owner: MachineOwner) -> None:
+    if owner.record.arriving:
+        # It may wait for long, and nobody waits for it.
+        owner.background(owner.catch_up())
+        return
     await owner.catch_up()
     owner.pursue_stop()
 

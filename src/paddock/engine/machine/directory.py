@@ -9,6 +9,7 @@
     ID/saved.json       a suspended machine (`SavedMachine`), written last: while it is there, no process may run the guest
     ID/saved.state      the guest's memory and devices, as QEMU wrote them
     ID/next/, next.lock  the same of a second QEMU, while the guest moves into it (`renewal`)
+    ID/handed.json, arrival.json  the guest goes to another host, or comes from one (`livefiles`)
 
 A file is replaced as a whole, by rename: after a kill at any moment there is the old one or the new one. `config.json` is written
 first and a directory without it is nothing, so it is removed.
@@ -21,7 +22,7 @@ import re
 import shutil
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,12 +35,12 @@ from paddock.engine.machine.observation import RunEnd
 
 _VERSION = 1
 _NEXT = "next"
+ARRIVAL = "arrival.json"
 _RESTORE = "restore the file from a backup, or end its QEMU: the machine is started anew then"
 LOG_LIMIT = 1 << 20
 # As KubeVirt has it.
 GRACE_SECONDS = 30.0
 SERIAL_LIMIT = 2 << 20
-# What names a machine: a UID, or anything as tame.
 _TAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -125,13 +126,20 @@ class RunRecord(msgspec.Struct, frozen=True):
     identity: GuestIdentity | None = None
     program: QemuProgram | None = None
     renewal: Renewal | None = None
+    # the migration in which the guest is being sent to another host
+    sending: str = ""
     end: RunEnd | None = None
+
+    @property
+    def arriving(self) -> bool:
+        """It comes from another host, and has not run here."""
+        return not self.begun and Path(self.restore).name == ARRIVAL
 
     @property
     def goes_on(self) -> bool:
         """The engine has stopped the guest for a moment, or a Paddock that was killed had."""
         changes_over = self.moving is not None and self.moving.changes_over and self.moving.still
-        return self.saving or self.halted or self.renewal is not None or changes_over
+        return self.saving or self.halted or bool(self.sending) or self.renewal is not None or changes_over
 
 
 def next_run(record: RunRecord, boot: str, now: float, user: int, priority: int = 0) -> RunRecord:
@@ -164,6 +172,9 @@ class SavedMachine(msgspec.Struct, frozen=True):
     # the identity that the guest still has to get
     identity: GuestIdentity | None = None
     version: int = _VERSION
+
+
+_Kept = TypeVar("_Kept")
 
 
 class _Stored(msgspec.Struct):
@@ -332,24 +343,36 @@ class Directory:
     def write_saved(self, saved: SavedMachine) -> None:
         """Synchronised: after it returned, the machine is suspended, and the fresh state is its state."""
         os.rename(self.fresh_state, self.saved_state)
-        self._replace("saved.json", msgspec.json.encode(saved, enc_hook=encode_path), durable=True)
+        self.keep("saved.json", saved)
+
+    def keep(self, name: str, value: msgspec.Struct) -> None:
+        """Synchronised: after it returned, a power cut takes nothing away of it."""
+        self._replace(name, msgspec.json.encode(value, enc_hook=encode_path), durable=True)
 
     def read_saved(self) -> SavedMachine | None:
         """None: it is not suspended. Raises `UnreadableState`."""
-        path, raw = self.path / "saved.json", b""
+        return self.read_kept("saved.json", SavedMachine, "the saved state", "discard the state")
+
+    def read_kept(self, name: str, kind: type[_Kept], what: str, fix: str) -> _Kept | None:
+        """Return what a file with a version says; None: there is none. Raises `UnreadableState`."""
+        path, raw = self.path / name, b""
         try:
             raw = path.read_bytes()
             _check_version(raw)
-            return msgspec.json.decode(raw, type=SavedMachine, dec_hook=decode_path)
+            return msgspec.json.decode(raw, type=kind, dec_hook=decode_path)
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            raise _unreadable(f"the saved state of machine {self.id}", path, raw, "discard the state") from error
+            raise _unreadable(f"{what} of machine {self.id}", path, raw, fix) from error
 
     def drop_saved(self) -> None:
         """Synchronised: after it returned, nobody resumes the guest from its state. `sweep` removes the state itself."""
+        self.drop_kept("saved.json")
+
+    def drop_kept(self, name: str) -> None:
+        """Synchronised: after it returned, the file is gone for good."""
         with contextlib.suppress(FileNotFoundError):
-            (self.path / "saved.json").unlink()
+            (self.path / name).unlink()
             _synchronise(self.path)
 
     def drop_leftovers(self) -> None:

@@ -6,16 +6,22 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paddock.base.threads import undisturbed
-from paddock.engine.machine import migration, programs, screenshots, statistics, suspension
+from paddock.engine.machine import livefiles, migration, programs, screenshots, statistics, suspension
 from paddock.engine.machine.argv.renewed import obstacles
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory, SavedMachine
+from paddock.engine.machine.livelinks import ReceiverAddress
+from paddock.engine.machine.livesource import GuestReceiver, SendRequest
+from paddock.engine.machine.livetarget import LeavingGuest, ReceiveRequest
 from paddock.engine.machine.memorysnapshots import MemoryRequest, TakenMemory
 from paddock.engine.machine.observation import Observation, RenewalResult, Statistics
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.parts import MachineParts
 from paddock.engine.machine.pipes import Pipe
 from paddock.engine.machine.requests import Verb, admit
+
+# What waits, or is refused, while the guest is being sent to another host.
+_NOT_ON_THE_WAY = (Verb.PAUSE, Verb.RESET, Verb.PRESS, Verb.RENEW, Verb.SUSPEND, Verb.CHANGE)
 
 
 class MachineRegistry(Protocol):
@@ -186,6 +192,54 @@ class QemuMachine:
             self._admit(Verb.RENEW)
             return await self._owner.inbox.offer(admitted)
 
+    async def describe_leaving(self) -> LeavingGuest:
+        """Return the running guest as another host has to know it that is to receive it. Raises if it cannot leave."""
+        self._admit(Verb.SEND)
+        return await self._parts.source.describe()
+
+    async def send(self, send_request: SendRequest, target: GuestReceiver) -> bool:
+        """The guest goes to another host while it runs. True: it runs there. False: it was not taken there, and runs on here.
+
+        Raises when it did not leave, and runs on here; or `Unanswered` when it has left and stands still until `settle` knows more.
+        """
+
+        async def admitted() -> bool:
+            self._admit(Verb.SEND)
+            self._parts.sessions.demand_no_usb("migrate")
+            return await self._parts.source.send(send_request, target)
+
+        if not self._admit(Verb.SEND):
+            return await self._parts.source.settle(target)
+        return await self._owner.inbox.offer(admitted)
+
+    def keep_guest(self) -> None:
+        """Call off what `send` does, which raises then. A guest that was handed over is not called back."""
+        self._parts.source.cancel()
+
+    async def settle(self, target: GuestReceiver) -> bool:
+        """Ask the target of a guest that was handed over whether it runs there. True: it does. False: the guest is here."""
+        return await self._parts.source.settle(target)
+
+    async def receive(self, receive_request: ReceiveRequest) -> ReceiverAddress:
+        """A QEMU waits for the guest of another host. Returns where; raises with what is missing here, before anything happens."""
+        self._admit(Verb.ARRIVE)
+        listens = await self._parts.target.prepare(receive_request)
+        user, state = self._registry.user_for(self._owner), livefiles.arrival_of(self._owner.directory)
+        self._owner.start(paused=False, user=user, state=state)
+        return await asyncio.shield(listens)
+
+    async def arrived(self, migration: str) -> None:
+        """Returns when the guest of another host is here and stands still."""
+        await self._parts.target.arrived(migration)
+
+    async def take(self, migration: str) -> bool:
+        """Whether the guest that arrived runs here from now on. Asked by its source alone, once that has given it up for good."""
+        return await self._parts.target.take(migration)
+
+    async def drop_arrival(self, migration: str) -> bool:
+        """Whether the guest of another host never runs here, from now on. False: it was taken."""
+        return self._parts.target.drop(migration)
+
     async def plug_disk(self, disk: DiskConfig) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""
         await self._change(lambda: self._parts.hotplug.plug_disk(disk), f"plug disk {disk.name} into")
@@ -329,4 +383,6 @@ class QemuMachine:
             await self._parts.reboots.begin()
 
     def _admit(self, verb: Verb, action: str = "") -> bool:
+        if verb in _NOT_ON_THE_WAY:
+            self._parts.source.demand_idle(action or verb.value)
         return admit(verb, self._owner.observed, self.id, action)

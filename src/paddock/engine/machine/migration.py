@@ -1,4 +1,4 @@
-"""A guest's state that leaves its QEMU: into a file, or into another QEMU of this host.
+"""A guest's state that leaves its QEMU: into a file, or into another QEMU of this host or of another one.
 
 QEMU gets descriptors, never names: its sandbox starts no programs, and no port is opened. Whoever receives begins with `-incoming defer`.
 """
@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from msgspec import Struct
+
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory
@@ -18,9 +20,11 @@ from paddock.engine.machine.events import Events
 from paddock.engine.machine.owner import MachineOwner
 
 _PATIENCE = 3600.0
+_GREETING_SECONDS = 10.0
 # A guest that goes on elsewhere should stand still no longer than this.
 _STILL_MS = 100
 _STATE = "state"
+_CUT = "the line was cut, or the other side gave up: its log tells more"
 _SWITCHOVER = "pre-switchover"
 _UNDER_WAY = ("setup", "active", "device", "pre-switchover", "cancelling", "wait-unplug")
 _PAUSE = 0.005
@@ -40,19 +44,46 @@ class MigrationEnd(Protocol):
     async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any: ...
 
 
-def _capabilities(owner: MigrationEnd, *, pauses: bool = False) -> dict[str, Any]:
+class Wire(Struct, frozen=True):
+    """A line to another host. Each side proves to the other who it is; whoever sends hears whether all arrived."""
+
+    # names of QEMU's object with the certificates, and of the peer that it demands
+    credentials: str
+    peer: str
+    # bytes per second; 0: as fast as it goes
+    bandwidth: int = 0
+    # slow a guest down that writes faster than its memory is sent
+    auto_converge: bool = False
+
+
+def _capabilities(owner: MigrationEnd, *, pauses: bool = False, wire: Wire | None = None) -> dict[str, Any]:
     """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file.
 
     `pauses`: with the guest stopped, QEMU waits for a word before it writes the rest.
     """
-    wanted = {"events": True, "pause-before-switchover": pauses}
+    wanted = {
+        "events": True,
+        "pause-before-switchover": pauses,
+        "return-path": wire is not None,
+        "auto-converge": wire is not None and wire.auto_converge,
+    }
     if owner.started.memory.file is not None:
         wanted["x-ignore-shared"] = True
     return {"capabilities": [{"capability": name, "state": state} for name, state in wanted.items()]}
 
 
+def _parameters(wire: Wire | None) -> dict[str, Any]:
+    """Nobody shares a line within the host."""
+    speed = {"max-bandwidth": (wire.bandwidth if wire is not None else 0) or 1 << 40, "downtime-limit": _STILL_MS}
+    return speed | {"tls-creds": wire.credentials if wire else "", "tls-hostname": wire.peer if wire else ""}
+
+
 def _over(name: str, data: Mapping[str, Any]) -> bool:
     return name == "MIGRATION" and data.get("status") in ("completed", "failed", "cancelled")
+
+
+def _begins(name: str, data: Mapping[str, Any]) -> bool:
+    return name == "MIGRATION" and data.get("status") != "setup"
 
 
 def _pauses(name: str, data: Mapping[str, Any]) -> bool:
@@ -106,31 +137,45 @@ async def give(owner: MigrationEnd, handle: int) -> None:
     await owner.execute("getfd", {"fdname": _STATE}, fds=[handle])
 
 
-async def send(owner: MigrationEnd, action: str, switchover: Callable[[], Awaitable[None]] | None = None) -> None:
+async def send(owner: MigrationEnd, action: str, switchover: Callable[[], Awaitable[None]] | None = None, wire: Wire | None = None) -> None:
     """To the file it was given. Returns when everything has gone. The guest stands still then.
 
     `switchover` is awaited when the guest has stopped and its disks are still open: what it does belongs to the same moment.
     """
-    await owner.execute("migrate-set-capabilities", _capabilities(owner, pauses=switchover is not None))
-    # Nobody shares the line.
-    await owner.execute("migrate-set-parameters", {"max-bandwidth": 1 << 40, "downtime-limit": _STILL_MS})
-    with owner.events.expect(_over if switchover is None else _pauses) as event:
+    await owner.execute("migrate-set-capabilities", _capabilities(owner, pauses=switchover is not None, wire=wire))
+    await owner.execute("migrate-set-parameters", _parameters(wire))
+    with owner.events.expect(_over if switchover is None else _pauses) as event, owner.events.expect(_begins) as beginning:
         await owner.execute("migrate", {"uri": f"fd:{_STATE}"})
-        data = await _patiently(owner, event, action)
+        if wire is not None:
+            await _greeted(owner, beginning, action)
+        data = await _patiently(owner, event, action, wire)
     if switchover is not None and data.get("status") == _SWITCHOVER:
         await switchover()
         with owner.events.expect(_over) as event:
             await owner.execute("migrate-continue", {"state": _SWITCHOVER})
-            data = await _patiently(owner, event, action)
+            data = await _patiently(owner, event, action, wire)
     if data.get("status") != "completed":
         answer = await owner.execute("query-migrate")
-        why = str(answer.get("error-desc") or data.get("status"))
+        why = str(answer.get("error-desc") or (_CUT if wire is not None else data.get("status")))
         raise RequestRefused(f"cannot {action} machine {owner.id}", reason="MigrationFailed", why=why)
 
 
-async def _patiently(owner: MigrationEnd, event: Awaitable[tuple[str, Mapping[str, Any]]], action: str) -> Mapping[str, Any]:
+async def _greeted(owner: MigrationEnd, event: Awaitable[tuple[str, Mapping[str, Any]]], action: str) -> None:
+    """The other side has answered, and proved who it is."""
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(_GREETING_SECONDS):
+            await event
+    except TimeoutError:
+        why = f"the other side did not answer within {_GREETING_SECONDS:g} s"
+        raise Unanswered(f"cannot {action} machine {owner.id}", why=why, fix="see whether it runs") from None
+
+
+async def _patiently(
+    owner: MigrationEnd, event: Awaitable[tuple[str, Mapping[str, Any]]], action: str, wire: Wire | None
+) -> Mapping[str, Any]:
+    try:
+        # How long a line to another host may take, its user knows.
+        async with asyncio.timeout(_PATIENCE if wire is None else None):
             _, data = await event
     except TimeoutError:
         await owner.execute("migrate_cancel")
@@ -138,13 +183,14 @@ async def _patiently(owner: MigrationEnd, event: Awaitable[tuple[str, Mapping[st
     return data
 
 
-async def receive(owner: MigrationEnd) -> None:
+async def receive(owner: MigrationEnd, wire: Wire | None = None) -> None:
     """From the file it was given. Returns when the guest is there, standing still."""
     await owner.execute("migrate-set-capabilities", _capabilities(owner))
+    await owner.execute("migrate-set-parameters", _parameters(wire))
     with owner.events.expect(_over) as event:
         await owner.execute("migrate-incoming", {"uri": f"fd:{_STATE}"})
         try:
-            async with asyncio.timeout(_PATIENCE):
+            async with asyncio.timeout(_PATIENCE if wire is None else None):
                 _, data = await event
         except TimeoutError:
             raise StartFailed(f"cannot restore machine {owner.id}", why=f"it took longer than {_PATIENCE:g} s") from None

@@ -127,6 +127,8 @@ class Observation(Struct, frozen=True):
     detail: str = ""
     # of a suspended machine; the text of `end` tells why its last resume failed
     suspended: SuspendedState | None = None
+    # its guest was handed over to another host: "offered" until that says whether it has it
+    handed: Literal["", "offered", "decided"] = ""
 
     @property
     def live(self) -> bool:
@@ -140,8 +142,8 @@ class Observation(Struct, frozen=True):
 
     @property
     def holds_disks(self) -> bool:
-        """Its disks belong to it: a process has them open, or a saved guest goes on with them."""
-        return self.live or self.phase == "suspended"
+        """Its disks belong to it: a process has them open, or a guest goes on with them that is saved, or that may come back."""
+        return self.live or self.phase == "suspended" or self.handed == "offered"
 
 
 class DiskStatistics(Struct, frozen=True):

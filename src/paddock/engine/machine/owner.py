@@ -121,6 +121,7 @@ class MachineOwner:
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
     ) -> Any:
         """Tells QEMU something. Raises `QemuRefused`, or `Unanswered` when it is silent, which then is looked into."""
+        startup.demand_here(self.id, self.observed, command)
         if self.qmp is None:
             raise Unanswered(f"cannot tell the QEMU of machine {self.id} {command}", why="there is no connection to it", fix="try again")
         try:
@@ -335,7 +336,7 @@ class MachineOwner:
             case "WATCHDOG" if data.get("action") == "poweroff":
                 self.save(evidence=(*self.record.evidence, "watchdog"))
             case "BLOCK_IO_ERROR":
-                self._disk_failed(data)
+                self.observe(disk_errors=probe.failed(self.config, self.observed.disk_errors, data))
             case "MEMORY_DEVICE_SIZE_CHANGE" if data.get("id") == names.VIRTIO_MEM:
                 self.observe(memory=probe.boot_size(self.started) + int(data.get("size", 0)))
         self.announce(name, data)
@@ -349,11 +350,6 @@ class MachineOwner:
         end = runends.SHUTDOWNS.get(reason, "crashed")
         if not (self.record.evidence and reason in ("host-qmp-quit", "host-signal")) and not self.parts.returns(end):
             self.quit(end)
-
-    def _disk_failed(self, data: Mapping[str, Any]) -> None:
-        name = probe.disk_of(self.config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
-        if name:
-            self.observe(disk_errors={**self.observed.disk_errors, name: probe.error_of(data)})
 
     async def look_at_status(self) -> None:
         """Update the status of the guest, with the reason why it does not run."""
@@ -409,8 +405,10 @@ class MachineOwner:
             if state_of(self.observed.pid) in STOPPED:
                 raise Unanswered("cannot talk to QEMU", why="its process is stopped")
             await self.connect(PATIENCE)
+            if self.observed.handed:
+                return
             status = str((await self.execute("query-status")).get("status", ""))
-            if status in ("prelaunch", "inmigrate") and not (self.record.begun and self.record.start_paused):
+            if self.record.arriving or (status in ("prelaunch", "inmigrate") and not (self.record.begun and self.record.start_paused)):
                 if status == "inmigrate" and (await self.execute("query-migrate")).get("status"):
                     self._fail("Paddock ended while the state was being read")
                     return

@@ -1,11 +1,16 @@
 """A machine, put together: its owner, and what acts on the machine beside it."""
 
+from pathlib import Path
+
+from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.hotplug import Hotplug
 from paddock.engine.machine.liveness import Liveness
+from paddock.engine.machine.livesource import LiveSource
+from paddock.engine.machine.livetarget import LiveTarget
 from paddock.engine.machine.memorysnapshots import MemorySnapshots
 from paddock.engine.machine.mirrors import DiskMirrors
 from paddock.engine.machine.owner import MachineOwner
@@ -32,12 +37,23 @@ class MachineParts:
         self.renewals = Renewals(owner)
         self.suspensions = Suspensions(owner)
         self.sessions = GuestSessions(owner)
+        self.source = LiveSource(owner)
+        self.target = LiveTarget(owner)
         watcher = Liveness(owner)
         return OwnerParts(
             watcher=watcher,
-            followers=(self.hotplug.follow, self.layers.follow, self.mirrors.follow, watcher.follow, self.sessions.follow),
+            followers=(
+                self.hotplug.follow,
+                self.layers.follow,
+                self.mirrors.follow,
+                watcher.follow,
+                self.sessions.follow,
+                self.source.follow,
+                self.target.follow,
+            ),
             # A move comes first: the guest may stand still for it.
             recovery=(
+                self.source.adopt,
                 self.renewals.adopt,
                 self.suspensions.adopt,
                 self.mirrors.adopt,
@@ -45,7 +61,13 @@ class MachineParts:
                 self.layers.adopt,
                 self.hotplug.repair,
             ),
-            line=self.suspensions.line,
-            restore=self.sessions.identities.restore,
+            line=self._line,
+            restore=self._restore,
             returns=self.reboots.returns,
         )
+
+    def _line(self) -> tuple[MachineConfig, Command]:
+        return self.target.line() if self.owner.record.arriving else self.suspensions.line()
+
+    async def _restore(self, path: Path) -> None:
+        await (self.target.restore() if self.owner.record.arriving else self.sessions.identities.restore(path))

@@ -15,7 +15,7 @@ from paddock.engine.machine.observation import DiskState, NicState, Observation
 # A full file system counts as having room again from here on.
 _ROOM = 64 << 20
 
-__all__ = ["boot_size", "changes", "devices", "disk_of", "has_room", "pin"]
+__all__ = ["boot_size", "changes", "devices", "disk_of", "failed", "has_room", "pin"]
 
 
 class OwnerState(Protocol):
@@ -101,6 +101,12 @@ def disk_errors(config: MachineConfig, answer: Iterable[Mapping[str, Any]]) -> d
 def error_of(data: Mapping[str, Any]) -> str:
     """The error of an event about a failed access: "enospc" or words."""
     return "enospc" if data.get("nospace") else str(data.get("reason", "an error"))
+
+
+def failed(config: MachineConfig, errors: Mapping[str, str], data: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the errors of disks with that of an event about a failed access."""
+    name = disk_of(config, str(data.get("node-name", "")), str(data.get("qom-path", "")), str(data.get("device", "")))
+    return {**errors, name: error_of(data)} if name else errors
 
 
 def disk_of(config: MachineConfig, node: str, path: str, device: str) -> str:

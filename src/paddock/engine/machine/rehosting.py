@@ -17,15 +17,15 @@ _NOT_SEEN = ("label", "limits", "reboot_ends")
 _KEPT = Path("kept")
 
 
-def mismatches(saved: SavedMachine, qemu: str, host: HostView) -> Iterator[str]:
+def mismatches(saved: SavedMachine, qemu: str, host: HostView, verb: str = "was taken") -> Iterator[str]:
     """Yield the reasons why the guest cannot go on on this host. Releases of one series of QEMU read the states of each other."""
     here = ".".join(map(str, host.version))
     if _series(qemu) != _series(here):
-        yield f"it was taken with QEMU {qemu}, and this host has {here}"
+        yield f"it {verb} with QEMU {qemu}, and this host has {here}"
     if host.accelerator != saved.accelerator:
-        yield f"it was taken under {saved.accelerator}, and this host has {host.accelerator}"
+        yield f"it {verb} under {saved.accelerator}, and this host has {host.accelerator}"
     elif saved.accelerator == "kvm" and host.processor != saved.processor:
-        yield f"it was taken on a processor {saved.processor or 'of an unknown model'}, and this host has {host.processor or 'another one'}"
+        yield f"it {verb} on a processor {saved.processor or 'of an unknown model'}, and this host has {host.processor or 'another one'}"
 
 
 def _series(version: str) -> list[str]:

@@ -1,21 +1,24 @@
 """The action of a machine for each request, as a table. Pure: no process, no clock.
 
-               defined   queued    starting  running   paused    stopping  suspended ended
-    START      go        already   already   already   already   refuse    go        go
-    STOP       already   go        go        go        go        go        go        already
-    PAUSE      refuse    refuse    refuse    go        already   refuse    refuse    refuse
-    RESUME     refuse    refuse    refuse    already   go        refuse    refuse    refuse
-    RESET      refuse    refuse    refuse    go        go        refuse    refuse    refuse
-    PRESS      refuse    refuse    refuse    go        refuse    already   refuse    refuse
-    RENEW      refuse    refuse    refuse    go        refuse    refuse    refuse    refuse
-    SUSPEND    refuse    refuse    refuse    go        go        refuse    already   refuse
-    RECEIVE    go        refuse    refuse    refuse    refuse    refuse    already   refuse
-    CHANGE     refuse    refuse    refuse    go        go        refuse    refuse    refuse     plug, unplug, resize, overlay, commit ...
-    LOOK       refuse    refuse    refuse    go        go        go        refuse    refuse     screenshot, statistics, console ...
-    FORGET     go        refuse    refuse    refuse    refuse    refuse    go        go
+               defined   queued    starting  running   paused    stopping  suspended ended     offered   moved
+    START      go        already   already   already   already   refuse    go        go        refuse    refuse
+    STOP       already   go        go        go        go        go        go        already   refuse    already
+    PAUSE      refuse    refuse    refuse    go        already   refuse    refuse    refuse    refuse    refuse
+    RESUME     refuse    refuse    refuse    already   go        refuse    refuse    refuse    refuse    refuse
+    RESET      refuse    refuse    refuse    go        go        refuse    refuse    refuse    refuse    refuse
+    PRESS      refuse    refuse    refuse    go        refuse    already   refuse    refuse    refuse    refuse
+    RENEW      refuse    refuse    refuse    go        refuse    refuse    refuse    refuse    refuse    refuse
+    SUSPEND    refuse    refuse    refuse    go        go        refuse    already   refuse    refuse    refuse
+    RECEIVE    go        refuse    refuse    refuse    refuse    refuse    already   refuse    refuse    refuse
+    SEND       refuse    refuse    refuse    go        refuse    refuse    refuse    refuse    already   already
+    ARRIVE     go        refuse    refuse    refuse    refuse    refuse    refuse    refuse    refuse    refuse
+    CHANGE     refuse    refuse    refuse    go        go        refuse    refuse    refuse    refuse    refuse   plug, unplug, resize ...
+    LOOK       refuse    refuse    refuse    go        go        go        refuse    refuse    refuse    refuse   screenshot, console ...
+    FORGET     go        refuse    refuse    refuse    refuse    refuse    go        go        refuse    go
 
 The start of a suspended machine resumes its guest, and a stop throws its saved state away. A machine that never ran becomes a suspended one
-by RECEIVE, with the guest of a snapshot.
+by RECEIVE, with the guest of a snapshot. The guest of an offered machine was handed over to another host, and that of a moved one runs
+there.
 
 A QEMU that does not answer gets no command but to stop: it would do the rest when nobody expects it any more.
 A stop overtakes: requests that wait or run when it comes are refused with `Stopping`, unless they only look.
@@ -30,8 +33,8 @@ from msgspec import Struct
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.observation import Observation
 
-State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "suspended", "ended"]
-STATES: tuple[State, ...] = ("defined", "queued", "starting", "running", "paused", "stopping", "suspended", "ended")
+State = Literal["defined", "queued", "starting", "running", "paused", "stopping", "suspended", "ended", "offered", "moved"]
+STATES: tuple[State, ...] = ("defined", "queued", "starting", "running", "paused", "stopping", "suspended", "ended", "offered", "moved")
 
 
 class Verb(Enum):
@@ -46,6 +49,8 @@ class Verb(Enum):
     RENEW = "renew"
     SUSPEND = "suspend"
     RECEIVE = "give a saved guest to"
+    SEND = "migrate"
+    ARRIVE = "receive the guest of"
     CHANGE = "change"
     LOOK = "look at"
     FORGET = "forget"
@@ -79,6 +84,10 @@ _STOPPING = Refuse("Stopping", "it is being stopped", "wait until it has ended")
 _RUNNING = Refuse("StillRunning", "its process lives", "stop it first")
 _SUSPENDED = Refuse("Suspended", "it is suspended to disk", "resume it first")
 _ENDED = Refuse("Ended", "it has run already", "make a new one")
+_OFFERED = Refuse(
+    "Offered", "its guest was handed over to another host, which has not said yet whether it runs there", "wait for its answer"
+)
+_MOVED = Refuse("Moved", "its guest runs on another host", "ask there")
 _PAUSED = Refuse("Paused", "it is paused", "resume it first")
 
 
@@ -87,23 +96,27 @@ def _row(*rules: Rule) -> dict[State, Rule]:
 
 
 RULES: Mapping[Verb, Mapping[State, Rule]] = {
-    Verb.START: _row(_GO, _ALREADY, _ALREADY, _ALREADY, _ALREADY, _STOPPING, _GO, _GO),
-    Verb.STOP: _row(_ALREADY, _GO, _GO, _GO, _GO, _GO, _GO, _ALREADY),
-    Verb.PAUSE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _ALREADY, _STOPPING, _SUSPENDED, _NOT_RUNNING),
-    Verb.RESUME: _row(_NOT_RUNNING, _STARTING, _STARTING, _ALREADY, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
-    Verb.RESET: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
-    Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _SUSPENDED, _NOT_RUNNING),
-    Verb.RENEW: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _SUSPENDED, _NOT_RUNNING),
-    Verb.SUSPEND: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _ALREADY, _NOT_RUNNING),
-    Verb.RECEIVE: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _ALREADY, _ENDED),
-    Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING),
-    Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _SUSPENDED, _NOT_RUNNING),
-    Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO, _GO),
+    Verb.START: _row(_GO, _ALREADY, _ALREADY, _ALREADY, _ALREADY, _STOPPING, _GO, _GO, _OFFERED, _MOVED),
+    Verb.STOP: _row(_ALREADY, _GO, _GO, _GO, _GO, _GO, _GO, _ALREADY, _OFFERED, _ALREADY),
+    Verb.PAUSE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _ALREADY, _STOPPING, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.RESUME: _row(_NOT_RUNNING, _STARTING, _STARTING, _ALREADY, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.RESET: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.PRESS: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _ALREADY, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.RENEW: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.SUSPEND: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _ALREADY, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.RECEIVE: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _ALREADY, _ENDED, _OFFERED, _MOVED),
+    Verb.SEND: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _PAUSED, _STOPPING, _SUSPENDED, _NOT_RUNNING, _ALREADY, _ALREADY),
+    Verb.ARRIVE: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _SUSPENDED, _ENDED, _OFFERED, _MOVED),
+    Verb.CHANGE: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _STOPPING, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.LOOK: _row(_NOT_RUNNING, _STARTING, _STARTING, _GO, _GO, _GO, _SUSPENDED, _NOT_RUNNING, _OFFERED, _MOVED),
+    Verb.FORGET: _row(_GO, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _RUNNING, _GO, _GO, _OFFERED, _GO),
 }
 
 
 def state(observed: Observation) -> State:
     """The column of the table."""
+    if observed.handed:
+        return "offered" if observed.handed == "offered" else "moved"
     if observed.phase == "running" and observed.paused:
         return "paused"
     return observed.phase

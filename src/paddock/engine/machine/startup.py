@@ -17,7 +17,8 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command, FileCopy, HelperProgram
 from paddock.engine.machine.config import MachineConfig, UserNetwork
 from paddock.engine.machine.directory import Directory, Renewal, UnreadableState
-from paddock.engine.machine.errors import StartFailed, Unanswered
+from paddock.engine.machine.errors import RequestRefused, StartFailed, Unanswered
+from paddock.engine.machine.livefiles import handed_of
 from paddock.engine.machine.observation import Observation, RunEnd, SuspendedState
 from paddock.engine.machine.process import ProcessLaunch, end_process, spawn, start_ticks
 from paddock.engine.machine.qmp import open_socket
@@ -232,6 +233,7 @@ def clear(directory: Directory, seen: Observation, *, stopped: bool) -> Observat
 
 def over(directory: Directory, seen: Observation) -> Observation:
     """Return the state after a run: ended, or suspended if the guest's state was saved."""
+    seen = replace(seen, handed=handed_of(directory))
     if not directory.is_saved:
         return replace(seen, phase="ended")
     try:
@@ -241,6 +243,13 @@ def over(directory: Directory, seen: Observation) -> Observation:
         state, end = SuspendedState(0.0, 0), seen.end or RunEnd("saved")
         seen = replace(seen, end=replace(end, text=str(error)))
     return replace(seen, phase="suspended", suspended=state)
+
+
+def demand_here(id: str, seen: Observation, command: str) -> None:
+    """Raise for a command that lets a guest run which another host may run. Whoever gives it."""
+    if seen.handed and command == "cont":
+        why = "the guest was handed over to another host"
+        raise RequestRefused(f"cannot let machine {id} go on", reason="Offered", why=why, fix="look there")
 
 
 def problem(error: PaddockError | OSError) -> str:

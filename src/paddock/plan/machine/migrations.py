@@ -81,6 +81,15 @@ def is_of_volumes(migration: VirtualMachineInstanceMigration) -> bool:
     return LABEL in (migration.metadata.labels or {})
 
 
+def refusal(migration: VirtualMachineInstanceMigration, *, is_there: bool) -> str:
+    """Return why a migration to another node or another server fails; `is_there`: its instance."""
+    if migration.spec.sendTo is not None or migration.spec.receive is not None:
+        return "this server neither sends nor receives running machines; paddock move takes a stopped one to another server"
+    if is_there:
+        return "single host: there is no other host to migrate to"
+    return f"VirtualMachineInstance {migration.spec.vmiName or ''} does not exist"
+
+
 def made(instance: VirtualMachineInstance) -> dict[str, Any]:
     """Return the migration that moves the volumes of an instance."""
     name = instance.metadata.name

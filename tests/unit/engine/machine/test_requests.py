@@ -26,7 +26,7 @@ def test_the_table_reads_as_its_module_says() -> None:
     rows = [line.split() for line in text.splitlines() if line.split()[:1] and line.split()[0] in Verb.__members__]
     assert len(rows) == len(Verb)
     for row in rows:
-        assert [words[type(RULES[Verb[row[0]]][one])] for one in STATES] == row[1:9], row[0]
+        assert [words[type(RULES[Verb[row[0]]][one])] for one in STATES] == row[1 : 1 + len(STATES)], row[0]
 
 
 def test_a_refusal_names_machine_action_and_reason() -> None:
@@ -46,9 +46,14 @@ class Model:
     stopping: bool = False
     suspended: bool = False
     seen: bool = False
+    # its guest goes to another host: whether it is still to come back, and whether it is gone for good
+    offered: bool = False
+    moved: bool = False
 
     @property
     def observed(self) -> Observation:
+        if self.offered or self.moved:
+            return Observation("stopping" if self.process else "ended", handed="decided" if self.moved else "offered")
         if self.suspended:
             return Observation("suspended")
         if not self.process:
@@ -60,9 +65,13 @@ class Model:
         return Observation("running", "user" if self.paused else "")
 
     def expected(self, verb: Verb) -> type:
+        if self.moved:
+            return {Verb.STOP: Already, Verb.SEND: Already, Verb.FORGET: Go}.get(verb, Refuse)
+        if self.offered:
+            return Already if verb is Verb.SEND else Refuse
         if self.suspended:
             return {Verb.START: Go, Verb.STOP: Go, Verb.FORGET: Go, Verb.SUSPEND: Already, Verb.RECEIVE: Already}.get(verb, Refuse)
-        if verb is Verb.RECEIVE:
+        if verb in (Verb.RECEIVE, Verb.ARRIVE):
             return Refuse if self.process or self.seen else Go
         if verb is Verb.START:
             return (Refuse if self.stopping else Already) if self.process else Go
@@ -75,7 +84,7 @@ class Model:
         if self.stopping:
             return {Verb.LOOK: Go, Verb.PRESS: Already}.get(verb, Refuse)
         special: dict[Verb, type] = {Verb.PAUSE: Already if self.paused else Go, Verb.RESUME: Go if self.paused else Already}
-        special[Verb.PRESS] = Refuse if self.paused else Go
+        special |= dict.fromkeys((Verb.PRESS, Verb.RENEW, Verb.SEND), Refuse if self.paused else Go)
         return special.get(verb, Go)
 
     def perform(self, verb: Verb) -> None:
@@ -89,17 +98,25 @@ class Model:
             self.stopping, self.suspended = self.process, False
         elif verb is Verb.FORGET:
             self.suspended = False
+        elif verb is Verb.SEND:
+            self.offered = True
+        elif verb is Verb.ARRIVE:
+            self.process = self.seen = True
         elif verb in (Verb.PAUSE, Verb.RESUME):
             self.paused = verb is Verb.PAUSE
 
     def happen(self, what: str) -> None:
         if what == "up" and self.process and not self.stopping:
             self.up = True
+        elif what == "taken" and self.offered:
+            self.offered, self.moved, self.process = False, True, False
+        elif what == "dropped" and self.offered:
+            self.offered = False
         elif what == "end":
             self.process = self.up = self.paused = self.stopping = False
 
 
-@given(st.lists(st.sampled_from([*Verb, "up", "end"]), max_size=30))
+@given(st.lists(st.sampled_from([*Verb, "up", "end", "taken", "dropped"]), max_size=30))
 def test_any_sequence_is_answered_as_the_model_expects(steps: list[Verb | str]) -> None:
     model = Model()
     for step in steps:
