@@ -9,6 +9,7 @@ from typing import cast
 import pytest
 
 from paddock.engine.claims import HostReservations
+from paddock.engine.networks import responderprocess
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec
 from tests.host.machine import lacks
@@ -39,6 +40,10 @@ class World:
         """Another Paddock at the same directory, as after a restart."""
         return self.beside("networks")
 
+    def build(self, text: str) -> None:
+        """The next servers are of other sources."""
+        responderprocess.build = lambda: text
+
     def beside(self, directory: str) -> Networks:
         """Another Paddock on this host, with a directory of its own."""
         return Networks(self.lab.folder / directory, self.settings, claims=HostReservations(self.lab.folder / "claims"))
@@ -65,6 +70,9 @@ class RootlessWorld(World):
     @property
     def inside(self) -> str:
         return self._inside
+
+    def build(self, text: str) -> None:
+        self._process.call((0, "", ""), "build", text)
 
     def beside(self, directory: str) -> Networks:
         return cast("Networks", RemoteNetworks(self._process, (next(self._numbers), directory, self.settings.pod_network)))
@@ -98,12 +106,15 @@ def play(lab: Lab, request: pytest.FixtureRequest) -> Play:
     def run(script: Script) -> None:
         async def inside(world: World) -> None:
             await world.networks.open()
+            patch = pytest.MonkeyPatch()
+            patch.setattr(responderprocess, "build", responderprocess.build)
             try:
                 async with asyncio.timeout(60):
                     await script(world)
             finally:
                 lab.finish()
                 await world.networks.destroy()
+                patch.undo()
 
         def rootless() -> None:
             world = RootlessWorld(lab)

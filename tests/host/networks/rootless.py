@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from paddock.engine import namespace
-from paddock.engine.networks import rootless
+from paddock.engine.networks import responderprocess, rootless
 from paddock.engine.networks.datagrams import Datagrams
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from tests.host import reach
@@ -164,6 +164,9 @@ async def _carry_out(
 ) -> Any:
     if name == "holder":
         return namespace.holder()
+    if name == "build":
+        responderprocess.build = lambda: args[0]
+        return None
     if key not in known:
         known[key] = Networks(folder / key[1], NetworkSettings(mode="rootless", pod_network=key[2]))
         # The namespace is that of the process.

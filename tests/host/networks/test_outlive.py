@@ -18,7 +18,7 @@ from msgspec import Struct
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.process import holders, start_ticks
 from paddock.engine.networks import dns, respondercontrol, responderprocess
-from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService
+from paddock.engine.networks.nics import ForwardTarget, NicPolicy, NicSpec, PublishedPort, PublishedService
 from tests.host.guests import Registry, _RegistryHandler, serving
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, Guest, Lab, run, there
@@ -137,20 +137,17 @@ async def live(world: World, web: Guest) -> int:
     await again(world)
     assert responder(folder) == pid, "the next server takes over the process"
     await world.networks.close()
-    # A server of other sources.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(responderprocess, "build", lambda: "another")
-        await again(world)
-        replaced = responder(folder)
-        assert replaced != pid and not start_ticks(pid), "one of another build is replaced"
-        os.kill(replaced, signal.SIGKILL)
-        revived = await changed(folder, replaced)
-        assert (await web.dhcp())["ip"] == "10.0.2.2"
-        await world.networks.close()
+    world.build("another")
+    await again(world)
+    replaced = responder(folder)
+    assert replaced != pid and not start_ticks(pid), "one of another build is replaced"
+    os.kill(replaced, signal.SIGKILL)
+    revived = await changed(folder, replaced)
+    assert (await web.dhcp())["ip"] == "10.0.2.2"
+    await world.networks.close()
     return revived
 
 
-@pytest.mark.rooted("the script gives the process that has the networks other sources")
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 204, 205, 206)
 def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(play: Play) -> None:
@@ -184,8 +181,9 @@ def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) ->
         web = await world.guest(WEB)
         folder = world.lab.folder / "networks"
         pid = responder(folder)
-        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            status = dict(line.split(":\t", 1) for line in (thread / "status").read_text().splitlines())
+            assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
         assert "0" not in status["Uid"].split() + status["Gid"].split() and not status["Groups"].strip()
         assert status["NoNewPrivs"] == "1" and (folder / "responder.sock").stat().st_mode & 0o777 == 0o600
         web.unplug()
@@ -223,6 +221,106 @@ def test_the_hosts_ports_lead_to_guests_without_the_server(play: Play, sources: 
         for number in (8088, 30080):
             assert await Child(world.lab.outside, tcp_ask("198.51.100.2", number, patience=0.3)).done() == said
         world.networks = world.fresh()
+        server.end()
+
+    play(script)
+
+
+def echoing(port: int) -> Callable[[], None]:
+    """Repeat what each client says, until the end."""
+
+    def work() -> None:
+        async def repeat(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            while data := await reader.read(1 << 16):
+                writer.write(data)
+            writer.close()
+
+        async def serve() -> None:
+            async with await asyncio.start_server(repeat, "0.0.0.0", port) as server:
+                await server.serve_forever()
+
+        asyncio.run(serve())
+
+    return work
+
+
+def said(client: socket.socket, text: bytes) -> bool:
+    """Return whether an echo repeats a text."""
+    client.sendall(text)
+    return client.recv(len(text), socket.MSG_WAITALL) == text
+
+
+def echoes(address: str, port: int) -> bool:
+    """Return whether an echo answers a new client."""
+    try:
+        with socket.create_connection((address, port), 0.5) as client:
+            return said(client, b"hello")
+    except OSError:
+        return False
+
+
+def conversing(address: str, port: int, until: Path) -> Callable[[], tuple[int, int]]:
+    """Talk with an echo by one connection, and by a new one each time, until a file is there; returns how often each was answered."""
+
+    def work() -> tuple[int, int]:
+        with socket.create_connection((address, port), 5) as kept:
+            kept.settimeout(5)
+            ours = fresh = 0
+            while not until.exists():
+                assert said(kept, b"%8d" % ours), f"the connection ended after {ours} answers"
+                ours += 1
+                with socket.create_connection((address, port), 5) as client:
+                    client.settimeout(5)
+                    fresh += said(client, b"hello")
+                time.sleep(0.05)
+            return ours, fresh
+
+    return work
+
+
+@pytest.mark.needs("netns", "tun", "nft", "busybox")
+@pytest.mark.spec("kubevirt", 268)
+@pytest.mark.spec("kubevirt", 269)
+def test_clients_of_the_hosts_ports_notice_nothing_of_stops_and_upgrades(play: Play) -> None:
+    async def script(world: World) -> None:
+        web = await world.guest(WEB)
+        folder, ended = world.lab.folder / "networks", world.lab.folder / "ended"
+        server = web.child(echoing(8080))
+        service = PublishedService("default/web", (PublishedPort("tcp", 80, (ForwardTarget("web", "default", 8080),), 30080),))
+        assert await world.networks.publish([service]) == {}
+        assert await Child(world.lab.host, tcp_ask("127.0.0.1", 30080, seconds=0.2)).done() == "silent", "the echo is there"
+        clients = [
+            Child(namespace, conversing(address, 30080, ended))
+            for namespace, address in ((world.lab.host, "127.0.0.1"), (world.lab.outside, "198.51.100.2"))
+        ]
+        pids = [responder(folder)]
+        for build in ("same", "same", "another", "third"):
+            await asyncio.sleep(1)
+            await world.networks.close()
+            await asyncio.sleep(1)
+            if build != "same":
+                world.build(build)
+            world.networks = world.fresh()
+            await world.networks.open()
+            pids.append(responder(folder))
+            assert await world.networks.publish([service]) == {}
+            await world.networks.plug(WEB)
+        assert pids[0] == pids[1] == pids[2] and len({*pids}) == 3
+        assert start_ticks(pids[0]), "a former one stays as long as it has connections"
+        ended.touch()
+        for client in clients:
+            kept, fresh = await client.done()
+            assert kept == fresh > 60
+        async with asyncio.timeout(10):
+            while any(map(start_ticks, pids[:-1])):
+                await asyncio.sleep(0.05)
+        # A policy holds for them while no server runs.
+        await world.networks.police([NicPolicy("deny", ("web",), ingress=())])
+        await world.networks.close()
+        assert not await Child(world.lab.outside, partial(echoes, "198.51.100.2", 30080)).done()
+        assert await Child(world.lab.host, partial(echoes, "127.0.0.1", 30080)).done(), "but not for the host itself"
+        world.networks = world.fresh()
+        await world.networks.open()
         server.end()
 
     play(script)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import socket
+import struct
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import cast
@@ -21,6 +22,7 @@ _MOST_BUFFERED = 256 * 1024
 # Others have their turn in between.
 _MOST_AT_ONCE = 64
 _PAUSE_SECONDS = 1.0
+_AT_ONCE = struct.pack("ii", 1, 0)
 _LARGEST_DATAGRAM = 1 << 16
 # As the kernel has it: of IPv6 with two more numbers.
 _Client = tuple[str, int] | tuple[str, int, int, int]
@@ -95,6 +97,13 @@ class _Side(asyncio.Protocol):
 
 class _Arrived(_Side):
     """The client's side."""
+
+    def refuse(self) -> None:
+        """End it by a reset, so that nobody takes silence for an answer."""
+        assert self.transport is not None
+        known = self.transport.get_extra_info("socket")
+        known.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        self.transport.abort()
 
     def __init__(self, owner: "TcpForward") -> None:
         super().__init__()
@@ -188,7 +197,7 @@ class TcpForward:
         peer = transport.get_extra_info("peername")[0]
         guest = await self._reach(peer) if self.allowed(peer) else None
         if guest is None:
-            transport.abort()
+            client.refuse()
             return
         if transport.is_closing():
             assert guest.transport is not None
