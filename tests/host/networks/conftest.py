@@ -28,8 +28,8 @@ class World:
         self.settings = NetworkSettings(mode="routed")
         self.networks = self.fresh()
 
-    # a user that cards may belong to
-    user = 1234
+    # a user that cards may belong to, and the MTU of a card in the pod network
+    user, mtu = 1234, 1500
 
     @property
     def inside(self) -> str:
@@ -59,7 +59,7 @@ class World:
 class RootlessWorld(World):
     """The same with networks of an ordinary user. Root can stand in its namespace, and see what the user made there."""
 
-    user = USER
+    user, mtu = USER, 65520
 
     def __init__(self, lab: Lab) -> None:
         self._process = UserProcess(lab)

@@ -37,7 +37,7 @@ def test_a_masqueraded_guest_gets_kubevirts_address_and_a_router(play: Play) -> 
         assert told.addresses == ["fd10:0:2::2"] and told.lifetime == 999 * 86400 and told.dns == ["fd10:0:2::1"]
         assert told.search.startswith(b"\x07default\x03svc\x07cluster\x05local\0")
         route = web.call("ip", "-6", "route", "show", "default")
-        assert "via fe80::1 dev eth0" in route and web.call("sysctl", "-n", "net.ipv6.conf.eth0.mtu") == "1500\n"
+        assert "via fe80::1 dev eth0" in route and web.call("sysctl", "-n", "net.ipv6.conf.eth0.mtu") == f"{world.mtu}\n"
         assert (web.plug.guest_address, web.plug.guest_address6) == ("10.0.2.2/24", "fd10:0:2::2/120")
         network = ipaddress.IPv6Network(world.networks._ledger.book.network6)
         assert network.prefixlen == 64 and network.subnet_of(ipaddress.IPv6Network("fd00::/8"))
