@@ -53,8 +53,8 @@ class Answers(Struct):
             self.lost.append((what, time.monotonic()))
 
 
-def looked_up(server: str, name: str) -> bool:
-    """Return whether a name server knows a name within a second."""
+def looked_up(server: str, name: str) -> str:
+    """Return the address of a name if a name server tells it within a second; otherwise an empty text."""
     question = struct.pack("!HHHHHH", os.getpid() & 0xFFFF, 0x0100, 1, 0, 0, 0) + dns.wire(name) + struct.pack("!HH", dns.A, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         asking.settimeout(1.0)
@@ -62,8 +62,8 @@ def looked_up(server: str, name: str) -> bool:
             asking.sendto(question, (server, 53))
             answer = asking.recv(512)
         except OSError:
-            return False
-        return answer[3] & 15 == dns.OK and answer[6:8] != b"\0\0"
+            return ""
+        return socket.inet_ntoa(answer[-4:]) if answer[3] & 15 == dns.OK and answer[6:8] != b"\0\0" else ""
 
 
 def reached(address: str, port: int) -> bool:
@@ -83,8 +83,8 @@ def asking(server: str, until: Path) -> Callable[[], Answers]:
         while not reached(ADDRESS, 80):
             time.sleep(0.05)
         while not until.exists():
-            answers.count("machine", partial(looked_up, server, NAME))
-            answers.count("Service's name", partial(looked_up, server, SERVICE_NAME))
+            answers.count("machine", lambda: bool(looked_up(server, NAME)))
+            answers.count("Service's name", lambda: bool(looked_up(server, SERVICE_NAME)))
             answers.count("Service", partial(reached, ADDRESS, 80))
             time.sleep(0.1)
         return answers
@@ -170,6 +170,63 @@ def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(
         assert await asker.child(partial(looked_up, asker.plug.dns[0], NAME)).done(), "before any machine is plugged"
         assert (await web.dhcp())["ip"] == "10.0.2.2"
         server.end()
+
+    play(script)
+
+
+def visited(server: str, name: str) -> bool:
+    """Return whether a guest is reached at the address that its name has."""
+    address = looked_up(server, name)
+    return bool(address) and reached(address, 8080)
+
+
+def visiting(server: str, name: str, until: Path) -> Callable[[], Answers]:
+    """Look up another guest and connect to it, ten times a second, until a file is there."""
+
+    def work() -> Answers:
+        answers = Answers()
+        while not visited(server, name):
+            time.sleep(0.05)
+        while not until.exists():
+            answers.count(name, partial(visited, server, name))
+            time.sleep(0.1)
+        return answers
+
+    return work
+
+
+@pytest.mark.needs("netns", "tun", "nft", "busybox")
+@pytest.mark.spec("kubevirt", 273)
+def test_ten_guests_reach_each_other_by_name_whatever_becomes_of_the_server(play: Play) -> None:
+    async def script(world: World) -> None:
+        cards = [NicSpec(f"g{number}", "default", hostname=f"g{number}", group="default") for number in range(10)]
+        guests = [await world.guest(each) for each in cards]
+        folder, ended = world.lab.folder / "networks", world.lab.folder / "ended"
+        servers = [guest.child(tcp_serve(8080, b"web")) for guest in guests]
+        clients = [
+            guest.child(visiting(guest.plug.dns[0], f"g{(number + 1) % 10}.default.vm.cluster.local", ended))
+            for number, guest in enumerate(guests)
+        ]
+        pid = responder(folder)
+        for build in ("", "", "another", "third"):
+            await asyncio.sleep(1)
+            await world.networks.close()
+            await asyncio.sleep(1)
+            if build:
+                world.build(build)
+            world.networks = world.fresh()
+            await world.networks.open()
+            for each in cards:
+                await world.networks.plug(each)
+        os.kill(responder(folder), signal.SIGKILL)
+        await asyncio.sleep(2)
+        assert not start_ticks(pid)
+        ended.touch()
+        found = [await client.done() for client in clients]
+        assert not [each for answers in found for each in answers.lost], found
+        assert all(answers.first > 20 for answers in found) and sum(answers.second for answers in found) <= 20, found
+        for server in servers:
+            server.end()
 
     play(script)
 
