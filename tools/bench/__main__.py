@@ -22,6 +22,7 @@ from tools.bench import (
     hosting,
     idle,
     imports,
+    networks,
     offline,
     rigaud,
     simulated,
@@ -46,6 +47,7 @@ PARTS = (
     "console",
     "demo",
     "simulated",
+    "networks",
     "cluster",
 )
 
@@ -84,6 +86,8 @@ def main(arguments: list[str] | None = None) -> int:
                 _demo(Path(folder))
             if options.only in (None, "simulated"):
                 print(offline.table(simulated.measure(Path(folder), quick=options.quick), "figure (time on the wall)"))
+            if options.only in (None, "networks"):
+                _networks(options, Path(folder))
             # It takes a whole Kubernetes, and root: only on request.
             if options.only == "cluster":
                 print(cluster.measure(Path(folder), _say, quick=options.quick))
@@ -100,7 +104,8 @@ def _parser() -> argparse.ArgumentParser:
         choices=PARTS,
         help="only the commands, the API server, a new client of it beside thousands of busy ones, the guests, a whole host, the "
         "server beside idle guests, from the manifest to the guest, the front doors, VirtRigaud's machines, imports, what a person waits "
-        "for, the web console, the demonstration, or one machine beside a cluster with KubeVirt (only when asked for; needs root)",
+        "for, the web console, the demonstration, streams of guests with root and without, or one machine beside a cluster with KubeVirt "
+        "(only when asked for; needs root)",
     )
     parser.add_argument("--quick", action="store_true", help="smaller loads for the server: 2,000 objects, 200 watchers")
     parser.add_argument("--no-reference", action="store_true", help="measure Paddock alone")
@@ -155,6 +160,13 @@ def _userland(options: argparse.Namespace, folder: Path) -> None:
         _say("no QEMU: from the manifest to the guest is left out")
         return
     _told("From the manifest to a guest that answers", asyncio.run(userland.measure(folder, quick=options.quick)))
+
+
+def _networks(options: argparse.Namespace, folder: Path) -> None:
+    if os.geteuid() != 0 or shutil.which("qemu-system-x86_64") is None or shutil.which("pasta") is None:
+        _say("networks as root and without are left out: they need root, QEMU and pasta")
+        return
+    _told("Streams of guests without root beside root's", networks.measure(folder, quick=options.quick))
 
 
 def _console(options: argparse.Namespace, folder: Path) -> None:

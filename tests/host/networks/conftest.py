@@ -1,6 +1,7 @@
 """A host made of network namespaces, and `Networks` on it: root's, and those of an ordinary user."""
 
 import asyncio
+import functools
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -42,7 +43,7 @@ class World:
 
     def build(self, text: str) -> None:
         """The next servers are of other sources."""
-        responderprocess.build = lambda: text
+        responderprocess.build = functools.cache(lambda: text)
 
     def beside(self, directory: str) -> Networks:
         """Another Paddock on this host, with a directory of its own."""

@@ -8,6 +8,7 @@ import array
 import asyncio
 import contextlib
 import ctypes
+import functools
 import os
 import pickle
 import shutil
@@ -165,7 +166,7 @@ async def _carry_out(
     if name == "holder":
         return namespace.holder()
     if name == "build":
-        responderprocess.build = lambda: args[0]
+        responderprocess.build = functools.cache(lambda: str(args[0]))
         return None
     if key not in known:
         known[key] = Networks(folder / key[1], NetworkSettings(mode="rootless", pod_network=key[2]))

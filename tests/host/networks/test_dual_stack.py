@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from paddock.engine.networks.networks import NetworkSettings
-from paddock.engine.networks.nics import NicSpec, Ports
+from paddock.engine.networks.nics import ForwardTarget, NicPolicy, NicSpec, Ports, PublishedPort, PublishedService
 from tests.host.networks import dhcp6client, forgery
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import HOST6, OUTSIDE6, Child, Guest, run
@@ -275,6 +275,16 @@ def test_one_family_alone(play: Play, network: str) -> None:
         assert code == 0 and db.plug.addresses[0] in said
         if not is_ipv6:
             assert "default" not in web.call("ip", "-6", "route")
+        # Out, a Service, a policy.
+        assert await web.can_ping(OUTSIDE6 if is_ipv6 else "198.51.100.1")
+        again, inside = db.child(tcp_serve(80, b"db")), "fd00:10:96::34" if is_ipv6 else "10.97.3.4"
+        port = PublishedPort("tcp", 80, (ForwardTarget("db", "default", 80),), 30080)
+        assert await world.networks.publish([PublishedService("default/db", (port,), (inside,), families=(6 if is_ipv6 else 4,))]) == {}
+        assert await web.child(tcp_ask(inside, 80)).done() == "db"
+        assert await Child(world.lab.outside, tcp_ask(HOST6 if is_ipv6 else "198.51.100.2", 30080)).done() == "db"
+        await world.networks.police([NicPolicy("deny", ("db",), ingress=())])
+        assert await web.child(tcp_ask(inside, 80, patience=0.3)).done() == "silent"
+        again.end()
 
     play(script)
 

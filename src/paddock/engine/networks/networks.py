@@ -333,8 +333,8 @@ class Networks:
         return problems
 
     async def _listen(self) -> Mapping[str, tuple[str, ...]]:
-        """Have the host's ports listened at by the responder, which outlives this server; here while it has no guests, and for cards in user
-        mode. Returns what could not be had."""
+        """Have the host's ports listened at by the responder, which outlives this server; here while there are no guests, and for cards in
+        user mode. Returns what could not be had."""
         async with self._listening:
             wanted, problems = listeners.plan(
                 self._published or (), {4: self._settings.node_port_address, 6: self._settings.node_port_address6}

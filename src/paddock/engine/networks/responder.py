@@ -281,7 +281,7 @@ async def _run(build: str, listener: socket.socket, server: socket.socket) -> No
 
 
 def main(build: str, user: str, network: str, listener: str, server: str) -> None:
-    """Answer until the end. The last three are numbers of open files: the network namespace of machines, if it is not the host's, and sockets."""
+    """Answer until the end. The last three are numbers of open files: the network namespace of machines if it is another, and sockets."""
     opened = [socket.socket(fileno=int(number)) for number in (listener, server)]
     for each in opened:
         each.setblocking(False)

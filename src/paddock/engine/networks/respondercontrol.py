@@ -86,7 +86,7 @@ class ResponderControl:
         self._change(replace(self.state, names={name: tuple(addresses) for name, addresses in names.items()}))
 
     async def relay(self, leads: Mapping[ListenEndpoint, ForwardTo], policies: Collection[NicPolicy]) -> dict[ListenEndpoint, str]:
-        """Have exactly these ports of the host lead to cards, for clients that the policies let through. Returns those that could not be had."""
+        """Have exactly these ports of the host lead to cards, for clients that the policies admit. Returns those that could not be had."""
         owners = {target.owner for lead in leads.values() for target in lead.targets}
         concerned = tuple(each for each in policies if each.ingress is not None and not owners.isdisjoint(each.owners))
         relays = tuple(RelayedPort(place, lead) for place, lead in leads.items())

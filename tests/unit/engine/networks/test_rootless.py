@@ -10,9 +10,9 @@ from paddock.engine import namespace
 from paddock.engine.machine.process import boot_id, start_ticks
 from paddock.engine.namespace import NoNamespace
 from paddock.engine.networks import guestaddresses, hostnetwork, rootless
-from paddock.engine.networks.nics import NicSpec, TrafficLimit
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.mirror import is_mirrored
+from paddock.engine.networks.nics import NicSpec, TrafficLimit
 
 
 @pytest.fixture(autouse=True)
