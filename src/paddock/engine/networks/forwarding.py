@@ -98,12 +98,10 @@ class _Side(asyncio.Protocol):
 class _Arrived(_Side):
     """The client's side."""
 
-    def refuse(self) -> None:
+    def refuse(self, transport: asyncio.Transport) -> None:
         """End it by a reset, so that nobody takes silence for an answer."""
-        assert self.transport is not None
-        known = self.transport.get_extra_info("socket")
-        known.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
-        self.transport.abort()
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        transport.abort()
 
     def __init__(self, owner: "TcpForward") -> None:
         super().__init__()
@@ -133,7 +131,7 @@ class TcpForward:
     def serve(self, listening: socket.socket) -> None:
         """Begin; closes the socket in the end."""
         self._listening = listening
-        self._loop.add_reader(listening, self._accept)
+        self._loop.add_reader(listening, self._accept, listening)
 
     @property
     def is_busy(self) -> bool:
@@ -149,17 +147,16 @@ class TcpForward:
             self._listening.close()
             self._listening = None
 
-    def _accept(self) -> None:
-        assert self._listening is not None
+    def _accept(self, listening: socket.socket) -> None:
         for _ in range(_MOST_AT_ONCE):
             try:
-                client, _ = self._listening.accept()
+                client, _ = listening.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError:
                 # There are too many open files: they wait until some are closed.
-                self._loop.remove_reader(self._listening)
-                self._paused = self._loop.call_later(_PAUSE_SECONDS, self.serve, self._listening)
+                self._loop.remove_reader(listening)
+                self._paused = self._loop.call_later(_PAUSE_SECONDS, self.serve, listening)
                 return
             client.setblocking(False)
             self._start(self._arrive(client))
@@ -197,7 +194,7 @@ class TcpForward:
         peer = transport.get_extra_info("peername")[0]
         guest = await self._reach(peer) if self.allowed(peer) else None
         if guest is None:
-            client.refuse()
+            client.refuse(transport)
             return
         if transport.is_closing():
             assert guest.transport is not None
@@ -242,13 +239,12 @@ class UdpForward:
     def serve(self, listening: socket.socket) -> None:
         """Begin; closes the socket in the end."""
         self._socket = listening
-        self._loop.add_reader(listening, self._receive)
+        self._loop.add_reader(listening, self._receive, listening)
 
-    def _receive(self) -> None:
-        assert self._socket is not None
+    def _receive(self, listening: socket.socket) -> None:
         for _ in range(_MOST_AT_ONCE):
             try:
-                data, client = self._socket.recvfrom(_LARGEST_DATAGRAM)
+                data, client = listening.recvfrom(_LARGEST_DATAGRAM)
             except BlockingIOError:
                 return
             except OSError:
