@@ -196,7 +196,7 @@ def visiting(server: str, name: str, until: Path) -> Callable[[], Answers]:
 
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
-@pytest.mark.spec("kubevirt", 273)
+@pytest.mark.spec("kubevirt", 275)
 def test_ten_guests_reach_each_other_by_name_whatever_becomes_of_the_server(play: Play) -> None:
     async def script(world: World) -> None:
         cards = [NicSpec(f"g{number}", "default", hostname=f"g{number}", group="default") for number in range(10)]

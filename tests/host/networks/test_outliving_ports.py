@@ -19,7 +19,7 @@ from tests.host.networks.test_outlive import ADDRESS, ASKER, WEB, responder
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 205)
-@pytest.mark.spec("kubevirt", 268)
+@pytest.mark.spec("kubevirt", 270)
 @pytest.mark.parametrize(("sources", "said"), [((), "web"), (("198.51.100.0/24",), "web"), (("192.0.2.0/24",), "refused")])
 def test_the_hosts_ports_lead_to_guests_without_the_server(play: Play, sources: tuple[str, ...], said: str) -> None:
     async def script(world: World) -> None:
@@ -91,8 +91,8 @@ def conversing(address: str, port: int, until: Path) -> Callable[[], tuple[int, 
 
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
-@pytest.mark.spec("kubevirt", 268)
-@pytest.mark.spec("kubevirt", 269)
+@pytest.mark.spec("kubevirt", 270)
+@pytest.mark.spec("kubevirt", 271)
 def test_clients_of_the_hosts_ports_notice_nothing_of_stops_and_upgrades(play: Play) -> None:
     async def script(world: World) -> None:
         web = await world.guest(WEB)

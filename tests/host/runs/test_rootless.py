@@ -111,7 +111,7 @@ def policies(user: Unprivileged, lab: Lab, work: Path, address: str, inside: str
 
 
 @pytest.mark.spec("kubevirt", 227)
-@pytest.mark.spec("kubevirt", 268)
+@pytest.mark.spec("kubevirt", 270)
 def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: Lab, work: Path, tiny_guest: tiny.TinyImage) -> None:
     said = user.paddock(*UP)
     assert "addresses of machines' own" not in said.stderr

@@ -110,7 +110,7 @@ def local6(*subnets: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.spec("kubevirt", 253)
-@pytest.mark.spec("kubevirt", 271)
+@pytest.mark.spec("kubevirt", 273)
 @pytest.mark.parametrize(
     ("config", "why"),
     [

@@ -54,7 +54,7 @@ def test_a_range_without_numbers() -> None:
         bridges.numbers(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", excluded=("10.1.1.0/27",)))
 
 
-@pytest.mark.spec("kubevirt", 271)
+@pytest.mark.spec("kubevirt", 273)
 @pytest.mark.parametrize("excluded", ["10.1.1.0/29", "10.1.1.4/30", "10.1.1.8/29", "10.1.1.6/32"])
 def test_nobody_gets_what_is_excluded(excluded: str) -> None:
     of = Range("10.1.1.0/28", excluded=(excluded,))
@@ -68,7 +68,7 @@ def test_nobody_gets_what_is_excluded(excluded: str) -> None:
         book.give(("more", "lan"), 0.0, among=bridges.numbers(of))
 
 
-@pytest.mark.spec("kubevirt", 272)
+@pytest.mark.spec("kubevirt", 274)
 def test_definitions_of_one_bridge_never_give_an_address_twice(tmp_path: Path) -> None:
     wide, narrow = Range("172.20.0.0/16", "172.20.0.10", "172.20.0.29"), Range("172.20.0.0/24", "172.20.0.10", "172.20.0.29")
     ranges = (wide, narrow, replace(narrow, first="172.20.0.20"))

@@ -94,7 +94,7 @@ def test_addresses_by_which_others_reach_the_host_are_mirrored(address: str, mir
     assert is_mirrored(address) is mirrored
 
 
-@pytest.mark.spec("kubevirt", 270)
+@pytest.mark.spec("kubevirt", 272)
 @pytest.mark.parametrize(
     ("nic", "outside", "running", "expected"),
     [
