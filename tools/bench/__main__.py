@@ -22,6 +22,7 @@ from tools.bench import (
     hosting,
     idle,
     imports,
+    networks,
     offline,
     results,
     returning,
@@ -59,6 +60,7 @@ def _parts(options: argparse.Namespace, folder: Path) -> dict[str, Callable[[], 
         "console": lambda: consoles.measure(folder, quick=quick),
         "demo": lambda: demo.measure(folder),
         "simulated": lambda: simulated.measure(folder, quick=quick),
+        "networks": lambda: networks.measure(folder, quick=quick),
         _ON_REQUEST: lambda: cluster.measure(folder, _say, quick=quick),
     }
 

@@ -81,6 +81,25 @@ def enter(holder: int) -> None:
     _State.refusal = None
 
 
+def join(network: int) -> None:
+    """Have one thread in a network namespace that is open, by rights that this program was lent; none are left. Raises OSError."""
+    threads = ThreadPoolExecutor(1, "network")
+    threads.submit(_join, network).result()
+    give_up()
+    _State.threads = threads
+
+
+def _join(network: int) -> None:
+    _settle(network)
+    give_up()
+
+
+def give_up() -> None:
+    """Take all capabilities from this thread; raises OSError."""
+    header, sets = _Header(_CAPABILITY_VERSION, 0), (_Sets * 2)()
+    _check(_LIBC.capset(ctypes.byref(header), sets), "capset")
+
+
 def _settle(network: int) -> None:
     _check(_LIBC.setns(network, NEW_NETWORK), "setns")
     _inside.yes = True
@@ -89,6 +108,19 @@ def _settle(network: int) -> None:
 def holder() -> int:
     """Return the process that keeps the namespace; 0 if none was joined."""
     return _State.holder
+
+
+@contextlib.contextmanager
+def opened() -> Iterator[int | None]:
+    """The network namespace that was joined, as an open file for another program; None if it is this process's own."""
+    if _State.threads is None:
+        yield None
+        return
+    network = call(os.open, "/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield network
+    finally:
+        os.close(network)
 
 
 def refuse(problem: NoNamespace) -> None:

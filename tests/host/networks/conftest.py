@@ -1,6 +1,7 @@
 """A host made of network namespaces, and `Networks` on it: root's, and those of an ordinary user."""
 
 import asyncio
+import functools
 import itertools
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import cast
 import pytest
 
 from paddock.engine.claims import HostReservations
+from paddock.engine.networks import responderprocess
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec
 from tests.host.machine import lacks
@@ -27,8 +29,8 @@ class World:
         self.settings = NetworkSettings(mode="routed")
         self.networks = self.fresh()
 
-    # a user that cards may belong to
-    user = 1234
+    # a user that cards may belong to, and the MTU of a card in the pod network
+    user, mtu = 1234, 1500
 
     @property
     def inside(self) -> str:
@@ -38,6 +40,10 @@ class World:
     def fresh(self) -> Networks:
         """Another Paddock at the same directory, as after a restart."""
         return self.beside("networks")
+
+    def build(self, text: str) -> None:
+        """The next servers are of other sources."""
+        responderprocess.build = functools.cache(lambda: text)
 
     def beside(self, directory: str) -> Networks:
         """Another Paddock on this host, with a directory of its own."""
@@ -54,7 +60,7 @@ class World:
 class RootlessWorld(World):
     """The same with networks of an ordinary user. Root can stand in its namespace, and see what the user made there."""
 
-    user = USER
+    user, mtu = USER, 65520
 
     def __init__(self, lab: Lab) -> None:
         self._process = UserProcess(lab)
@@ -65,6 +71,9 @@ class RootlessWorld(World):
     @property
     def inside(self) -> str:
         return self._inside
+
+    def build(self, text: str) -> None:
+        self._process.call((0, "", ""), "build", text)
 
     def beside(self, directory: str) -> Networks:
         return cast("Networks", RemoteNetworks(self._process, (next(self._numbers), directory, self.settings.pod_network)))
@@ -98,12 +107,15 @@ def play(lab: Lab, request: pytest.FixtureRequest) -> Play:
     def run(script: Script) -> None:
         async def inside(world: World) -> None:
             await world.networks.open()
+            patch = pytest.MonkeyPatch()
+            patch.setattr(responderprocess, "build", responderprocess.build)
             try:
                 async with asyncio.timeout(60):
                     await script(world)
             finally:
                 lab.finish()
                 await world.networks.destroy()
+                patch.undo()
 
         def rootless() -> None:
             world = RootlessWorld(lab)

@@ -138,7 +138,8 @@ class Guest:
         assert isinstance(plug.backend, Tap)
         self._pump = _pump(plug.backend, self.namespace)
         self.call("ip", "link", "set", "eth0", "address", plug.mac)
-        self.call("ip", "link", "set", "eth0", "up")
+        # A virtio interface begins with the MTU that QEMU says.
+        self.call("ip", "link", "set", "eth0", "mtu", str(max(plug.mtu, 1500)), "up")
         lab.ending(self.unplug)
 
     def call(self, *command: str, check: bool = True) -> str:

@@ -8,6 +8,7 @@ import array
 import asyncio
 import contextlib
 import ctypes
+import functools
 import os
 import pickle
 import shutil
@@ -21,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from paddock.engine import namespace
-from paddock.engine.networks import rootless
+from paddock.engine.networks import responderprocess, rootless
 from paddock.engine.networks.datagrams import Datagrams
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from tests.host import reach
@@ -164,6 +165,9 @@ async def _carry_out(
 ) -> Any:
     if name == "holder":
         return namespace.holder()
+    if name == "build":
+        responderprocess.build = functools.cache(lambda: str(args[0]))
+        return None
     if key not in known:
         known[key] = Networks(folder / key[1], NetworkSettings(mode="rootless", pod_network=key[2]))
         # The namespace is that of the process.

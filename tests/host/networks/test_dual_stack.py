@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from paddock.engine.networks.networks import NetworkSettings
-from paddock.engine.networks.nics import NicSpec, Ports
+from paddock.engine.networks.nics import ForwardTarget, NicPolicy, NicSpec, Ports, PublishedPort, PublishedService
 from tests.host.networks import dhcp6client, forgery
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import HOST6, OUTSIDE6, Child, Guest, run
@@ -37,7 +37,7 @@ def test_a_masqueraded_guest_gets_kubevirts_address_and_a_router(play: Play) -> 
         assert told.addresses == ["fd10:0:2::2"] and told.lifetime == 999 * 86400 and told.dns == ["fd10:0:2::1"]
         assert told.search.startswith(b"\x07default\x03svc\x07cluster\x05local\0")
         route = web.call("ip", "-6", "route", "show", "default")
-        assert "via fe80::1 dev eth0" in route and web.call("sysctl", "-n", "net.ipv6.conf.eth0.mtu") == "1500\n"
+        assert "via fe80::1 dev eth0" in route and web.call("sysctl", "-n", "net.ipv6.conf.eth0.mtu") == f"{world.mtu}\n"
         assert (web.plug.guest_address, web.plug.guest_address6) == ("10.0.2.2/24", "fd10:0:2::2/120")
         network = ipaddress.IPv6Network(world.networks._ledger.book.network6)
         assert network.prefixlen == 64 and network.subnet_of(ipaddress.IPv6Network("fd00::/8"))
@@ -275,6 +275,16 @@ def test_one_family_alone(play: Play, network: str) -> None:
         assert code == 0 and db.plug.addresses[0] in said
         if not is_ipv6:
             assert "default" not in web.call("ip", "-6", "route")
+        # Out, a Service, a policy.
+        assert await web.can_ping(OUTSIDE6 if is_ipv6 else "198.51.100.1")
+        again, inside = db.child(tcp_serve(80, b"db")), "fd00:10:96::34" if is_ipv6 else "10.97.3.4"
+        port = PublishedPort("tcp", 80, (ForwardTarget("db", "default", 80),), 30080)
+        assert await world.networks.publish([PublishedService("default/db", (port,), (inside,), families=(6 if is_ipv6 else 4,))]) == {}
+        assert await web.child(tcp_ask(inside, 80)).done() == "db"
+        assert await Child(world.lab.outside, tcp_ask(HOST6 if is_ipv6 else "198.51.100.2", 30080)).done() == "db"
+        await world.networks.police([NicPolicy("deny", ("db",), ingress=())])
+        assert await web.child(tcp_ask(inside, 80, patience=0.3)).done() == "silent"
+        again.end()
 
     play(script)
 

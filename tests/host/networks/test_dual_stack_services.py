@@ -70,7 +70,7 @@ def test_a_node_port_answers_on_the_families_of_its_service(play: Play) -> None:
     play(script)
 
 
-@pytest.mark.rooted("a listener of the server takes the connection, and makes another one to the guest")
+@pytest.mark.rooted("a listener takes the connection, and makes another one to the guest")
 def test_the_address_of_a_client_of_a_node_port_arrives(play: Play) -> None:
     async def script(world: World) -> None:
         (web,) = await guests(world, "web")

@@ -21,8 +21,8 @@ from paddock.engine.networks import dns, respondercontrol, responderprocess
 from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService
 from tests.host.guests import Registry, _RegistryHandler, serving
 from tests.host.networks.conftest import Play, World
-from tests.host.networks.namespaces import Child, Guest, Lab, run, there
-from tests.host.networks.talking import tcp_ask, tcp_serve
+from tests.host.networks.namespaces import Guest, Lab, run, there
+from tests.host.networks.talking import tcp_serve
 from tests.host.networks.test_sharing import left
 from tests.host.runs.conftest import VMIS, VMS, Talk, condition
 from tests.host.upgrade.earlier import VersionedHost
@@ -53,8 +53,8 @@ class Answers(Struct):
             self.lost.append((what, time.monotonic()))
 
 
-def looked_up(server: str, name: str) -> bool:
-    """Return whether a name server knows a name within a second."""
+def looked_up(server: str, name: str) -> str:
+    """Return the address of a name if a name server tells it within a second; otherwise an empty text."""
     question = struct.pack("!HHHHHH", os.getpid() & 0xFFFF, 0x0100, 1, 0, 0, 0) + dns.wire(name) + struct.pack("!HH", dns.A, 1)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
         asking.settimeout(1.0)
@@ -62,8 +62,8 @@ def looked_up(server: str, name: str) -> bool:
             asking.sendto(question, (server, 53))
             answer = asking.recv(512)
         except OSError:
-            return False
-        return answer[3] & 15 == dns.OK and answer[6:8] != b"\0\0"
+            return ""
+        return socket.inet_ntoa(answer[-4:]) if answer[3] & 15 == dns.OK and answer[6:8] != b"\0\0" else ""
 
 
 def reached(address: str, port: int) -> bool:
@@ -83,8 +83,8 @@ def asking(server: str, until: Path) -> Callable[[], Answers]:
         while not reached(ADDRESS, 80):
             time.sleep(0.05)
         while not until.exists():
-            answers.count("machine", partial(looked_up, server, NAME))
-            answers.count("Service's name", partial(looked_up, server, SERVICE_NAME))
+            answers.count("machine", lambda: bool(looked_up(server, NAME)))
+            answers.count("Service's name", lambda: bool(looked_up(server, SERVICE_NAME)))
             answers.count("Service", partial(reached, ADDRESS, 80))
             time.sleep(0.1)
         return answers
@@ -137,20 +137,17 @@ async def live(world: World, web: Guest) -> int:
     await again(world)
     assert responder(folder) == pid, "the next server takes over the process"
     await world.networks.close()
-    # A server of other sources.
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(responderprocess, "build", lambda: "another")
-        await again(world)
-        replaced = responder(folder)
-        assert replaced != pid and not start_ticks(pid), "one of another build is replaced"
-        os.kill(replaced, signal.SIGKILL)
-        revived = await changed(folder, replaced)
-        assert (await web.dhcp())["ip"] == "10.0.2.2"
-        await world.networks.close()
+    world.build("another")
+    await again(world)
+    replaced = responder(folder)
+    assert replaced != pid and not start_ticks(pid), "one of another build is replaced"
+    os.kill(replaced, signal.SIGKILL)
+    revived = await changed(folder, replaced)
+    assert (await web.dhcp())["ip"] == "10.0.2.2"
+    await world.networks.close()
     return revived
 
 
-@pytest.mark.rooted("the script gives the process that has the networks other sources")
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 204, 205, 206)
 def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(play: Play) -> None:
@@ -177,6 +174,63 @@ def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(
     play(script)
 
 
+def visited(server: str, name: str) -> bool:
+    """Return whether a guest is reached at the address that its name has."""
+    address = looked_up(server, name)
+    return bool(address) and reached(address, 8080)
+
+
+def visiting(server: str, name: str, until: Path) -> Callable[[], Answers]:
+    """Look up another guest and connect to it, ten times a second, until a file is there."""
+
+    def work() -> Answers:
+        answers = Answers()
+        while not visited(server, name):
+            time.sleep(0.05)
+        while not until.exists():
+            answers.count(name, partial(visited, server, name))
+            time.sleep(0.1)
+        return answers
+
+    return work
+
+
+@pytest.mark.needs("netns", "tun", "nft", "busybox")
+@pytest.mark.spec("kubevirt", 275)
+def test_ten_guests_reach_each_other_by_name_whatever_becomes_of_the_server(play: Play) -> None:
+    async def script(world: World) -> None:
+        cards = [NicSpec(f"g{number}", "default", hostname=f"g{number}", group="default") for number in range(10)]
+        guests = [await world.guest(each) for each in cards]
+        folder, ended = world.lab.folder / "networks", world.lab.folder / "ended"
+        servers = [guest.child(tcp_serve(8080, b"web")) for guest in guests]
+        clients = [
+            guest.child(visiting(guest.plug.dns[0], f"g{(number + 1) % 10}.default.vm.cluster.local", ended))
+            for number, guest in enumerate(guests)
+        ]
+        pid = responder(folder)
+        for build in ("", "", "another", "third"):
+            await asyncio.sleep(1)
+            await world.networks.close()
+            await asyncio.sleep(1)
+            if build:
+                world.build(build)
+            world.networks = world.fresh()
+            await world.networks.open()
+            for each in cards:
+                await world.networks.plug(each)
+        os.kill(responder(folder), signal.SIGKILL)
+        await asyncio.sleep(2)
+        assert not start_ticks(pid)
+        ended.touch()
+        found = [await client.done() for client in clients]
+        assert not [each for answers in found for each in answers.lost], found
+        assert all(answers.first > 20 for answers in found) and sum(answers.second for answers in found) <= 20, found
+        for server in servers:
+            server.end()
+
+    play(script)
+
+
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 207, 208)
 def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) -> None:
@@ -184,8 +238,9 @@ def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) ->
         web = await world.guest(WEB)
         folder = world.lab.folder / "networks"
         pid = responder(folder)
-        status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            status = dict(line.split(":\t", 1) for line in (thread / "status").read_text().splitlines())
+            assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
         assert "0" not in status["Uid"].split() + status["Gid"].split() and not status["Groups"].strip()
         assert status["NoNewPrivs"] == "1" and (folder / "responder.sock").stat().st_mode & 0o777 == 0o600
         web.unplug()
@@ -203,27 +258,6 @@ def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) ->
             await asyncio.sleep(0.05)
         assert not start_ticks(pid)
         world.networks = world.fresh()
-
-    play(script)
-
-
-@pytest.mark.rooted("without root, ports of the host are listeners of the server")
-@pytest.mark.needs("netns", "tun", "nft", "busybox")
-@pytest.mark.spec("kubevirt", 205)
-@pytest.mark.parametrize(("sources", "said"), [((), "web"), (("198.51.100.0/24",), "web"), (("192.0.2.0/24",), "refused")])
-def test_the_hosts_ports_lead_to_guests_without_the_server(play: Play, sources: tuple[str, ...], said: str) -> None:
-    async def script(world: World) -> None:
-        web, asker = [await world.guest(card) for card in (WEB, ASKER)]
-        server = web.child(tcp_serve(8080, b"web"))
-        port = PublishedPort("tcp", 80, (ForwardTarget("web", "default", 8080),), 30080)
-        service = PublishedService("default/web", (port,), (ADDRESS,), outside=("198.51.100.2",), sources=sources)
-        assert await world.networks.publish([service]) == {}
-        assert await Child(asker.namespace, tcp_ask(ADDRESS, 80)).done() == "web"
-        await world.networks.close()
-        for number in (80, 30080):
-            assert await Child(world.lab.outside, tcp_ask("198.51.100.2", number, patience=0.3)).done() == said
-        world.networks = world.fresh()
-        server.end()
 
     play(script)
 

@@ -32,7 +32,12 @@ def test_a_guest_is_told_everything_by_dhcp(play: Play) -> None:
             "10.0.2.1",
             "10.0.2.1",
         )
-        assert (told["mtu"], told["hostname"], told["domain"], told["lease"]) == ("1500", "web", "shop.vm.cluster.local", str(999 * 86400))
+        assert (told["mtu"], told["hostname"], told["domain"], told["lease"]) == (
+            str(world.mtu),
+            "web",
+            "shop.vm.cluster.local",
+            str(999 * 86400),
+        )
         assert told["search"].split()[:2] == ["shop.svc.cluster.local", "svc.cluster.local"]
         assert (told["ntpsrv"], told["tftp"], told["bootfile"]) == ("192.0.2.7 192.0.2.8", "tftp.example", "boot.img")
         assert bytes.fromhex(told["opt224"]) == b"hello"

@@ -111,6 +111,7 @@ def policies(user: Unprivileged, lab: Lab, work: Path, address: str, inside: str
 
 
 @pytest.mark.spec("kubevirt", 227)
+@pytest.mark.spec("kubevirt", 270)
 def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: Lab, work: Path, tiny_guest: tiny.TinyImage) -> None:
     said = user.paddock(*UP)
     assert "addresses of machines' own" not in said.stderr
@@ -142,8 +143,9 @@ def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: 
     services = {each["metadata"]["name"]: each["spec"] for each in json.loads(user.kubectl("get", "services", "-o", "json"))["items"]}
     inside, node = services["a-clusterip"]["clusterIP"], services["a-nodeport"]["ports"][0]["nodePort"]
     assert until(user, "the Service", "b", *web(inside, 8080)) == "a\n"
-    for namespace, place in ((lab.outside, "198.51.100.2"), (lab.host, "127.0.0.1")):
-        eventually(lambda n=namespace, p=place: Child(n, web_ask(p, node)).result().startswith("HTTP"), place)  # type: ignore[misc]
+    ports = [(namespace, web_ask(place, node)) for namespace, place in ((lab.outside, "198.51.100.2"), (lab.host, "127.0.0.1"))]
+    for namespace, ask_port in ports:
+        eventually(lambda n=namespace, a=ask_port: Child(n, a).result().startswith("HTTP"), "a port of the host")  # type: ignore[misc]
     # Killed, the guests talk on; started again, everything is there.
     before = user.qemus_alive()
     os.kill(server_of(user), signal.SIGKILL)
@@ -151,6 +153,7 @@ def test_an_ordinary_users_guests_have_what_roots_have(user: Unprivileged, lab: 
     left = [each.removesuffix(".avx2").replace("passt", "pasta") for each in processes(user)]
     # The Python is what answers DHCP and names.
     assert [each.rstrip("0123456789.") for each in left] == ["pasta", "python", "qemu-system-x", "qemu-system-x", "sleep"]
+    assert all(Child(namespace, ask_port).result().startswith("HTTP") for namespace, ask_port in ports), "its ports go on"
     user.paddock(*UP)
     assert user.qemus_alive() == before
     assert until(user, "the name after a restart", "b", *web("a")) == until(user, "the Service", "b", *web(inside, 8080)) == "a\n"

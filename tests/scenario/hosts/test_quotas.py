@@ -15,6 +15,8 @@ from tests.scenario.hosts.conftest import Play
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 INSTANCES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+# after so many looks, while starts and ends are under way
+_KILLS = (0, 1, 3, 6)
 POOLS = "/apis/kubevirt.io/v1alpha1/namespaces/default/virtualmachinepools"
 
 
@@ -54,21 +56,26 @@ async def documents(host: FakeHost, count: int) -> list[tuple[str, Data]]:
 
 
 @pytest.mark.spec("kubevirt", 193)
+@pytest.mark.parametrize("is_killed", [False, True], ids=["steady", "killed"])
 @pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.soak)])
-def test_of_a_storm_of_five_dialects_exactly_what_fits_runs(play: Play, count: int) -> None:
+def test_of_a_storm_of_five_dialects_exactly_what_fits_runs(play: Play, count: int, is_killed: bool) -> None:
     async def script(host: FakeHost) -> None:
         wanted = await documents(host, count)
         await bound(host, requests_cpu__vmi="10")
         replies = await asyncio.gather(*(host.api.post(path, body) for path, body in wanted))
         assert {each.status for each in replies} == {201}
         most = 0
-        for _ in range(60):
+        for wave in range(60):
             await asyncio.sleep(5)
             most = max(most, vcpus(host))
+            if is_killed and wave in _KILLS:
+                await host.again()
         assert (most, vcpus(host), (await used(host))["requests.cpu/vmi"]) == (10, 10, "10")
         for path, body in wanted:
             await host.api.delete(f"{path}/{body['metadata']['name']}")
-        for _ in range(120):
+        for wave in range(120):
+            if is_killed and wave in _KILLS:
+                await host.again()
             await asyncio.sleep(5)
             assert vcpus(host) <= 10
             if not host.engine.machines.living() and not (await host.api.get(INSTANCES)).data["items"]:

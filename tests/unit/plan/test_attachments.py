@@ -47,6 +47,10 @@ LOCAL = {
         (bridge(ipam=LOCAL), HostBridge("br1", ranges=(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", "10.1.1.1"),))),
         (bridge(ipam={"type": "host-local", "subnet": "10.1.1.0/24"}), HostBridge("br1", ranges=(Range("10.1.1.0/24"),))),
         (bridge(ipam={"type": "whereabouts", "range": "10.1.1.64/26"}), HostBridge("br1", ranges=(Range("10.1.1.64/26"),))),
+        (
+            bridge(ipam={"type": "whereabouts", "range": "10.1.1.0/24", "exclude": ["10.1.1.64/27", "10.1.1.200"]}),
+            HostBridge("br1", ranges=(Range("10.1.1.0/24", excluded=("10.1.1.64/27", "10.1.1.200/32")),)),
+        ),
         (bridge(ipam={"type": "dhcp"}), HostBridge("br1")),
         # Each network of this type has a bridge of its own, whatever other members say.
         (
@@ -106,9 +110,22 @@ def local6(*subnets: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.spec("kubevirt", 253)
+@pytest.mark.spec("kubevirt", 273)
 @pytest.mark.parametrize(
     ("config", "why"),
     [
+        (
+            bridge(ipam={"type": "host-local", "ranges": [[{"subnet": "10.1.1.0/24"}, {"subnet": "10.1.2.0/24"}]]}),
+            "two IPv4 addresses (10.1.1.0/24, 10.1.2.0/24); a guest gets one of each family",
+        ),
+        (
+            bridge(ipam={"type": "static", "addresses": [{"address": "10.1.1.7/24"}, {"address": "10.1.1.8/24"}]}),
+            "two IPv4 addresses (10.1.1.7/24, 10.1.1.8/24)",
+        ),
+        (
+            bridge(ipam={"type": "whereabouts", "range": "10.1.1.0/24", "exclude": ["fd00::/64"]}),
+            "it excludes fd00::/64 from 10.1.1.0/24, which is of the other family",
+        ),
         (
             bridge(ipam=local6("fd00:1::/64", "fd00:2::/64")),
             "two IPv6 addresses (fd00:1::/64, fd00:2::/64); a guest gets one of each family",

@@ -6,7 +6,7 @@ released; after that it rests a while, so that a cached name does not lead to a 
 
 import hashlib
 import ipaddress
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 
 from msgspec import Struct, field
@@ -48,11 +48,21 @@ class AddressEntry(Struct, frozen=True):
 
 
 class Numbers(Struct, frozen=True):
-    """The numbers that may be given: the first, the last and those between, without some."""
+    """The numbers that may be given: the first, the last and those between, without some and without spans that do not overlap."""
 
     first: int
     last: int
     without: frozenset[int] = frozenset()
+    skipped: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def count(self) -> int:
+        """The number of those that may be given."""
+        return self.last - self.first + 1 - len(self.without) - sum(last - first + 1 for first, last in self.skipped)
+
+    def skip(self, number: int) -> int:
+        """Return the first number after the span that a number is in; the number itself if it is in none."""
+        return next((last + 1 for first, last in self.skipped if first <= number <= last), number)
 
 
 class AddressTable(Struct, frozen=True):
@@ -101,15 +111,19 @@ class AddressTable(Struct, frozen=True):
         used = {entry.index for entry in self.entries.values()} | among.without
         used |= {index for index, at in self.resting.items() if at + REST_SECONDS > now}
         count = among.last - among.first + 1
-        start = int.from_bytes(_digest("address", *key)[:8], "big") % count
-        for step in range(min(count, len(used) + 1)):
-            index = among.first + (start + step) % count
-            if index not in used:
+        index = among.first + int.from_bytes(_digest("address", *key)[:8], "big") % count
+        # Each turn passes a used number or a span; the first one can begin within a span.
+        for _ in range(len(used) + len(among.skipped) + 2):
+            beyond = among.skip(index)
+            if beyond == index and index not in used:
                 return index
+            index = beyond if beyond != index else index + 1
+            if index > among.last:
+                index = among.first
         network = self.network or self.network6
         raise NetworkUnusable(
             f"cannot give {key[0]}/{key[1]} an address",
-            why=f"all {count - len(among.without)} addresses{f' of {network}' * bool(network)} are in use",
+            why=f"all {among.count} addresses{f' of {network}' * bool(network)} are in use",
             fix="delete machines, or choose a larger pod network",
         )
 
@@ -129,6 +143,11 @@ class AddressTable(Struct, frozen=True):
     def address6(self, entry: AddressEntry) -> str:
         """Its IPv6 address in the pod network; "" without IPv6."""
         return str(Network6(self.network6)[entry.index]) if self.network6 else ""
+
+    def addresses(self) -> Iterator[str]:
+        """All addresses that were given."""
+        for entry in self.entries.values():
+            yield self.address(entry) or self.address6(entry)
 
     @property
     def host(self) -> str:

@@ -12,6 +12,7 @@ from paddock.engine.networks.nics import ForwardTarget, NicPeer, NicPolicy, Poli
 
 def admits(policies: Collection[NicPolicy], target: ForwardTarget, protocol: Protocol, client: str) -> bool:
     """Return whether a client that is no machine may connect to a port of a card."""
+    client = client.partition("%")[0]
     concerned = [each.ingress for each in policies if target.owner in each.owners and each.ingress is not None]
     return not concerned or any(_allows(allowance, target.port, protocol, client) for ingress in concerned for allowance in ingress)
 

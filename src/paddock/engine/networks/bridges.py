@@ -2,7 +2,7 @@
 
 import hashlib
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -68,8 +68,8 @@ def book(of: Range) -> AddressTable:
     return AddressTable("", network6=of.network) if IP6.has(of.network) else AddressTable(of.network)
 
 
-def numbers(of: Range) -> Numbers:
-    """The numbers of a range: all but the network's address, the gateway's and the broadcast address."""
+def numbers(of: Range, others: Iterable[AddressTable] = ()) -> Numbers:
+    """The numbers of a range: all but the network's address, the gateway's, the broadcast address and those in other books of the link."""
     network = ipaddress.ip_network(of.network)
     is_ipv6 = network.version == 6
     base, end = int(network.network_address), network.num_addresses - (1 if is_ipv6 else 2)
@@ -82,9 +82,22 @@ def numbers(of: Range) -> Numbers:
         first += 1
     elif gateway == last:
         last -= 1
-    if not 1 <= first <= last <= end:
-        raise NetworkUnusable(f"cannot give addresses of {of.network}", why="its range is empty", fix="mend rangeStart and rangeEnd")
-    return Numbers(first, last, frozenset({gateway} if first < gateway < last else ()))
+    skipped = tuple(_spans(of, base, first, last))
+    taken = {int(ipaddress.ip_address(each)) - base for book in others for each in book.addresses() if IP6.has(each) == is_ipv6}
+    found = Numbers(first, last, skipped=skipped)
+    found = replace(found, without=frozenset(each for each in {gateway, *taken} if first <= each <= last and found.skip(each) == each))
+    if not 1 <= first <= last <= end or found.count <= 0:
+        fix = "mend rangeStart, rangeEnd and exclude"
+        raise NetworkUnusable(f"cannot give addresses of {of.network}", why="its range is empty", fix=fix)
+    return found
+
+
+def _spans(of: Range, base: int, first: int, last: int) -> Iterator[tuple[int, int]]:
+    """What is excluded of the numbers from the first to the last."""
+    for each in ipaddress.collapse_addresses(ipaddress.ip_network(text) for text in of.excluded):  # type: ignore[type-var]  # of one family
+        begin, end = int(each.network_address) - base, int(each.broadcast_address) - base
+        if begin <= last and end >= first:
+            yield max(begin, first), min(end, last)
 
 
 def gateway_of(of: Range) -> str:

@@ -119,6 +119,7 @@ class Zone(Struct, frozen=True):
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # addresses that nobody else can know about
     networks: tuple[str, ...] = ()
+    # from an address in its usual form to a name
     reverse: Mapping[str, str] = field(default_factory=dict)
     # what stands before a name that exists
     parents: Collection[str] = frozenset()
@@ -127,20 +128,20 @@ class Zone(Struct, frozen=True):
     def of(
         cls, suffix: str, cards: Iterable[tuple[Sequence[str], Collection[str]]], names: Mapping[str, Collection[str]], *networks: str
     ) -> "Zone":
-        """From cards' names with their addresses, and names as they are. The first name of a card is the one that its addresses lead to."""
-        found: dict[str, dict[str, None]] = {}
+        """From cards' names with their addresses in the usual form, and names as they are. A card's addresses lead to its first name."""
+        found: dict[str, tuple[str, ...]] = {}
         reverse: dict[str, str] = {}
         for own, addresses in cards:
             for name in own:
-                found.setdefault(name, {}).update(dict.fromkeys(addresses))
+                found[name] = _joined(found.get(name), addresses)
             for address in addresses if own else ():
-                reverse[pointer(address)] = own[0]
-        for name, listed in names.items():
-            found.setdefault(name.lower().rstrip("."), {}).update(dict.fromkeys(listed))
+                reverse[address] = own[0]
+        for given, listed in names.items():
+            name = given.lower().rstrip(".")
+            found[name] = _joined(found.get(name), listed)
             for address in listed:
-                reverse.setdefault(pointer(address), name.lower().rstrip("."))
-        parents = {parent for name in found for parent in _parents(name)}
-        return cls(suffix, {name: tuple(listed) for name, listed in found.items()}, networks, reverse, frozenset(parents))
+                reverse.setdefault(_usual(address), name)
+        return cls(suffix, found, networks, reverse, _parents(found))
 
     def look(self, question: DnsQuestion) -> tuple[int, list[bytes]] | None:
         """The answer's code and values; None when somebody else has to be asked."""
@@ -150,24 +151,29 @@ class Zone(Struct, frozen=True):
         if name == self.suffix or name.endswith("." + self.suffix) or name in self.parents:
             return (OK if name in self.parents or name == self.suffix else NO_NAME), []
         if name.endswith((".in-addr.arpa", ".ip6.arpa")):
-            if name in self.reverse:
-                return OK, [wire(self.reverse[name])] if question.kind in (PTR, ANY) else []
-            return (NO_NAME, []) if self._is_ours(name) else None
+            address = _pointed(name)
+            known = self.reverse.get(str(address))
+            if known is not None:
+                return OK, [wire(known)] if question.kind in (PTR, ANY) else []
+            return (NO_NAME, []) if address is not None and self._is_ours(address) else None
         # A name without a dot is nobody's outside; asking for it would tell them about our machines.
         return (NO_NAME, []) if "." not in name and name else None
 
-    def _is_ours(self, name: str) -> bool:
-        address = _pointed(name)
-        return address is not None and any(address in ipaddress.ip_network(network) for network in self.networks)
+    def _is_ours(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+        return any(address in ipaddress.ip_network(network) for network in self.networks)
 
 
-def pointer(address: str) -> str:
-    """The name that leads from an address back to a name."""
-    return ipaddress.ip_address(address).reverse_pointer
+def _joined(known: tuple[str, ...] | None, addresses: Collection[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*(known or ()), *addresses)))
+
+
+def _usual(address: str) -> str:
+    """Return an address in the form in which it is looked up; one of IPv4 has no other."""
+    return str(ipaddress.IPv6Address(address)) if ":" in address else address
 
 
 def _pointed(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address that a name of `pointer` was made of."""
+    """The address that a name below in-addr.arpa or ip6.arpa leads back from."""
     suffix = ".in-addr.arpa" if name.endswith(".in-addr.arpa") else ".ip6.arpa"
     parts = name.removesuffix(suffix).split(".")[::-1]
     try:
@@ -179,11 +185,16 @@ def _pointed(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return None
 
 
-def _parents(name: str) -> Iterable[str]:
-    rest = name.partition(".")[2]
-    while rest:
-        yield rest
-        rest = rest.partition(".")[2]
+def _parents(names: Iterable[str]) -> Collection[str]:
+    """Return what stands behind the dots of these names."""
+    found: set[str] = set()
+    for name in names:
+        rest = name.partition(".")[2]
+        # Those of one that is known are known, too.
+        while rest and rest not in found:
+            found.add(rest)
+            rest = rest.partition(".")[2]
+    return found
 
 
 def _values(addresses: Iterable[str], kind: int) -> Iterable[bytes]:

@@ -3,8 +3,9 @@
 import asyncio
 import contextlib
 import socket
+import struct
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import cast
 
 from paddock.base.errors import PaddockError
@@ -18,6 +19,13 @@ _ATTEMPTS = 3
 _MOST_FLOWS = 1024
 _SILENT_SECONDS = 60.0
 _MOST_BUFFERED = 256 * 1024
+# Others have their turn in between.
+_MOST_AT_ONCE = 64
+_PAUSE_SECONDS = 1.0
+_AT_ONCE = struct.pack("ii", 1, 0)
+_LARGEST_DATAGRAM = 1 << 16
+# As the kernel has it: of IPv6 with two more numbers.
+_Client = tuple[str, int] | tuple[str, int, int, int]
 
 
 class _Side(asyncio.Protocol):
@@ -90,6 +98,11 @@ class _Side(asyncio.Protocol):
 class _Arrived(_Side):
     """The client's side."""
 
+    def refuse(self, transport: asyncio.Transport) -> None:
+        """End it by a reset, so that nobody takes silence for an answer."""
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
+        transport.abort()
+
     def __init__(self, owner: "TcpForward") -> None:
         super().__init__()
         self._owner = owner
@@ -104,24 +117,58 @@ class _Arrived(_Side):
 
 
 class TcpForward:
-    """Listens at one place."""
+    """Takes clients from one listening socket."""
 
     def __init__(self, choose: Choose, allowed: Callable[[str], bool]) -> None:
         self.choose = choose
         self.allowed = allowed
-        self._server: asyncio.Server | None = None
+        self._loop = asyncio.get_running_loop()
+        self._listening: socket.socket | None = None
+        self._paused: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._clients: set[_Arrived] = set()
 
-    async def listen(self, address: str, port: int) -> None:
-        """Begin; raises OSError."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Arrived(self), address, port, reuse_address=True, backlog=256)
+    def serve(self, listening: socket.socket) -> None:
+        """Begin; closes the socket in the end."""
+        self._listening = listening
+        self._loop.add_reader(listening, self._accept, listening)
+
+    @property
+    def is_busy(self) -> bool:
+        """Return True while a client is connected."""
+        return bool(self._clients or self._tasks)
 
     def close(self) -> None:
         """Listen no more; connections go on."""
-        if self._server is not None:
-            self._server.close()
+        if self._paused is not None:
+            self._paused.cancel()
+        if self._listening is not None:
+            self._loop.remove_reader(self._listening)
+            self._listening.close()
+            self._listening = None
+
+    def _accept(self, listening: socket.socket) -> None:
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                client, _ = listening.accept()
+            except (BlockingIOError, ConnectionAbortedError):
+                return
+            except OSError:
+                # There are too many open files: they wait until some are closed.
+                self._loop.remove_reader(listening)
+                self._paused = self._loop.call_later(_PAUSE_SECONDS, self.serve, listening)
+                return
+            client.setblocking(False)
+            self._start(self._arrive(client))
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _arrive(self, client: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            await self._loop.connect_accepted_socket(lambda: _Arrived(self), client)
 
     def end(self) -> None:
         """End the connections too."""
@@ -135,9 +182,7 @@ class TcpForward:
     def arrived(self, client: _Arrived) -> None:
         """A client is there."""
         self._clients.add(client)
-        task = asyncio.create_task(self._connect(client))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._start(self._connect(client))
 
     def left(self, client: _Arrived) -> None:
         """A client is gone."""
@@ -149,7 +194,7 @@ class TcpForward:
         peer = transport.get_extra_info("peername")[0]
         guest = await self._reach(peer) if self.allowed(peer) else None
         if guest is None:
-            transport.abort()
+            client.refuse(transport)
             return
         if transport.is_closing():
             assert guest.transport is not None
@@ -178,60 +223,56 @@ class TcpForward:
         return None
 
 
-class UdpForward(asyncio.DatagramProtocol):
-    """Listens at one place; each client is a flow of its own."""
+class UdpForward:
+    """Takes datagrams from one socket; each client is a flow of its own."""
+
+    # flows end with their socket
+    is_busy = False
 
     def __init__(self, choose: Choose, allowed: Callable[[str], bool]) -> None:
         self.choose = choose
         self.allowed = allowed
-        self._flows: OrderedDict[tuple[str, int], _Flow] = OrderedDict()
-        self._transport: asyncio.DatagramTransport | None = None
+        self._loop = asyncio.get_running_loop()
+        self._flows: OrderedDict[_Client, _Flow] = OrderedDict()
+        self._socket: socket.socket | None = None
 
-    async def listen(self, address: str, port: int) -> None:
-        """Begin; raises OSError."""
-        loop = asyncio.get_running_loop()
-        if ":" not in address:
-            await loop.create_datagram_endpoint(lambda: self, local_addr=(address, port))
-            return
-        listening = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
-        try:
-            # The same port of IPv4 has a listener of its own.
-            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            listening.bind((address, port))
-            await loop.create_datagram_endpoint(lambda: self, sock=listening)
-        except BaseException:
-            listening.close()
-            raise
+    def serve(self, listening: socket.socket) -> None:
+        """Begin; closes the socket in the end."""
+        self._socket = listening
+        self._loop.add_reader(listening, self._receive, listening)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is there."""
-        # Neither asyncio's own nor uvloop's transport says that it is one.
-        self._transport = cast("asyncio.DatagramTransport", transport)
+    def _receive(self, listening: socket.socket) -> None:
+        for _ in range(_MOST_AT_ONCE):
+            try:
+                data, client = listening.recvfrom(_LARGEST_DATAGRAM)
+            except BlockingIOError:
+                return
+            except OSError:
+                # A client that is gone: its flow ends by itself.
+                continue
+            self._received(data, client)
 
-    def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
-        """From a client."""
-        flow = self._flows.get(addr)
+    def _received(self, data: bytes, client: "_Client") -> None:
+        flow = self._flows.get(client)
         if flow is None:
-            if not self.allowed(addr[0]):
+            if not self.allowed(client[0]):
                 return
             if len(self._flows) >= _MOST_FLOWS:
                 self._flows.popitem(last=False)[1].end()
-            flow = self._flows[addr] = _Flow(self, addr)
-        self._flows.move_to_end(addr)
+            flow = self._flows[client] = _Flow(self, client)
+        self._flows.move_to_end(client)
         flow.send(data)
 
-    def error_received(self, exc: Exception) -> None:
-        """A client that is gone: its flow ends by itself."""
+    def answer(self, data: bytes, client: "_Client") -> None:
+        """To a client; what does not fit its buffer is lost, as UDP may."""
+        if self._socket is not None:
+            with contextlib.suppress(OSError):
+                self._socket.sendto(data, client)
 
-    def answer(self, data: bytes, addr: tuple[str, int]) -> None:
-        """To a client."""
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.sendto(data, addr)
-
-    def forget(self, addr: tuple[str, int], flow: "_Flow") -> None:
+    def forget(self, client: "_Client", flow: "_Flow") -> None:
         """A flow ended."""
-        if self._flows.get(addr) is flow:
-            del self._flows[addr]
+        if self._flows.get(client) is flow:
+            del self._flows[client]
 
     def close(self) -> None:
         """Listen no more: there is nothing left that could go on."""
@@ -239,8 +280,10 @@ class UdpForward(asyncio.DatagramProtocol):
 
     def end(self) -> None:
         """End all flows."""
-        if self._transport is not None:
-            self._transport.close()
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
         for flow in [*self._flows.values()]:
             flow.end()
 
@@ -248,7 +291,7 @@ class UdpForward(asyncio.DatagramProtocol):
 class _Flow:
     """One client of a UDP port."""
 
-    def __init__(self, owner: UdpForward, client: tuple[str, int]) -> None:
+    def __init__(self, owner: UdpForward, client: _Client) -> None:
         self._owner = owner
         self._client = client
         self._early: list[bytes] = []

@@ -11,9 +11,12 @@ from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6
-from paddock.engine.networks.nics import INNER_NETWORK, INNER_NETWORK6, NicSpec
+from paddock.engine.networks.nics import INNER_NETWORK, INNER_NETWORK6, NO_LIMIT, NicSpec
 from paddock.engine.networks.resolver import ResolverConfig
 from paddock.engine.networks.taps import GATEWAY_MAC
+
+# In a namespace every link is of Paddock's making, and pasta carries a stream in large packets at a sixth of the cost.
+USUAL_MTU, LARGEST_MTU = 1500, 65520
 
 
 class GuestAddress(Struct, frozen=True):
@@ -57,6 +60,14 @@ def _masqueraded(nic: NicSpec, address: str, inner: ipaddress.IPv4Network | ipad
         raise NetworkUnusable(f"cannot use {inner} inside {nic.name}", why="it has no room", fix=f"set a larger {field}")
     own, gateway = str(inner[2]), str(inner[1])
     return GuestAddress(address, f"{own}/{inner.prefixlen}", gateway, own, gateway, str(inner))
+
+
+def mtu(nic: NicSpec, outside: int, running: int) -> int:
+    """Return the MTU of a card, whose guest runs with another one or 0."""
+    # Other models than virtio have small buffers, and a limit of traffic drops whole packets.
+    if outside <= USUAL_MTU or nic.model != "virtio" or nic.traffic != NO_LIMIT:
+        return min(outside, USUAL_MTU)
+    return running or outside
 
 
 def lease(nic: NicSpec, mac: str, inside: GuestAddress, mtu: int, zone: str, host_search: tuple[str, ...]) -> DhcpLease:

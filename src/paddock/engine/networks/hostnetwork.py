@@ -104,6 +104,7 @@ def has_device(name: str) -> bool:
 
 def is_own(address: str) -> bool:
     """Return whether an address is one of this host's."""
+    address = address.partition("%")[0]
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as probe:
         try:

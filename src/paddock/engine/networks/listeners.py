@@ -6,6 +6,7 @@ import asyncio
 import errno
 import ipaddress
 import os
+import socket
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
@@ -18,6 +19,7 @@ from paddock.engine.networks.nics import ForwardTarget, Protocol, PublishedServi
 Admits = Callable[[ForwardTarget, Protocol, str], bool]
 Reach = Callable[[ForwardTarget, Protocol], Awaitable[tuple[str, int]]]
 _MOST_CLIENTS = 4096
+_BACKLOG = 256
 
 
 class ListenEndpoint(Struct, frozen=True):
@@ -26,6 +28,11 @@ class ListenEndpoint(Struct, frozen=True):
     protocol: Protocol
     address: str
     port: int
+
+    @property
+    def key(self) -> str:
+        """The key of its socket at the responder."""
+        return f"listen {self.address} {self.protocol} {self.port}"
 
     def __str__(self) -> str:
         address = f"[{self.address}]" if ":" in self.address else self.address
@@ -116,20 +123,48 @@ class _Choice:
             self._stays.popitem(last=False)
 
 
+def bound(endpoint: ListenEndpoint) -> socket.socket:
+    """Return a socket at a place of the host; raises OSError."""
+    family = socket.AF_INET6 if ":" in endpoint.address else socket.AF_INET
+    kind = socket.SOCK_STREAM if endpoint.protocol == "tcp" else socket.SOCK_DGRAM
+    made = socket.socket(family, kind | socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK)
+    try:
+        if family == socket.AF_INET6:
+            # The same port of IPv4 has a socket of its own.
+            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        if endpoint.protocol == "tcp":
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind((endpoint.address, endpoint.port))
+        if endpoint.protocol == "tcp":
+            made.listen(_BACKLOG)
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
 class Listeners:
     """Everything that is listened at."""
 
-    def __init__(self, reach: Reach, admits: Admits = lambda *_: True) -> None:
+    def __init__(self, reach: Reach, admits: Admits = lambda *_: True, bind: Callable[[ListenEndpoint], socket.socket] = bound) -> None:
         self._reach = reach
         self._admits = admits
+        self._bind = bind
         self._open: dict[ListenEndpoint, tuple[_Choice, TcpForward | UdpForward]] = {}
+        # those that listen no more and have connections
+        self._leaving: list[TcpForward | UdpForward] = []
 
     @property
     def places(self) -> Collection[ListenEndpoint]:
         """The open endpoints."""
         return self._open.keys()
 
-    async def bring(self, wanted: Mapping[ListenEndpoint, ForwardTo]) -> dict[ListenEndpoint, str]:
+    @property
+    def is_busy(self) -> bool:
+        """Return True while one that listens no more has connections."""
+        return any(forward.is_busy for forward in self._leaving)
+
+    def bring(self, wanted: Mapping[ListenEndpoint, ForwardTo]) -> dict[ListenEndpoint, str]:
         """Bring about what is wanted; returns what could not be, and why."""
         for place in [place for place in self._open if place not in wanted]:
             self._open.pop(place)[1].end()
@@ -140,22 +175,29 @@ class Listeners:
                 known[0].lead = lead
                 continue
             try:
-                self._open[place] = await self._listen(place, lead)
+                self._open[place] = self._listen(place, lead)
             except OSError as error:
-                failed[place] = _why(error)
+                failed[place] = why(error)
         return failed
 
-    async def _listen(self, place: ListenEndpoint, lead: ForwardTo) -> tuple[_Choice, TcpForward | UdpForward]:
+    def _listen(self, place: ListenEndpoint, lead: ForwardTo) -> tuple[_Choice, TcpForward | UdpForward]:
         choice = _Choice(lead, self._reach, self._admits)
         choice.protocol = place.protocol
         kind = TcpForward if place.protocol == "tcp" else UdpForward
         forward = kind(choice.choose, choice.allowed)
-        await forward.listen(place.address, place.port)
+        forward.serve(self._bind(place))
         return choice, forward
+
+    def leave(self) -> None:
+        """Listen nowhere; connections go on."""
+        self._leaving = [forward for _, forward in self._open.values()]
+        self._open.clear()
+        for forward in self._leaving:
+            forward.close()
 
     async def close(self) -> None:
         """End everything."""
-        for _, forward in self._open.values():
+        for forward in (*self._leaving, *(forward for _, forward in self._open.values())):
             forward.end()
         self._open.clear()
         # Sockets are closed in the loop's next turns: the clients', then the guests'.
@@ -163,7 +205,8 @@ class Listeners:
             await asyncio.sleep(0)
 
 
-def _why(error: OSError) -> str:
+def why(error: OSError) -> str:
+    """Return the reason why a place cannot be listened at."""
     number = error.errno or 0
     if number == errno.EADDRINUSE:
         return "another program has it"

@@ -26,7 +26,7 @@ from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6, Family
 from paddock.engine.networks.hostnames import HostNames
-from paddock.engine.networks.listeners import Listeners
+from paddock.engine.networks.listeners import ForwardTo, ListenEndpoint, Listeners
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicPolicy, NicSpec, Protocol, PublishedService, check_card
 from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetwork
 from paddock.engine.networks.respondercontrol import ResponderControl
@@ -87,7 +87,7 @@ class Networks:
         self._policies: tuple[NicPolicy, ...] | None = None
         # the users that QEMU and its helpers run as, when they have some of their own; set by whoever runs the machines
         self.users = (0, 0)
-        self._opening = asyncio.Lock()
+        self._opening, self._listening = asyncio.Lock(), asyncio.Lock()
         self._is_open = False
         # None: a former run may have left its filters
         self._is_guarded: bool | None = None
@@ -224,6 +224,7 @@ class Networks:
                 self._is_open = self._is_guarded = False
                 await self._routed.clear()
                 self._uplink.end()
+                await self._listen()
             elif self._is_guarded is not False and self._routed is None and self.users[0] and not is_guarding and hostnetwork.may_filter():
                 self._is_guarded = None
                 await nft.run(hostobjects.removal_of_filters(self._directory))
@@ -327,13 +328,37 @@ class Networks:
     async def publish(self, services: Collection[PublishedService]) -> Mapping[str, tuple[str, ...]]:
         """Listen for exactly these services. Returns what could not be had, by the name of the service; publish again to try again."""
         self._published = tuple(services)
-        wanted, problems = listeners.plan(services, {4: self._settings.node_port_address, 6: self._settings.node_port_address6})
-        failed = await self._listeners.bring(wanted)
+        problems = await self._listen()
+        await self._filter()
+        return problems
+
+    async def _listen(self) -> Mapping[str, tuple[str, ...]]:
+        """Have the host's ports listened at by the responder, which outlives this server; here while there are no guests, and for cards in
+        user mode. Returns what could not be had."""
+        async with self._listening:
+            wanted, problems = listeners.plan(
+                self._published or (), {4: self._settings.node_port_address, 6: self._settings.node_port_address6}
+            )
+            own = {place: lead for place, lead in wanted.items() if not self._is_relayed(lead)}
+            # Whoever had a port gives it up before the other takes it.
+            self._listeners.bring({place: lead for place, lead in own.items() if place in self._listeners.places})
+            failed: dict[ListenEndpoint, str] = {}
+            if self._routed is not None and self._is_open:
+                relayed = {place: lead for place, lead in wanted.items() if place not in own}
+                failed = await self._routed.responder.relay(relayed, self._routed.policies)
+            failed |= self._listeners.bring(own)
         told = {name: [*said] for name, said in problems.items()}
         for place, why in failed.items():
             told.setdefault(wanted[place].service, []).append(f"{place}: {why}")
-        await self._lead()
         return {name: tuple(said) for name, said in told.items()}
+
+    def _is_relayed(self, lead: ForwardTo) -> bool:
+        return self._routed is not None and self._is_open and not any((each.owner, each.name) in self._user for each in lead.targets)
+
+    @property
+    def _listened(self) -> Collection[ListenEndpoint]:
+        relayed = self._routed.responder.relayed if self._routed is not None else ()
+        return {*self._listeners.places, *relayed}
 
     async def police(self, policies: Collection[NicPolicy]) -> None:
         """Hold cards to exactly these policies. Without a pod network no machine reaches another: there is nothing to police but what
@@ -341,6 +366,8 @@ class Networks:
         self._policies = tuple(policies)
         if self._routed is not None and self._is_open:
             await self._routed.police(self._policies)
+            if self._published is not None:
+                await self._listen()
 
     async def name(self, names: Mapping[str, Collection[str]]) -> None:
         """Answer for exactly these names, besides those of the cards."""
@@ -349,12 +376,18 @@ class Networks:
             await self._routed.responder.tell()
 
     async def _lead(self, owner: str = "") -> None:
-        """Tell the packet filter about services (or only if one of them leads to this owner)."""
-        if self._routed is None or not self._is_open or self._published is None:
+        """Have services led to cards that came (or only if one of them leads to this owner)."""
+        if self._published is None or not self._is_open:
             return
         concerned = any(target.owner == owner for service in self._published for port in service.ports for target in port.targets)
         if not owner or concerned:
-            await self._routed.serve(serviceforwards.services(self._published, self._listeners.places, self._addresses))
+            await self._listen()
+            await self._filter()
+
+    async def _filter(self) -> None:
+        """Tell the packet filter about services."""
+        if self._routed is not None and self._is_open:
+            await self._routed.serve(serviceforwards.services(self._published or (), self._listened, self._addresses))
 
     def _addresses(self, target: ForwardTarget) -> tuple[str, ...]:
         # In user mode and behind passt a machine has a loopback address, to which the kernel leads nobody. The others are known after a
@@ -365,7 +398,6 @@ class Networks:
 
     def _admits(self, target: ForwardTarget, protocol: Protocol, client: str) -> bool:
         """Hold clients of listeners to the policies, but for this host's own programs."""
-        client = client.partition("%")[0]
         policies = self._routed.policies if self._routed is not None else ()
         return admission.admits(policies, target, protocol, client) or hostnetwork.is_own(client)
 

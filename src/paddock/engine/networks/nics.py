@@ -55,6 +55,8 @@ class Range(Struct, frozen=True):
     gateway: str = ""
     # (destination, gateway or "")
     routes: tuple[tuple[str, str], ...] = ()
+    # parts of the network that no guest gets
+    excluded: tuple[str, ...] = ()
 
 
 # A packet that is larger than a burst would never pass; those of virtio have up to 64 KiB.

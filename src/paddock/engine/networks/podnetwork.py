@@ -25,7 +25,7 @@ from paddock.engine.networks.bridges import NOTHING, BridgeOptions, BridgeRouter
 from paddock.engine.networks.discovery import ROUTER
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6, Family, family_of
-from paddock.engine.networks.guestaddresses import GuestAddress
+from paddock.engine.networks.guestaddresses import LARGEST_MTU, USUAL_MTU, GuestAddress
 from paddock.engine.networks.netlink import UNREACHABLE, Netlink, index
 from paddock.engine.networks.nics import INNER_NETWORK, AttachedNic, HostBridge, NicPolicy, NicSpec
 from paddock.engine.networks.respondercontrol import ResponderControl
@@ -35,7 +35,7 @@ from paddock.engine.networks.rules import BridgedNic, RuleTable, ServiceForward,
 # The packet filter's last table; there as long as cards are.
 TABLE = "table.json"
 _LOOPBACK = 1
-_MTU, _SMALLEST_MTU = 1500, 1280
+_SMALLEST_MTU = 1280
 
 
 class PodNetworkSettings(Struct, frozen=True):
@@ -268,7 +268,8 @@ class RoutedPodNetwork:
         has_ipv6 = bool(self._book.network6) and not self._is_without_ipv6(device)
         taps.set_routed(device)
         taps.set_ipv6(device, on=has_ipv6)
-        mtu = self._open_uplink()
+        link = self._netlink.link(device)
+        mtu = guestaddresses.mtu(nic, self._open_uplink(), link.mtu if link is not None and link.running else 0)
         if has_ipv6:
             self._open_uplink6()
         self._netlink.set_link(number, mtu=mtu, mac=taps.GATEWAY_MAC)
@@ -330,7 +331,8 @@ class RoutedPodNetwork:
             taps.write_setting(f"ipv4/conf/{device}/forwarding", "1")
             self._change(replace(self._table, opened=(device,)))
         uplink = self._netlink.link(device) if device else None
-        return min(_MTU, max(uplink.mtu, _SMALLEST_MTU)) if uplink is not None else _MTU
+        largest = LARGEST_MTU if namespace.holder() else USUAL_MTU
+        return min(largest, max(uplink.mtu, _SMALLEST_MTU)) if uplink is not None else largest
 
     def _open_uplink6(self) -> None:
         """The same for IPv6. A host that forwards already is left as it is."""
@@ -353,7 +355,7 @@ class RoutedPodNetwork:
         families = (IP4, IP6) if has_ipv6 else (IP4,)
         number = self._prepare_bridge(bridge, router, families)
         self._masquerade(nic, bridge, [each for each in bridges.networks(bridge) if family_of(each) in families])
-        mtu = bridge.mtu or _MTU
+        mtu = bridge.mtu or USUAL_MTU
         tap = self._tap(nic, device)
         taps.set_ipv6(device, on=False)
         self._netlink.set_link(tap, mtu=mtu, master=number)

@@ -18,10 +18,14 @@ import time
 
 import msgspec
 
-from paddock.engine.networks import resolvconf
+from paddock.engine import namespace
+from paddock.engine.networks import admission, hostnetwork, resolvconf
 from paddock.engine.networks.dhcpserver import DhcpServer
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
+from paddock.engine.networks.errors import GuestUnreachable
+from paddock.engine.networks.listeners import ListenEndpoint, Listeners
+from paddock.engine.networks.nics import ForwardTarget, Protocol
 from paddock.engine.networks.responderstate import (
     LONGEST_MESSAGE,
     MOST_SOCKETS,
@@ -36,6 +40,7 @@ _ADVERTISING_SECONDS = 600.0
 # So long, answers that others are asked for may take after the sockets were handed over.
 _DRAIN_SECONDS = 5.0
 _SEND_SECONDS = 5.0
+_LOOK_SECONDS = 0.5
 
 
 class Responder:
@@ -54,7 +59,10 @@ class Responder:
         # None: not asked for since the state changed
         self._zone: Zone | None = None
         self._dns = DnsServer(self.zone, resolvconf.nameservers, seconds=time.monotonic)
-        self.ended = asyncio.Event()
+        self._relays = Listeners(self._reach, self._admits, self._bound)
+        # where cards are reached
+        self._cards: dict[tuple[str, str], tuple[str, ...]] = {}
+        self.ended, self.terminated = asyncio.Event(), asyncio.Event()
         self._loop.add_reader(listener, self._arrived)
         self._advertise()
 
@@ -64,12 +72,22 @@ class Responder:
             self._zone = self._state.zone()
         return self._zone
 
+    def terminate(self) -> None:
+        """End soon, also what is under way."""
+        self.terminated.set()
+        self.ended.set()
+
     async def drain(self) -> None:
-        """Wait for the answers that are under way."""
+        """Wait for the answers that are under way, then for the end of clients' connections."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_DRAIN_SECONDS):
                 while self._dns.is_busy:
                     await asyncio.sleep(0.05)
+        self._close_given()
+        while self._relays.is_busy and not self.terminated.is_set():
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_SECONDS):
+                    await self.terminated.wait()
 
     async def close(self) -> None:
         """Answer no more."""
@@ -77,11 +95,16 @@ class Responder:
         for each in (*self._servers, *([self._listener] if self._listener.fileno() >= 0 else ())):
             self._loop.remove_reader(each)
             each.close()
-        for _, made in self._given:
-            made.close()
+        self._close_given()
         for key in [*self._sockets]:
             self._close(key)
+        await self._relays.close()
         await self._dns.close()
+
+    def _close_given(self) -> None:
+        for _, made in self._given:
+            made.close()
+        self._given = []
 
     def talk(self, server: socket.socket) -> None:
         """Listen to a server."""
@@ -143,11 +166,25 @@ class Responder:
         for key, made in fresh.items():
             made.setblocking(False)
             self._sockets[key] = made
-            if not key.startswith("tap "):
+            if key.startswith(("udp ", "tcp ")):
                 self._dns.serve(made)
         for port in state.ports:
             if port.key in self._sockets:
                 self._answer(port)
+        self._cards = {(nic.owner, nic.name): nic.addresses for nic in state.nics}
+        self._relays.bring({relay.place: relay.lead for relay in state.relays if relay.place.key in self._sockets})
+
+    def _bound(self, place: ListenEndpoint) -> socket.socket:
+        return self._sockets[place.key].dup()
+
+    async def _reach(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
+        addresses = self._cards.get((target.owner, target.name))
+        if not addresses:
+            raise GuestUnreachable(f"cannot reach {target.name}", why="its address is not known here")
+        return addresses[0], target.port
+
+    def _admits(self, target: ForwardTarget, protocol: Protocol, client: str) -> bool:
+        return admission.admits(self._state.policies, target, protocol, client) or hostnetwork.is_own(client)
 
     def _answer(self, port: GuestPort) -> None:
         tap = self._taps.get(port.key)
@@ -179,7 +216,7 @@ class Responder:
         made = self._sockets.pop(key)
         if self._taps.pop(key, None) is not None:
             self._loop.remove_reader(made)
-        else:
+        elif not key.startswith("listen "):
             self._dns.leave(made)
         return made
 
@@ -192,6 +229,7 @@ class Responder:
             self._loop.remove_reader(each)
         self._listener.close()
         self._servers.discard(server)
+        self._relays.leave()
         given = self._given = [(key, self._leave(key)) for key in [*self._sockets]]
         # Also when the server ends meanwhile: the next one starts another responder.
         self.ended.set()
@@ -235,17 +273,21 @@ def give_up_rights(user: int) -> None:
 
 async def _run(build: str, listener: socket.socket, server: socket.socket) -> None:
     responder = Responder(build, listener)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, responder.ended.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, responder.terminate)
     responder.talk(server)
     await responder.ended.wait()
     await responder.drain()
     await responder.close()
 
 
-def main(build: str, user: str, listener: str, server: str) -> None:
-    """Answer until the end. The last two are numbers of open sockets."""
+def main(build: str, user: str, network: str, listener: str, server: str) -> None:
+    """Answer until the end. The last three are numbers of open files: the network namespace of machines if it is another, and sockets."""
     opened = [socket.socket(fileno=int(number)) for number in (listener, server)]
     for each in opened:
         each.setblocking(False)
+    if network:
+        # Guests are connected to in there. It has its thread before it may have no more.
+        namespace.join(int(network))
+        os.close(int(network))
     give_up_rights(int(user))
     asyncio.run(_run(build, *opened))

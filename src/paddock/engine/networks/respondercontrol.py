@@ -21,11 +21,13 @@ from paddock.base.errors import PaddockError
 from paddock.engine import namespace
 from paddock.engine.claims import FIRST
 from paddock.engine.machine.process import Process, end_process, start_ticks
-from paddock.engine.networks import dnsserver, packetsocket, responderprocess
+from paddock.engine.networks import dnsserver, listeners, packetsocket, responderprocess
 from paddock.engine.networks.addressstore import write_record
 from paddock.engine.networks.errors import NetworkBusy
+from paddock.engine.networks.listeners import ForwardTo, ListenEndpoint
 from paddock.engine.networks.netlink import index
-from paddock.engine.networks.responderstate import MOST_SOCKETS, GuestPort, NamedNic, ResponderRequest, ResponderState
+from paddock.engine.networks.nics import NicPolicy
+from paddock.engine.networks.responderstate import MOST_SOCKETS, GuestPort, NamedNic, RelayedPort, ResponderRequest, ResponderState
 
 _LOG = logging.getLogger(__name__)
 _STATE = "responder.json"
@@ -82,6 +84,23 @@ class ResponderControl:
     def put_names(self, names: Mapping[str, Collection[str]]) -> None:
         """Have exactly these names answered, besides those of cards."""
         self._change(replace(self.state, names={name: tuple(addresses) for name, addresses in names.items()}))
+
+    async def relay(self, leads: Mapping[ListenEndpoint, ForwardTo], policies: Collection[NicPolicy]) -> dict[ListenEndpoint, str]:
+        """Have exactly these ports of the host lead to cards, for clients that the policies admit. Returns those that could not be had."""
+        owners = {target.owner for lead in leads.values() for target in lead.targets}
+        concerned = tuple(each for each in policies if each.ingress is not None and not owners.isdisjoint(each.owners))
+        relays = tuple(RelayedPort(place, lead) for place, lead in leads.items())
+        self._change(replace(self.state, relays=relays, policies=concerned))
+        if any(place.key in self._problems for place in leads):
+            # Somebody else's port may be free.
+            self._wanted += 1
+        await self.tell()
+        return {place: self._problems[place.key] for place in leads if place.key in self._problems}
+
+    @property
+    def relayed(self) -> list[ListenEndpoint]:
+        """The ports of the host that it listens at."""
+        return [each.place for each in self.state.relays if each.place.key not in self._problems]
 
     def _change(self, state: ResponderState) -> None:
         if state != self.state:
@@ -144,7 +163,7 @@ class ResponderControl:
             await asyncio.to_thread(responderprocess.end_all, self._folder)
             responderprocess.remove(self._folder)
             (self._folder / _STATE).unlink(missing_ok=True)
-        self.state = replace(self.state, ports=(), nics=(), addresses=())
+        self.state = replace(self.state, ports=(), nics=(), addresses=(), relays=(), policies=())
 
     async def _bring(self, state: ResponderState) -> None:
         write_record(self._folder / _STATE, msgspec.json.encode(state))
@@ -231,6 +250,12 @@ class ResponderControl:
         if (given := self._given.pop(key, None)) is not None:
             return given
         kind, place = key.split()[:2]
+        if kind == "listen":
+            try:
+                return listeners.bound(next(each.place for each in self.state.relays if each.place.key == key))
+            except OSError as error:
+                self._problems[key] = listeners.why(error)
+                return None
         if kind == "tap":
             try:
                 return namespace.call(packetsocket.at, place)

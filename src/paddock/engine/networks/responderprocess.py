@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Struct
 
 import paddock
+from paddock.engine import namespace
 from paddock.engine.machine import limits
 from paddock.engine.machine.process import ProcessLaunch, end_process, holders, spawn, start_ticks
 from paddock.engine.networks.responder import is_mapped
@@ -85,9 +86,13 @@ def start(folder: Path, user: int) -> tuple[socket.socket, int]:
             opened.callback(os.close, lock)
             if os.fstat(record).st_size > _LARGEST_RECORD:
                 os.truncate(record, 0)
-            handles = (listener.fileno(), theirs.fileno())
-            words = [*_sources(), _MAIN, build(), str(user), *map(str, handles)]
+            handles = [listener.fileno(), theirs.fileno()]
+            network = opened.enter_context(namespace.opened())
+            words = [*_sources(), _MAIN, build(), str(user), "" if network is None else str(network), *map(str, handles)]
             argv = [*_without_rights(user), sys.executable, "-I", "-S", "-c", _BEGIN, *words]
+            if network is not None:
+                handles.append(network)
+                opened.enter_context(namespace.lent())
             pid = spawn(ProcessLaunch(argv, folder, record, (*handles, lock)))
     except BaseException:
         ours.close()

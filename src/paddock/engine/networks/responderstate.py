@@ -13,6 +13,8 @@ from msgspec import Struct
 from paddock.engine.networks.dhcp import DhcpLease
 from paddock.engine.networks.dhcp6 import Dhcp6Lease
 from paddock.engine.networks.dns import Zone
+from paddock.engine.networks.listeners import ForwardTo, ListenEndpoint
+from paddock.engine.networks.nics import NicPolicy
 
 # Of one message; the kernel takes 253 handles in one.
 MOST_SOCKETS, LONGEST_MESSAGE = 200, 1 << 20
@@ -44,6 +46,13 @@ class NamedNic(Struct, frozen=True):
     addresses: tuple[str, ...] = ()
 
 
+class RelayedPort(Struct, frozen=True):
+    """A port of the host, where clients are led to cards."""
+
+    place: ListenEndpoint
+    lead: ForwardTo
+
+
 class ResponderState(Struct, frozen=True):
     """Everything that is answered."""
 
@@ -55,6 +64,9 @@ class ResponderState(Struct, frozen=True):
     nics: tuple[NamedNic, ...] = ()
     # of Services
     names: dict[str, tuple[str, ...]] = {}
+    relays: tuple[RelayedPort, ...] = ()
+    # those that concern clients of relays
+    policies: tuple[NicPolicy, ...] = ()
 
     def sockets(self) -> Iterator[str]:
         """The keys of the sockets that it takes."""
@@ -63,6 +75,8 @@ class ResponderState(Struct, frozen=True):
             yield f"tcp {address}"
         for port in self.ports:
             yield port.key
+        for relay in self.relays:
+            yield relay.place.key
 
     def zone(self) -> Zone:
         """Everything that has a name."""

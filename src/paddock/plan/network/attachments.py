@@ -105,8 +105,17 @@ def _bridge(plugin: Data) -> HostBridge:
         domain=str(dns.get("domain") or ""),
         search=tuple(map(str, dns.get("search") or ())),
     )
+    _check_families(made)
     _check_ipv6(made)
     return made
+
+
+def _check_families(bridge: HostBridge) -> None:
+    listed = [address for address, _ in bridge.static] + [each.network for each in bridge.ranges]
+    for version in (4, 6):
+        own = [each for each in listed if ipaddress.ip_interface(each).version == version]
+        if len(own) > 1:
+            raise _Wrong(f"it gives two IPv{version} addresses ({own[0]}, {own[1]}); a guest gets one of each family")
 
 
 def _check_ipv6(bridge: HostBridge) -> None:
@@ -118,8 +127,6 @@ def _check_ipv6(bridge: HostBridge) -> None:
         if routes:
             raise _Wrong(f"it has a route to {routes[0][0]}, and gives no IPv6 address")
         return
-    if len(listed) > 1:
-        raise _Wrong(f"it gives two IPv6 addresses ({listed[0][0]}, {listed[1][0]}); a guest gets one of each family")
     if 0 < bridge.mtu < _LEAST_MTU6:
         raise _Wrong(f"its MTU {bridge.mtu} is too small for IPv6, which needs {_LEAST_MTU6}")
     network, gateway = listed[0][0].network, listed[0][1]
@@ -177,7 +184,16 @@ def _ranges(ipam: Data) -> Iterator[Range]:
             first=_inside(each.get("rangeStart") or each.get("range_start"), network),
             last=_inside(each.get("rangeEnd") or each.get("range_end"), network),
             gateway=_gateway(each.get("gateway"), network),
+            excluded=tuple(_excluded(each.get("exclude") or (), network)),
         )
+
+
+def _excluded(listed: Any, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> Iterator[str]:
+    for text in listed:
+        part = ipaddress.ip_network(text, strict=False)
+        if part.version != network.version:
+            raise _Wrong(f"it excludes {part} from {network}, which is of the other family")
+        yield str(part)
 
 
 def _inside(text: Any, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> str:

@@ -1,10 +1,17 @@
 """Interfaces in bridges: the numbers of a range, and the IPv6 configuration of a guest."""
 
+import asyncio
+import hashlib
+import ipaddress
+import json
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from paddock.engine.networks import bridges, dhcp6
 from paddock.engine.networks.addresses import Numbers
+from paddock.engine.networks.bridgeaddresses import BridgeAddresses
 from paddock.engine.networks.bridges import BridgeOptions, BridgeRouter
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.families import IP4, IP6
@@ -25,6 +32,15 @@ MAC = "02:00:00:00:00:03"
         (Range("fd00::/64", "fd00::1:0:0"), Numbers(1 << 32, 1 << 32)),
         (Range("fd00::/64", "fd00::10", "fd00::ffff:ffff:ffff:ffff", "fd00::12"), Numbers(16, (1 << 64) - 1, frozenset({18}))),
         (Range("fd00::/64", gateway="fe80::1"), Numbers(1, 0xFFFF)),
+        (
+            Range("10.1.1.0/24", excluded=("10.1.1.64/27", "10.1.1.96/27", "10.1.1.200/32")),
+            Numbers(2, 254, skipped=((64, 127), (200, 200))),
+        ),
+        (
+            Range("10.1.0.0/16", "10.1.1.10", "10.1.1.20", "10.1.1.18", excluded=("10.1.1.16/28", "10.2.0.0/16")),
+            Numbers(266, 276, skipped=((272, 276),)),
+        ),
+        (Range("fd00::/48", "fd00::1:0", excluded=("fd00:0:0:8000::/49",)), Numbers(65536, 65536)),
     ],
 )
 def test_the_numbers_of_a_range(of: Range, wanted: Numbers) -> None:
@@ -34,6 +50,50 @@ def test_the_numbers_of_a_range(of: Range, wanted: Numbers) -> None:
 def test_a_range_without_numbers() -> None:
     with pytest.raises(NetworkUnusable, match="its range is empty"):
         bridges.numbers(Range("fd00::/64", "fd00::20", "fd00::10"))
+    with pytest.raises(NetworkUnusable, match="its range is empty"):
+        bridges.numbers(Range("10.1.1.0/24", "10.1.1.10", "10.1.1.20", excluded=("10.1.1.0/27",)))
+
+
+@pytest.mark.spec("kubevirt", 273)
+@pytest.mark.parametrize("excluded", ["10.1.1.0/29", "10.1.1.4/30", "10.1.1.8/29", "10.1.1.6/32"])
+def test_nobody_gets_what_is_excluded(excluded: str) -> None:
+    of = Range("10.1.1.0/28", excluded=(excluded,))
+    kept = {str(each) for each in list(ipaddress.ip_network(of.network).hosts())[1:] if each not in ipaddress.ip_network(excluded)}
+    book, given = bridges.book(of), set()
+    for owner in range(len(kept)):
+        book, entry = book.give((str(owner), "lan"), 0.0, among=bridges.numbers(of))
+        given.add(book.address(entry))
+    assert given == kept
+    with pytest.raises(NetworkUnusable, match=f"all {len(kept)} addresses of {of.network} are in use"):
+        book.give(("more", "lan"), 0.0, among=bridges.numbers(of))
+
+
+@pytest.mark.spec("kubevirt", 274)
+def test_definitions_of_one_bridge_never_give_an_address_twice(tmp_path: Path) -> None:
+    wide, narrow = Range("172.20.0.0/16", "172.20.0.10", "172.20.0.29"), Range("172.20.0.0/24", "172.20.0.10", "172.20.0.29")
+    ranges = (wide, narrow, replace(narrow, first="172.20.0.20"))
+
+    async def given() -> list[str]:
+        books = BridgeAddresses(tmp_path)
+        asked = ((str(number), HostBridge("br1", ranges=(ranges[number % 3],))) for number in range(20))
+        return [four.own for four, _ in await asyncio.gather(*(books.give((owner, "lan"), bridge) for owner, bridge in asked))]
+
+    first = asyncio.run(given())
+    assert sorted(first) == [f"172.20.0.{number}" for number in range(10, 30)]
+    assert asyncio.run(given()) == first, "after a restart, too"
+    other = asyncio.run(BridgeAddresses(tmp_path).give(("more", "lan"), HostBridge("br2", ranges=(narrow,))))
+    assert other[0].own in first, "another bridge is another link"
+
+
+def test_the_addresses_of_an_earlier_version_are_kept(tmp_path: Path) -> None:
+    of, folder = Range("172.20.0.0/24"), tmp_path / "bridges"
+    folder.mkdir()
+    text = "br1\0Range(network='172.20.0.0/24', first='', last='', gateway='', routes=())"
+    card = {"owner": "web", "name": "lan", "mac": "02:00:00:00:00:01", "index": 77}
+    book = {"version": 1, "network": of.network, "network6": "", "site": "", "cards": [card], "resting": {}}
+    (folder / f"{hashlib.sha256(text.encode()).hexdigest()[:12]}.json").write_text(json.dumps(book))
+    four, _ = asyncio.run(BridgeAddresses(tmp_path).give(("web", "lan"), HostBridge("br1", ranges=(of,))))
+    assert four.own == "172.20.0.77" and len(list(folder.iterdir())) == 1
 
 
 @pytest.mark.parametrize(

@@ -98,17 +98,17 @@ def test_targets_take_turns_change_and_may_be_gone() -> None:
         for name in ("one", "two"):
             await world.guest(name)
         place = ListenEndpoint("tcp", "127.0.0.1", free())
-        assert await world.listeners.bring({place: ForwardTo("s", (ONE, TWO))}) == {}
+        assert world.listeners.bring({place: ForwardTo("s", (ONE, TWO))}) == {}
         assert sorted([await ask(place.port) for _ in range(4)]) == ["one", "one", "two", "two"]
-        await world.listeners.bring({place: ForwardTo("s", (ONE, ForwardTarget("gone", "default", 1)))})
+        world.listeners.bring({place: ForwardTo("s", (ONE, ForwardTarget("gone", "default", 1)))})
         assert {await ask(place.port) for _ in range(3)} == {"one"}, "one that cannot be reached is passed over"
-        await world.listeners.bring({place: ForwardTo("s", ())})
+        world.listeners.bring({place: ForwardTo("s", ())})
         assert await ask(place.port) in ("reset", "closed")
-        await world.listeners.bring({place: ForwardTo("s", (ONE,), sources=("192.0.2.0/24",))})
+        world.listeners.bring({place: ForwardTo("s", (ONE,), sources=("192.0.2.0/24",))})
         assert await ask(place.port) in ("reset", "closed")
-        await world.listeners.bring({place: ForwardTo("s", (ONE, TWO), affinity_seconds=60)})
+        world.listeners.bring({place: ForwardTo("s", (ONE, TWO), affinity_seconds=60)})
         assert len({await ask(place.port) for _ in range(4)}) == 1
-        await world.listeners.bring({})
+        world.listeners.bring({})
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection("127.0.0.1", place.port)
         await world.end()
@@ -123,10 +123,10 @@ def test_a_place_that_is_taken_is_said_and_had_later() -> None:
         other = socket.create_server(("127.0.0.1", 0))
         place = ListenEndpoint("tcp", "127.0.0.1", other.getsockname()[1])
         nowhere = ListenEndpoint("udp", "192.0.2.77", 9)
-        said = await world.listeners.bring({place: ForwardTo("s", (ONE,)), nowhere: ForwardTo("s", (ONE,))})
+        said = world.listeners.bring({place: ForwardTo("s", (ONE,)), nowhere: ForwardTo("s", (ONE,))})
         assert said == {place: "another program has it", nowhere: "the host does not have this address"}
         other.close()
-        assert await world.listeners.bring({place: ForwardTo("s", (ONE,))}) == {}
+        assert world.listeners.bring({place: ForwardTo("s", (ONE,))}) == {}
         assert await ask(place.port) == "one"
         await world.end()
 
@@ -138,7 +138,7 @@ def test_many_bytes_go_both_ways_past_a_half_close() -> None:
         world = World()
         await world.guest("one")
         place = ListenEndpoint("tcp", "127.0.0.1", free())
-        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
+        world.listeners.bring({place: ForwardTo("s", (ONE,))})
         reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
         block = hashlib.sha256(b"x").digest() * 4096
 
@@ -174,7 +174,7 @@ def test_a_reader_that_does_not_read_stops_the_sender() -> None:
         server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024)
         world.places["one"] = server.sockets[0].getsockname()[:2]
         place = ListenEndpoint("tcp", "127.0.0.1", free())
-        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
+        world.listeners.bring({place: ForwardTo("s", (ONE,))})
         _, writer = await asyncio.open_connection("127.0.0.1", place.port)
         block, sent = bytes(1 << 20), 0
         # Each drain that returns within the time passed a mebibyte on.
@@ -207,7 +207,7 @@ def test_udp_clients_are_flows_of_their_own() -> None:
         transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Guest, local_addr=("127.0.0.1", 0))
         world.places["one"] = transport.get_extra_info("sockname")
         place = ListenEndpoint("udp", "127.0.0.1", free(socket.SOCK_DGRAM))
-        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
+        world.listeners.bring({place: ForwardTo("s", (ONE,))})
         flows = [await open_datagrams(("127.0.0.1", place.port)) for _ in range(3)]
         said = []
         for flow in flows:
@@ -230,7 +230,7 @@ def test_what_a_client_says_and_ends_before_its_guest_is_reached_arrives() -> No
         world.far = 0.3
         await world.guest("one")
         place = ListenEndpoint("tcp", "127.0.0.1", free())
-        await world.listeners.bring({place: ForwardTo("s", (ONE,))})
+        world.listeners.bring({place: ForwardTo("s", (ONE,))})
         for said in (b"early", b"x" * 1_000_000, b""):
             reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
             writer.write(said)

@@ -9,9 +9,10 @@ import pytest
 from paddock.engine import namespace
 from paddock.engine.machine.process import boot_id, start_ticks
 from paddock.engine.namespace import NoNamespace
-from paddock.engine.networks import hostnetwork, rootless
+from paddock.engine.networks import guestaddresses, hostnetwork, rootless
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.mirror import is_mirrored
+from paddock.engine.networks.nics import NicSpec, TrafficLimit
 
 
 @pytest.fixture(autouse=True)
@@ -91,3 +92,21 @@ def test_without_a_namespace_a_call_is_a_call() -> None:
 )
 def test_addresses_by_which_others_reach_the_host_are_mirrored(address: str, mirrored: bool) -> None:
     assert is_mirrored(address) is mirrored
+
+
+@pytest.mark.spec("kubevirt", 272)
+@pytest.mark.parametrize(
+    ("nic", "outside", "running", "expected"),
+    [
+        (NicSpec("vm", "net"), 1500, 0, 1500),
+        (NicSpec("vm", "net"), 1400, 1500, 1400),
+        (NicSpec("vm", "net"), 65520, 0, 65520),
+        (NicSpec("vm", "net"), 65520, 1500, 1500),
+        (NicSpec("vm", "net", model="e1000"), 65520, 0, 1500),
+        (NicSpec("vm", "net", traffic=TrafficLimit(to_guest=1000)), 65520, 0, 1500),
+    ],
+)
+def test_a_card_has_the_largest_mtu_that_its_model_its_limits_and_its_guest_permit(
+    nic: NicSpec, outside: int, running: int, expected: int
+) -> None:
+    assert guestaddresses.mtu(nic, outside, running) == expected
