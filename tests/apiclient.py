@@ -8,10 +8,10 @@ from paddock.app.localtransport import door
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server.server import ServerHandle
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.localtransport import LocalTransport
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.localtransport import LocalTransport
 from tests.apiharness import Harness
 
 

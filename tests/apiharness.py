@@ -16,28 +16,30 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import namespaces, served, trust, views
-from paddock.apiserver.builtin.services import Network
-from paddock.apiserver.context import ServerParts, User
-from paddock.apiserver.custom import assembly
-from paddock.apiserver.objects.encoding import stamp
-from paddock.apiserver.resources.registry import ResourceRegistry
-from paddock.apiserver.resources.resource import ServedResource
-from paddock.apiserver.routing import RequestRoute
-from paddock.apiserver.security.guard import Guard
-from paddock.apiserver.security.identity import Identities
-from paddock.apiserver.security.rbac import Rbac
-from paddock.apiserver.security.reviewing import Reviews
-from paddock.apiserver.security.tokens import AccountTokens, own_keyring
 from paddock.app import localtransport
-from paddock.client.client import Client
-from paddock.client.localtransport import LocalTransport
-from paddock.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
-from paddock.meta import ages
-from paddock.schema.kind import AdmissionSettings
-from paddock.store.contract import Store, StoreKey
-from paddock.store.memory import MemoryStore
+from paddock.app.server import served
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.meta import ages
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.admission import views
+from paddock.server.api import Api
+from paddock.server.builtin import namespaces, trust
+from paddock.server.builtin.services import Network
+from paddock.server.context import ServerParts, User
+from paddock.server.custom import assembly
+from paddock.server.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
+from paddock.server.objects.encoding import stamp
+from paddock.server.resources.registry import ResourceRegistry
+from paddock.server.resources.resource import ServedResource
+from paddock.server.routing import RequestRoute
+from paddock.server.security.guard import Guard
+from paddock.server.security.identity import Identities
+from paddock.server.security.rbac import Rbac
+from paddock.server.security.reviewing import Reviews
+from paddock.server.security.tokens import AccountTokens, own_keyring
+from paddock.server.store.contract import Store, StoreKey
+from paddock.server.store.memory import MemoryStore
 
 ADMIN = User("admin", ("system:masters", "system:authenticated"))
 

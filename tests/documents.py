@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from paddock.schema import shape
-from paddock.schema.finding import Path
-from paddock.schema.kind import Kind
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.finding import Path
+from paddock.kubernetes.schema.kind import Kind
 from tests import texts
 
 # No value at all: a member with it is left out.

@@ -16,15 +16,11 @@ import msgspec
 import yaml
 from msgspec.structs import replace
 
-from paddock.apiserver.housekeeping.background import BackgroundControllers
-from paddock.apiserver.resources.kubevirtsubresources import GROUP as VERBS
 from paddock.app.controllers.control import EmbeddedControllers
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.options.settings import MachineSettings
 from paddock.app.subresources.environment import DatagramFlow, SubresourceEnvironment
 from paddock.app.subresources.subresources import SubresourceApi
-from paddock.client.client import Client
-from paddock.controllers.installation import controller as installation
 from paddock.engine import memorystates
 from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import Engine
@@ -41,10 +37,14 @@ from paddock.engine.snapshots import Snapshots
 from paddock.engine.states import States
 from paddock.engine.storage.volume import StoredVolume, busy
 from paddock.engine.storage.volumes import Volumes as EngineVolumes
-from paddock.plan.machine import commoninstancetypes
-from paddock.runtime.machinery import Machinery
-from paddock.schema.kind import AdmissionSettings
-from paddock.store.contract import Store
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.controllers.installation import controller as installation
+from paddock.kubevirt.plan.machine import commoninstancetypes
+from paddock.server.housekeeping.background import BackgroundControllers
+from paddock.server.resources.kubevirtsubresources import GROUP as VERBS
+from paddock.server.store.contract import Store
 from tests import virtualtime
 from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines

@@ -16,7 +16,7 @@ from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
-from paddock.store import database
+from paddock.server.store import database
 
 OPERATIONS = ("open", "write", "sync", "truncate", "size", "delete", "access", "shm")
 ERRORS = ("EIO", "ENOSPC", "EROFS", "EACCES", "torn")

@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.app.localtransport import door
-from paddock.client.localtransport import LocalTransport
-from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from tests.apiharness import Harness
 
 

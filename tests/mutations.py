@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from paddock.base import quantity
-from paddock.schema import shape
-from paddock.schema.field import Field
-from paddock.schema.finding import Path
-from paddock.schema.kind import Kind
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.field import Field
+from paddock.kubernetes.schema.finding import Path
+from paddock.kubernetes.schema.kind import Kind
 from tests import documents, texts
 from tests.documents import NOTHING, Place
 

@@ -11,12 +11,12 @@ import msgspec
 
 from paddock.app.programs.programs import EmbeddedPrograms, ProgramSettings
 from paddock.base.clock import SystemClock
-from paddock.client.client import Client
-from paddock.client.target import Key
 from paddock.contract.client import ProviderClient
-from paddock.controllers.virtrigaud.providers.connections import ProviderConnections
-from paddock.controllers.virtrigaud.registry import ProviderConnection, ProviderSecrets
-from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.controllers.providers.connections import ProviderConnections
+from paddock.dialects.virtrigaud.controllers.registry import ProviderConnection, ProviderSecrets
+from paddock.dialects.virtrigaud.kinds.provider import Provider
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Key
 
 KEY = Key("default", "lab")
 PASSWORD = b"correct-horse-battery"

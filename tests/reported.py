@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from paddock.runtime import statuses
-from paddock.runtime.recorder import Recorder
+from paddock.kubernetes.runtime import statuses
+from paddock.kubernetes.runtime.recorder import Recorder
 from tools.referencepages import reported
 
 

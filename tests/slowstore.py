@@ -2,8 +2,8 @@
 
 import asyncio
 
-from paddock.store.contract import CommittedWrite
-from paddock.store.memory import MemoryStore
+from paddock.server.store.contract import CommittedWrite
+from paddock.server.store.memory import MemoryStore
 
 
 class SlowStore(MemoryStore):

@@ -12,12 +12,12 @@ import msgspec
 from hypothesis import strategies as st
 
 from paddock.base import quantity
-from paddock.meta.wire import from_data
-from paddock.schema import shape
-from paddock.schema.check import check
-from paddock.schema.field import Field, Object
-from paddock.schema.formats import FORMATS, compiled
-from paddock.schema.kind import Kind
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.check import check
+from paddock.kubernetes.schema.field import Field, Object
+from paddock.kubernetes.schema.formats import FORMATS, compiled
+from paddock.kubernetes.schema.kind import Kind
 from tests import documents as fixed
 from tests import texts
 

@@ -5,8 +5,8 @@ from re import _constants as op  # type: ignore[attr-defined]  # the standard li
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from paddock.schema.field import Field
-from paddock.schema.formats import FORMATS, compiled
+from paddock.kubernetes.schema.field import Field
+from paddock.kubernetes.schema.formats import FORMATS, compiled
 
 GOOD: dict[str, str] = {
     "dns1123-label": "web-1",

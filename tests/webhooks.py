@@ -14,10 +14,10 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.security.pki import Authority
-from paddock.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.edge.limits import ConnectionLimits
-from paddock.edge.server import Server
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.server.edge.limits import ConnectionLimits
+from paddock.server.edge.server import Server
+from paddock.server.security.pki import Authority
 
 # Takes the review that was sent, gives the review to answer with; or a complete answer.
 Answering = Callable[[dict[str, Any]], dict[str, Any] | HttpResponse]

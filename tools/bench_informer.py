@@ -17,13 +17,13 @@ from typing import Any
 
 import orjson
 
-from paddock.client.access import Access, StaticCredential
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.options import EVERYTHING, WatchOptions
-from paddock.client.target import plain
-from paddock.runtime.informer import Informer, ListGate
-from paddock.runtime.machinery import Machinery
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import EVERYTHING, WatchOptions
+from paddock.kubernetes.client.target import plain
+from paddock.kubernetes.runtime.informer import Informer, ListGate
+from paddock.kubernetes.runtime.machinery import Machinery
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 OBJECTS, EVENTS, BATCH = 1001, 20_000, 40

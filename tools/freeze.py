@@ -73,7 +73,7 @@ def _help() -> Iterator[tuple[str, str]]:
 
 
 def _of_examples(root: Path) -> Iterator[tuple[str, str]]:
-    from paddock.dialects import catalog  # noqa: PLC0415 - of the version that is recorded
+    from paddock.kubernetes import catalog  # noqa: PLC0415 - of the version that is recorded
 
     for group, kind in catalog.known():
         name = f"{kind}.{group}" if group else kind
@@ -91,7 +91,7 @@ def _of_examples(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def _first_objects() -> str:
-    from paddock.apiserver.housekeeping import bootstrap  # noqa: PLC0415 - of the version that is recorded
+    from paddock.server.housekeeping import bootstrap  # noqa: PLC0415 - of the version that is recorded
 
     return "".join(json.dumps(each, indent=1, sort_keys=True, default=str) + "\n" for each in bootstrap.objects())
 

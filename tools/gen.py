@@ -14,11 +14,11 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.cli.diagnosis import page as why
 from paddock.cli.monitoring import grafana
-from paddock.dialects import catalog
-from paddock.schema.generate import files, reference
-from paddock.schema.kind import KindFacts
+from paddock.fleet.diagnosis import page as why
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.generate import files, reference
+from paddock.kubernetes.schema.kind import KindFacts
 from tools import migrationpairs, pictures, upstream
 from tools.commandpages import man, markdown
 from tools.kubevirtsupport import table
@@ -155,7 +155,7 @@ TARGETS: Sequence[Target] = (
     Target("deploy/kustomize/definitions", kustomize_definitions),
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
-    Target("src/paddock/dialects/facts", kind_facts),
+    Target("src/paddock/kubernetes/facts", kind_facts),
     Target("docs/evidence", evidence_pages, foreign=_EVIDENCE),
     Target("docs/reference", reference_pages, foreign=_REFERENCE),
     Target("web/src/generated", typescript.files),

@@ -1,4 +1,4 @@
-"""Writes src/paddock/dialects/kubevirt/releases.json: how the API of KubeVirt 1.3 to 1.8 differs from that of 1.9.
+"""Writes src/paddock/kubernetes/releases.json: how the API of KubeVirt 1.3 to 1.8 differs from that of 1.9.
 
 `python -m tools.kubevirtreleases` reads the sources of each release from the Go module proxy (it needs Go, and the modules once). It keeps
 names and numbers, and no prose. Nobody needs it to build or to run: the result is committed, and a reference test compares it.

@@ -8,7 +8,7 @@ controllers refuse each pair that is refused here; that test moves machines betw
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 
 STORAGES = ("pvc", "s3", "nfs")
 

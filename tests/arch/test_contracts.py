@@ -343,9 +343,9 @@ def test_an_effect_below_a_value_of_the_engine_is_reported(skeleton: Skeleton) -
 
 
 def test_a_cycle_among_siblings_is_reported(skeleton: Skeleton) -> None:
-    (skeleton.folder / "paddock" / "meta" / "other.py").write_text("from paddock.meta import it\n")
-    skeleton.plant("meta.it", "from paddock.meta import other")
-    assert "No cycles are allowed in paddock.meta" in skeleton.lint()[1]
+    (skeleton.folder / "paddock" / "meta" / "other.py").write_text("from paddock.kubernetes.meta import it\n")
+    skeleton.plant("meta.it", "from paddock.kubernetes.meta import other")
+    assert "No cycles are allowed in paddock.kubernetes.meta" in skeleton.lint()[1]
 
 
 def test_a_folder_without_a_layer_is_reported(skeleton: Skeleton) -> None:

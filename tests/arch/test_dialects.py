@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
 from tests.arch.trees import PACKAGE, trees_of
 
 # What else goes with VirtRigaud: the hypervisors of its Providers, and the programs that serve them.
@@ -20,8 +20,8 @@ _LEAVING = [name for name in catalog.DIALECTS if name != catalog.HUB]
 _GENERATE = """
 import importlib, pkgutil
 import msgspec, paddock
-from paddock.dialects import catalog
-from paddock.schema.kind import KindFacts
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.kind import KindFacts
 catalog._FACTS.write_bytes(msgspec.json.encode(msgspec.convert(catalog.every(), tuple[KindFacts, ...], from_attributes=True)))
 """
 _LOAD = """
@@ -90,7 +90,7 @@ _SIXTH = {
 
 More of it.
 """
-from paddock.schema.dialect import Dialect, DialectMachine
+from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 
 MACHINE = DialectMachine(group="sixth.example", version="v1", kind="Box", plural="boxes", words=("sixth",), finalizer="sixth.example/box")
 DIALECT = Dialect(
@@ -106,9 +106,9 @@ DIALECT = Dialect(
 )
 ''',
     "box.py": """from typing import Annotated
-from paddock.meta.objects import Resource
-from paddock.schema.field import Field, Object, Quantity
-from paddock.schema.kind import AGE, Kind, Version
+from paddock.kubernetes.meta.objects import Resource
+from paddock.kubernetes.schema.field import Field, Object, Quantity
+from paddock.kubernetes.schema.kind import AGE, Kind, Version
 
 class BoxSpec(Object):
     memory: Annotated[Quantity, Field("The memory.", required=True)] = 0
@@ -123,10 +123,10 @@ KINDS = (
     ),
 )
 """,
-    "forward.py": """from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+    "forward.py": """from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from paddock.dialects.sixth.box import Box
-from paddock.meta.translated import Translated
-from paddock.meta.wire import from_data
+from paddock.kubernetes.meta.translated import Translated
+from paddock.kubernetes.meta.wire import from_data
 
 def to_kubevirt(box, world, rendering):
     spec = {"domain": {"devices": {}, "memory": {"guest": box.spec.memory}}}
@@ -140,8 +140,8 @@ def from_kubevirt(machine, world, rendering):
     made = {"apiVersion": "sixth.example/v1", "kind": "Box", "metadata": {"name": machine.metadata.name}, "spec": {"memory": memory}}
     return Translated((from_data(made, Box),))
 """,
-    "effects.py": """from paddock.plan.changes.effects import EffectRow
-from paddock.plan.changes.rows import RESTART
+    "effects.py": """from paddock.kubevirt.plan.changes.effects import EffectRow
+from paddock.kubevirt.plan.changes.rows import RESTART
 
 EFFECTS = {("sixth.example", "Box"): (EffectRow("spec.memory", RESTART, "boxes are small"),)}
 """,
@@ -149,11 +149,11 @@ EFFECTS = {("sixth.example", "Box"): (EffectRow("spec.memory", RESTART, "boxes a
     "examples/box.yaml": "apiVersion: sixth.example/v1\nkind: Box\nmetadata:\n  name: web\nspec:\n  memory: 1Gi\n",
 }
 _ROLES = """
-from paddock.apiserver.housekeeping import bootstrap
-from paddock.apiserver.builtin.fronts import strategies
-from paddock.app.controllers import fronts
-from paddock.cli.machines import kinds
-from paddock.schema.kind import AdmissionSettings
+from paddock.server.housekeeping import bootstrap
+from paddock.server.builtin.fronts import strategies
+from paddock.dialects import fronts
+from paddock.fleet import kinds
+from paddock.kubernetes.schema.kind import AdmissionSettings
 print("sixth.example" in str(bootstrap.ROLES["system:aggregate-to-edit"]))
 print(strategies(AdmissionSettings()).keys() >= {("sixth.example", "Box")})
 print(kinds.called("sixth")[0].qualified)

@@ -13,10 +13,10 @@ from typing import get_args, get_type_hints
 import pytest
 
 from paddock.base import reasons
-from paddock.cli.diagnosis.table import ENTRIES, FOREIGN, LOOKING, UNRULED, WORDS, every
 from paddock.engine.machine.observation import EndReason, GuestFault
-from paddock.plan.instance import ends
-from paddock.translate.machine.limits import Code, Weight
+from paddock.fleet.diagnosis.table import ENTRIES, FOREIGN, LOOKING, UNRULED, WORDS, every
+from paddock.kubevirt.plan.instance import ends
+from paddock.kubevirt.translate.limits import Code, Weight
 from tests.arch.trees import PACKAGE, trees_of
 
 EMITTERS = ("apiserver", "app", "contract", "controllers", "driverkit", "drivers", "engine", "plan", "runtime", "translate")
@@ -189,7 +189,7 @@ def test_the_rules_are_in_the_package() -> None:
 
 def test_only_why_reads_the_rules() -> None:
     imports = "import sys, paddock.cli.main, paddock.cli.names, paddock.cli.commands.validate"
-    program = f"{imports}; print('paddock.cli.diagnosis.table' in sys.modules)"
+    program = f"{imports}; print('paddock.fleet.diagnosis.table' in sys.modules)"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert said.stdout == "False\n"
 

@@ -10,7 +10,7 @@ ALLOWED = {
     "paddock.app.envtest": "a plugin that the pytest of others loads",
     "paddock.app.envtest:kubevirt": "a fixture for tests of others",
     "paddock.app.envtest:pytest_addoption": "a hook that pytest calls",
-    "paddock.cli.diagnosis.table:FOREIGN": "a part of the table of rules, which the tests of the reasons read",
+    "paddock.fleet.diagnosis.table:FOREIGN": "a part of the table of rules, which the tests of the reasons read",
     "paddock.app.programs.programs:EmbeddedPrograms.pids": "what tests end programs by",
     "paddock.engine.machine.clones:awaken": "warm clones have no command yet",
     "paddock.engine.machine.clones:cold": "warm clones have no command yet",
@@ -19,7 +19,7 @@ ALLOWED = {
     "paddock.engine.machine.machine:QemuMachine.describe_leaving": "live migration to another host has no command yet",
     "paddock.engine.machine.machine:QemuMachine.drop_arrival": "live migration to another host has no command yet",
     "paddock.engine.machine.machine:QemuMachine.keep_guest": "live migration to another host has no command yet",
-    "paddock.translate.machine.config:MachineTranslation.startable": "what the tests of every field ask",
+    "paddock.kubevirt.translate.config:MachineTranslation.startable": "what the tests of every field ask",
 }
 
 

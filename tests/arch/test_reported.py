@@ -11,8 +11,8 @@ import pytest
 
 from paddock.app.operator.options import SETTINGS
 from paddock.base import ownnames, reasons, variables
-from paddock.dialects.kubevirt import kubermaticmarks as kubermatic
-from paddock.translate.machine.limits import Code
+from paddock.kubevirt.kinds import kubermaticmarks as kubermatic
+from paddock.kubevirt.translate.limits import Code
 from tests.arch.test_reasons import literals, spelled, trees
 from tests.arch.trees import PACKAGE
 from tests.reported import declared_conditions, declared_events

@@ -34,11 +34,11 @@ def test_translators_import_no_foreign_dialect() -> None:
     ("path", "source", "expected"),
     [
         ("alpha.py", "from paddock.dialects.alpha.machine import Machine", []),
-        ("alpha/disks.py", "from paddock.dialects import alpha, kubevirt, core", []),
+        ("alpha/disks.py", "from paddock.dialects import alpha; from paddock import kubevirt; from paddock.kubernetes import core", []),
         ("alpha/disks.py", "import paddock.dialects.beta.machine", ["beta"]),
         ("alpha/disks.py", "from paddock.dialects import beta", ["beta"]),
         ("alpha.py", "def late():\n    from paddock.dialects.beta import machine", ["beta"]),
-        ("alpha.py", "from paddock.dialects import kubevirt, beta, gamma", ["beta", "gamma"]),
+        ("alpha.py", "from paddock import kubevirt; from paddock.dialects import beta, gamma", ["beta", "gamma"]),
     ],
 )
 def test_the_rule_bites(path: str, source: str, expected: list[str]) -> None:

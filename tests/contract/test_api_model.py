@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from paddock.store.sqlite import open_store
+from paddock.server.store.sqlite import open_store
 from tests.apiharness import Clock, Harness, Reply
 from tests.contract.apimodel import Model, Place, Thing, place_of, thing_of
 

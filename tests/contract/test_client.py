@@ -8,13 +8,21 @@ from typing import Any
 
 import pytest
 
-from paddock.client.client import Client, WatchEvent
-from paddock.client.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
-from paddock.client.options import DeletionOptions, Selection, WatchOptions, WriteOptions, json_patch, merge_patch, strategic_patch
-from paddock.client.target import Data, Key, Target, declared, plain
-from paddock.dialects.core import configmap, secret
-from paddock.dialects.kubevirt import virtualmachine
-from paddock.meta.objects import ObjectMeta
+from paddock.kubernetes.client.client import Client, WatchEvent
+from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
+from paddock.kubernetes.client.options import (
+    DeletionOptions,
+    Selection,
+    WatchOptions,
+    WriteOptions,
+    json_patch,
+    merge_patch,
+    strategic_patch,
+)
+from paddock.kubernetes.client.target import Data, Key, Target, declared, plain
+from paddock.kubernetes.core import configmap, secret
+from paddock.kubernetes.meta.objects import ObjectMeta
+from paddock.kubevirt.kinds import virtualmachine
 from tests import apiclient
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
@@ -138,7 +146,7 @@ def test_status_is_a_subresource(run: Callable[[Case], None]) -> None:
 
 
 def test_lists_are_whole_although_they_come_in_pages(run: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.client.client._PAGE", 3)
+    monkeypatch.setattr("paddock.kubernetes.client.client._PAGE", 3)
 
     async def case(client: Client) -> None:
         for number in range(8):

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
 
-from paddock.store.contract import CommittedWrite, Compacted, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
-from paddock.store.memory import MemoryStore
-from paddock.store.sqlite import open_store
+from paddock.server.store.contract import CommittedWrite, Compacted, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
+from paddock.server.store.memory import MemoryStore
+from paddock.server.store.sqlite import open_store
 from tests.sampling import one_in
 
 Open = Callable[[], Store]

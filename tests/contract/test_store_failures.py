@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.store import database
-from paddock.store.contract import StoreUnavailable
-from paddock.store.sqlite import SqliteStore, open_store
+from paddock.server.store import database
+from paddock.server.store.contract import StoreUnavailable
+from paddock.server.store.sqlite import SqliteStore, open_store
 from tests import faultydisk
 from tests.contract.work import Work
 from tests.faultydisk import ERRORS, Disk

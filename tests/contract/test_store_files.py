@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from paddock.base.errors import Terminal
-from paddock.store import backup
-from paddock.store.contract import CommittedWrite, Compacted, Damaged, StoreKey, StoreUnavailable
-from paddock.store.sqlite import SqliteStore, open_store
-from paddock.store.watermark import InUse
+from paddock.server.store import backup
+from paddock.server.store.contract import CommittedWrite, Compacted, Damaged, StoreKey, StoreUnavailable
+from paddock.server.store.sqlite import SqliteStore, open_store
+from paddock.server.store.watermark import InUse
 
 A = StoreKey("things", "ns", "a")
 Script = Callable[[SqliteStore], Awaitable[None]]

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from paddock.store.contract import CommittedWrite, Make, RevisionConflict, StoreKey, StoreUnavailable
-from paddock.store.memory import MemoryStore
+from paddock.server.store.contract import CommittedWrite, Make, RevisionConflict, StoreKey, StoreUnavailable
+from paddock.server.store.memory import MemoryStore
 from tests import virtualtime
 
 KEYS = [StoreKey("things", "n", name) for name in "abcd"]

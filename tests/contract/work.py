@@ -3,7 +3,7 @@
 import asyncio
 import random
 
-from paddock.store.contract import CommittedWrite, Store, StoreKey, StoreUnavailable
+from paddock.server.store.contract import CommittedWrite, Store, StoreKey, StoreUnavailable
 
 COLLECTIONS = ("things", "others")
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from paddock.apiserver.security.pki import Authority
 from paddock.base import quantity
+from paddock.server.security.pki import Authority
 from tests.reference.client import Api, Json
 
 HOST = "127.0.0.1"

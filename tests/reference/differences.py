@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from paddock.schema.messages import TYPE
+from paddock.kubernetes.schema.messages import TYPE
 from tests.reference.verdict import Complaint, Question, Verdict
 
 KNOWN = Path(__file__).parent / "differences.toml"

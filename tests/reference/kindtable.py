@@ -17,7 +17,7 @@ from tests.reference.build import ensure
 from tests.reference.server import Access, running
 
 Data = dict[str, Any]
-TABLE = Path(__file__).parents[2] / "src/paddock/apiserver/kindtable/kubernetes.json"
+TABLE = Path(__file__).parents[2] / "src/paddock/server/kindtable/kubernetes.json"
 GO = Path(__file__).parent / "go"
 _TABLE_OF = "application/json;as=Table;v=v1;g=meta.k8s.io"
 # Bodies that are no stored objects, and are sent all the same.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paddock.apiserver.objects.encoding import stamp
 from paddock.base import quantity
 from paddock.base.errors import PaddockError
-from paddock.dialects import catalog
-from paddock.schema.kind import AdmissionSettings, KindFacts
-from paddock.store.contract import StoreKey
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.kind import AdmissionSettings, KindFacts
+from paddock.server.objects.encoding import stamp
+from paddock.server.store.contract import StoreKey
 from tests.apiharness import Harness
 
 Data = dict[str, Any]

@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.dialects import admission
-from paddock.meta.manifests.load import load
-from paddock.schema.finding import Finding, Severity
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.kubernetes import admission
+from paddock.kubernetes.meta.manifests.load import load
+from paddock.kubernetes.schema.finding import Finding, Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests.reference.client import Json, Resource
 from tests.reference.verdict import Complaint, Question, Verdict
 

@@ -13,12 +13,12 @@ from typing import Any, cast
 
 from hypothesis import Phase, given, settings
 
-from paddock.dialects import admission, catalog
-from paddock.schema import shape
-from paddock.schema.field import Object
-from paddock.schema.finding import Path as Place
-from paddock.schema.finding import format_path
-from paddock.schema.kind import CrossFieldRule, Kind, Transition
+from paddock.kubernetes import admission, catalog
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.field import Object
+from paddock.kubernetes.schema.finding import Path as Place
+from paddock.kubernetes.schema.finding import format_path
+from paddock.kubernetes.schema.kind import CrossFieldRule, Kind, Transition
 from tests import documents, mutations, strategies, texts
 from tests.reference.client import Json
 from tests.reference.differences import Case

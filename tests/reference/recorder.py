@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects import admission
-from paddock.dialects.admission import AdmissionResult
-from paddock.schema.field import Object
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes import admission
+from paddock.kubernetes.admission import AdmissionResult
+from paddock.kubernetes.schema.field import Object
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 
 class Recorder:

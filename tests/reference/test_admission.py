@@ -11,11 +11,11 @@ import pytest
 
 from tests.reference.client import Answer, Api
 from tests.reference.embedded import Embedded
-from tests.unit.apiserver.admission import test_mutations as mutations
-from tests.unit.apiserver.admission import test_policies as policies
-from tests.unit.apiserver.admission import test_webhook_configurations as configurations
-from tests.unit.apiserver.admission import test_webhooks as webhooks
-from tests.unit.apiserver.builtin import test_kept as kept
+from tests.unit.server.admission import test_mutations as mutations
+from tests.unit.server.admission import test_policies as policies
+from tests.unit.server.admission import test_webhook_configurations as configurations
+from tests.unit.server.admission import test_webhooks as webhooks
+from tests.unit.server.builtin import test_kept as kept
 
 Body = dict[str, Any]
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.http.https import Https
-from paddock.client.options import Selection, WriteOptions, merge_patch
-from paddock.client.target import EVENTS, LEASES, Data, Key, plain
-from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
-from paddock.runtime.desired import DesiredObject, DesiredOutcome, DesiredSet
-from paddock.runtime.election import Election, LeaseTerms
-from paddock.runtime.informers import Informers
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.recorder import Recorder
-from paddock.runtime.reference import reference
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import Selection, WriteOptions, merge_patch
+from paddock.kubernetes.client.target import EVENTS, LEASES, Data, Key, plain
+from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.kubernetes.runtime.desired import DesiredObject, DesiredOutcome, DesiredSet
+from paddock.kubernetes.runtime.election import Election, LeaseTerms
+from paddock.kubernetes.runtime.informers import Informers
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.recorder import Recorder
+from paddock.kubernetes.runtime.reference import reference
 from tests.contract.test_client import (
     MACHINES,
     MAPS,

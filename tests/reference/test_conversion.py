@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.edge.http import HttpResponse
+from paddock.server.edge.http import HttpResponse
 from tests.apiharness import Harness
 from tests.reference import crds
 from tests.reference.client import MERGE_PATCH, Api
-from tests.unit.apiserver.custom.test_conversion import answer_to, definition, one, two
+from tests.unit.server.custom.test_conversion import answer_to, definition, one, two
 from tests.webhooks import Webhook
 
 pytestmark = pytest.mark.reference

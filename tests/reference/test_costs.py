@@ -11,7 +11,7 @@ import pytest
 
 from tests.reference import crds
 from tests.reference.client import Api
-from tests.unit.schema.structural import costing
+from tests.unit.kubernetes.schema.structural import costing
 
 pytestmark = pytest.mark.reference
 RECORDED = Path(costing.__file__).with_name("costs.json")

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.dialects.admission import admit
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes.admission import admit
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.reference.answers import Answers, definitions
 from tests.reference.client import Json, Kubectl
 from tests.reference.paddock_side import EXAMPLES, Example, examples, judge

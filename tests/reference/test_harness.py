@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.schema.messages import TYPE
+from paddock.kubernetes.schema.messages import TYPE
 from tests.reference import crds, differences, objects, verdict
 from tests.reference.client import Api, Json, Kubectl, Resource
 from tests.reference.crds import Crd

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from paddock.meta.manifests.load import load
-from paddock.meta.manifests.unreadable import UnreadableManifest
-from paddock.schema.check import settle
-from paddock.schema.finding import Severity
+from paddock.kubernetes.meta.manifests.load import load
+from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
+from paddock.kubernetes.schema.check import settle
+from paddock.kubernetes.schema.finding import Severity
 from tests.reference.client import Json, Kubectl
 from tests.reference.crds import Crd
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects import catalog
-from paddock.dialects.kubevirt import releases
-from paddock.schema.generate import crd
-from paddock.schema.kind import Kind
+from paddock.kubernetes import catalog, releases
+from paddock.kubernetes.schema.generate import crd
+from paddock.kubernetes.schema.kind import Kind
 from tests.reference import recipes
 from tests.reference.build import Binaries, built
 from tests.reference.embedded import serving

@@ -13,7 +13,7 @@ import pytest
 
 from tests.reference import crds
 from tests.reference.client import Api
-from tests.unit.apiserver.custom import steps
+from tests.unit.server.custom import steps
 
 pytestmark = pytest.mark.reference
 RECORDED = Path(steps.__file__).with_name("shaping.json")

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from paddock.schema.kind import Kind
+from paddock.kubernetes.schema.kind import Kind
 from tests import documents
 from tests.reference import crds, differences, questions
 from tests.reference.answers import Answers

@@ -14,7 +14,7 @@ from tests.reference import crds, projects
 from tests.reference.client import Api, Json
 from tests.reference.crds import Crd
 from tests.reference.test_projects import taken
-from tests.unit.dialects.virtrigaud.test_corpus import BROKEN, CORPUS, OTHERS, broken, named
+from tests.unit.dialects.virtrigaud.kinds.test_corpus import BROKEN, CORPUS, OTHERS, broken, named
 
 pytestmark = pytest.mark.reference
 

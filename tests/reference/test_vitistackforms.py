@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects import catalog
-from paddock.schema.kind import Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.kind import Kind
 from tests.reference import verdict
 from tests.reference.client import Api
 from tests.reference.crds import Crd

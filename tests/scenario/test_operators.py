@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 
 from paddock.app.localtransport import door
-from paddock.client.client import Client, ClientSettings
-from paddock.client.errors import Unreachable
-from paddock.client.localtransport import LocalTransport
-from paddock.client.retrying import Retries
-from paddock.client.target import Data, Key, plain
-from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
-from paddock.runtime import finalizers
-from paddock.runtime.controller import DONE, Controller, Outcome, owners
-from paddock.runtime.desired import DesiredObject, DesiredSet
-from paddock.runtime.election import LeaseTerms
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
-from paddock.runtime.reference import reference
+from paddock.kubernetes.client.client import Client, ClientSettings
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.retrying import Retries
+from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.kubernetes.runtime import finalizers
+from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, owners
+from paddock.kubernetes.runtime.desired import DesiredObject, DesiredSet
+from paddock.kubernetes.runtime.election import LeaseTerms
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.reference import reference
 from tests import virtualtime
 from tests.apiharness import Harness
 

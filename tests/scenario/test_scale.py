@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping import compaction
-from paddock.store.sqlite import open_store
+from paddock.server.housekeeping import compaction
+from paddock.server.store.sqlite import open_store
 from tests.apiharness import Harness
 
 OBJECTS = 10_000

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paddock.base.clock import SystemClock
-from paddock.cli.diagnosis.scene import holds, texts
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
+from paddock.fleet.diagnosis.scene import holds, texts
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import EVERYTHING, WatchOptions
 from tests.host.guests import registry_in
 from tests.reference.cluster import control, images, kubevirt, namespace
 from tests.reference.cluster.__main__ import Wanted, missing, up

@@ -16,10 +16,10 @@ from typing import Any
 
 from paddock.app.server import eventloop
 from paddock.base.errors import Terminal
-from paddock.client.target import Key
-from paddock.controllers.vitistack import machines
-from paddock.controllers.vitistack.settings import VitistackSettings
+from paddock.dialects.vitistack.controllers import machines
+from paddock.dialects.vitistack.controllers.settings import VitistackSettings
 from paddock.engine.host.capacity import Room
+from paddock.kubernetes.client.target import Key
 from tests import fakehost, virtualtime
 from tests.fakehost import FakeHost
 from tests.scenario.fronts.kubermatic import making as kubermatic

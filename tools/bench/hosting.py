@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.options import EVERYTHING, WatchOptions
-from paddock.client.target import plain
 from paddock.engine.machine.process import holders
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import EVERYTHING, WatchOptions
+from paddock.kubernetes.client.target import plain
 from tools.bench.byhand import Started
 from tools.bench.offline import Figure, environment
 from tools.bench.programs import cpu_seconds, pss, resident

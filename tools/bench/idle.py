@@ -10,10 +10,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from paddock.cli.diagnosis.scene import holds
-from paddock.client.client import Client
-from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
+from paddock.fleet.diagnosis.scene import holds
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.options import EVERYTHING, WatchOptions
 from tools.bench.hosting import INSTANCES, VMS, Host
 from tools.bench.imports import server
 from tools.bench.offline import Figure

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
 
 PADDOCK = str(Path(sys.executable).parent / "paddock")
 DOCUMENTS = 2000

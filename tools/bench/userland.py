@@ -14,11 +14,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from paddock.cli.diagnosis.scene import holds
-from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.options import EVERYTHING, WatchOptions
 from paddock.engine.images.build import places, tiny
+from paddock.fleet.diagnosis.scene import holds
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.options import EVERYTHING, WatchOptions
 from tools.bench.byhand import Started
 from tools.bench.hosting import INSTANCES, VMIS, VMS, Host, machine
 from tools.bench.imports import server

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 from tools.commandpages.model import CommandText, OptionGroup, OptionText, commands, paragraphs
 
 _INTRODUCTION = """# Commands

@@ -1,6 +1,6 @@
 """The table for disks, network cards and the other devices."""
 
-from paddock.translate.machine.limits import Code
+from paddock.kubevirt.translate.limits import Code
 from tools.kubevirtsupport.row import SupportRow, card, disk
 
 _DISK = "domain.devices.disks[]"

@@ -1,6 +1,6 @@
 """The table for memory, firmware, clock and features."""
 
-from paddock.translate.machine.limits import Code
+from paddock.kubevirt.translate.limits import Code
 from tools.kubevirtsupport.processors import PROCESSORS
 from tools.kubevirtsupport.row import Changes, SupportRow, disk
 

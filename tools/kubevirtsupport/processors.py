@@ -1,6 +1,6 @@
 """The table for processors."""
 
-from paddock.translate.machine.limits import Code
+from paddock.kubevirt.translate.limits import Code
 from tools.kubevirtsupport.row import Changes, SupportRow
 
 _LARGE: Changes = {"processors": {"pc-q35-7.2": 288}}

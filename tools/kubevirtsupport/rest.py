@@ -1,6 +1,6 @@
 """The table for volumes, networks, placement and life; and for annotations, which are no fields."""
 
-from paddock.translate.machine.limits import Code
+from paddock.kubevirt.translate.limits import Code
 from tools.kubevirtsupport.devices import CLAIMS
 from tools.kubevirtsupport.row import SupportRow, card, volume
 

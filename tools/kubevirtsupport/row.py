@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from paddock.translate.machine.limits import Code
+from paddock.kubevirt.translate.limits import Code
 
 # Who carries a field out.
 By = Literal["QEMU", "host", "networks", "volumes", "seed disk", "guest agent", "placement", "life cycle", "refused", "no effect"]

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from paddock.dialects.kubevirt import virtualmachine
-from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachineSpec
-from paddock.schema import shape
-from paddock.schema.field import Object
-from paddock.translate.machine.limits import Code
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.field import Object
+from paddock.kubevirt.kinds import virtualmachine
+from paddock.kubevirt.kinds.instance import VirtualMachineInstanceSpec
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachineSpec
+from paddock.kubevirt.translate.limits import Code
 from tools.kubevirtsupport import devices, domain, rest
 from tools.kubevirtsupport.row import SupportRow
 

@@ -3,7 +3,7 @@
     [[mutant]]
     item = "kube-api 140 DeviceClass"
     fault = "the server does not know the kind DeviceClass"
-    file = "src/paddock/apiserver/builtin/devices.py"
+    file = "src/paddock/server/builtin/devices.py"
     old = "..."
     new = "..."
 

@@ -6,12 +6,13 @@ import random
 import sys
 
 import msgspec
+from paddock.base.lines import one_line
 
 from paddock.app.provider import connection, machineoptions
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments
 from paddock.cli.arguments import HelpRequested, Parser
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.contract import messages as m
 from tools.providerload.figures import LoadReport, OperationFigures

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 from tests.reference.recipes import KUBEVIRT_ADMISSION
 
 TABLE = Path(__file__).parents[2] / "tests" / "reference" / "kubevirt-tables.toml"

@@ -19,14 +19,14 @@ import yaml
 from paddock.app import main as server
 from paddock.cli import main
 from paddock.cli.console import Console
-from paddock.cli.conversion import convert
-from paddock.cli.inputobjects import gather
-from paddock.cli.objects import InputReader
-from paddock.cli.rendering import RenderSummary
-from paddock.dialects import catalog
-from paddock.meta.rendering import Rendering
-from paddock.schema.generate import reference
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents.conversion import convert
+from paddock.fleet.documents.inputobjects import gather
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.documents.rendering import RenderSummary
+from paddock.kubernetes import catalog
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.schema.generate import reference
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tools.referencepages.tables import table
 
 _WORDS = Path(__file__).with_name("sidebyside.toml")

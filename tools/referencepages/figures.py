@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 
 RESULTS = Path(__file__).parents[1] / "bench" / "results.toml"
 _QUOTED = f"""# Figures

@@ -8,7 +8,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 from tests.reference.functional import results, suite
 from tests.reference.functional.results import Results, Verdict
 from tests.reference.functional.suite import Ending

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 
 KNOWN = Path(__file__).resolve().parents[2] / "tests" / "reference" / "cluster" / "homes.toml"
 Step = Literal["created", "running", "changed", "stopped", "started again", "deleted"]

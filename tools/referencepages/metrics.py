@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import paddock
-from paddock.apiserver import requestmetrics
-from paddock.apiserver.security.audit import file as audit
-from paddock.apiserver.security.flow import metrics as flow
 from paddock.app.metrics.collector import RENAMED
 from paddock.app.metrics.series import families
 from paddock.app.server import processmetrics
 from paddock.base.metrics import MetricFamily
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
+from paddock.server import requestmetrics
+from paddock.server.security.audit import file as audit
+from paddock.server.security.flow import metrics as flow
 from tools.referencepages.tables import table
 
 PACKAGE = Path(paddock.__file__).parent

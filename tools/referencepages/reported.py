@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from paddock.base import reasons
-from paddock.cli.diagnosis.table import UNRULED, WORDS
-from paddock.schema.generate import reference
-from paddock.translate.machine.limits import Code, Weight
+from paddock.fleet.diagnosis.table import UNRULED, WORDS
+from paddock.kubernetes.schema.generate import reference
+from paddock.kubevirt.translate.limits import Code, Weight
 from tools.referencepages.tables import table
 
 _FOLDER = Path(__file__).parent

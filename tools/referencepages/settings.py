@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from paddock.app.operator.options import SETTINGS
 from paddock.base import ownnames, variables
 from paddock.base.variables import Variable
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 from tools.commandpages import markdown, model
 from tools.referencepages.tables import table
 

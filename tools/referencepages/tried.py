@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from paddock.schema.generate import reference
+from paddock.kubernetes.schema.generate import reference
 from tools.conformance import results
 from tools.gate import record
 from tools.referencepages.tables import table

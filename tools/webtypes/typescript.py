@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import inspect
 
-from paddock.cli.machines.kinds import MACHINES
+from paddock.fleet.kinds import MACHINES
 from paddock.web.answers.every import ANSWERS
 from paddock.web.answers.rows import State, WebAnswer
 
@@ -33,7 +33,7 @@ def kinds() -> str:
         f'  {{ word: "{each.word}", dialect: "{each.dialect}", group: "{each.group}", version: "{each.version}", kind: "{each.kind}" }},'
         for each in MACHINES
     ]
-    head = _HEADER.replace("src/paddock/web/answers", "src/paddock/cli/machines/kinds.py")
+    head = _HEADER.replace("src/paddock/web/answers", "src/paddock/fleet/kinds.py")
     return "\n".join([head, "export const MACHINE_KINDS = [", *rows, "] as const;", ""])
 
 

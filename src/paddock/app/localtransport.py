@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from paddock.client.errors import BadAnswer
-from paddock.client.localtransport import Door, LocalResponse
-from paddock.client.transport import TransportRequest, TransportResponse
-from paddock.edge.http import ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamResponse
+from paddock.kubernetes.client.errors import BadAnswer
+from paddock.kubernetes.client.localtransport import Door, LocalResponse
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock.server.edge.http import ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamResponse
 
 
 def door(api: Handler, user: str, groups: tuple[str, ...] = ()) -> Door:

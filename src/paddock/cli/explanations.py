@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import Any
 
-from paddock.cli.console import one_line
-from paddock.cli.diagnosis.explain import GAPS, Explanation
-from paddock.cli.diagnosis.rule import Diagnosis
-from paddock.cli.diagnosis.scene import Ask, EventQuery, ObjectPlace
-from paddock.meta import ages
-from paddock.plan.instance.qemulog import legible
+from paddock.base.lines import one_line
+from paddock.fleet.diagnosis.explain import GAPS, Explanation
+from paddock.fleet.diagnosis.rule import Diagnosis
+from paddock.fleet.diagnosis.scene import Ask, EventQuery, ObjectPlace
+from paddock.kubernetes.meta import ages
+from paddock.kubevirt.plan.instance.qemulog import legible
 
 # What stands before the first finding, by what it means.
 _LABELS = {"fails": "cause", "waits": "waits", "notice": "but"}

@@ -4,9 +4,9 @@ import msgspec
 
 from paddock.base.errors import Terminal
 from paddock.base.nearest import nearest
-from paddock.dialects import catalog
-from paddock.schema import shape
-from paddock.schema.kind import Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.kind import Kind
 
 
 class KindNotFound(Terminal):

@@ -2,7 +2,7 @@
 
 from paddock.base.errors import Terminal
 from paddock.base.nearest import nearest
-from paddock.cli.diagnosis.links import (
+from paddock.fleet.diagnosis.links import (
     CLONE,
     EXPORT,
     NETWORK,
@@ -18,10 +18,10 @@ from paddock.cli.diagnosis.links import (
     VITISTACK,
     ref_of,
 )
-from paddock.cli.diagnosis.scene import ObjectPlace
-from paddock.dialects import catalog
-from paddock.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
-from paddock.schema.dialect import KindId
+from paddock.fleet.diagnosis.scene import ObjectPlace
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.dialect import KindId
+from paddock.kubevirt.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
 
 # What is looked for when no kind is named: what stands in front goes before what is made of it.
 LIKELY: tuple[KindId, ...] = (

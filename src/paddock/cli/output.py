@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.cli.console import Console, one_line
-from paddock.cli.objects import title
-from paddock.meta.manifests import write
+from paddock.base.lines import one_line
+from paddock.cli.console import Console
+from paddock.fleet.documents.objects import title
+from paddock.kubernetes.meta.manifests import write
 
 
 def print_objects(console: Console, objects: Sequence[dict[str, Any]], output: str) -> None:

@@ -30,8 +30,8 @@ def carry_out(verb: str, options: Parser, given: Sequence[str], console: Console
 
 
 async def _work(verb: str, parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines.running import VERBS, MachineRunner, RunOptions  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines.running import VERBS, MachineRunner, RunOptions  # noqa: PLC0415 - as above
 
     options = RunOptions(
         force=getattr(parsed, "force", False),

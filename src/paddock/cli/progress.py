@@ -17,7 +17,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 
-from paddock.cli.console import Console, one_line
+from paddock.base.lines import one_line
+from paddock.cli.console import Console
 
 # What is over before is not shown.
 PATIENCE = 1.0

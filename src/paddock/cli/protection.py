@@ -9,8 +9,8 @@ from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
-    from paddock.cli.servers import ServerSession
+    from paddock.fleet.machines.finding import MachineView
+    from paddock.fleet.servers.session import ServerSession
 
 
 def parser(command: str, text: str) -> Parser:
@@ -43,9 +43,9 @@ async def _work(parsed: argparse.Namespace, console: Console, wanted: bool) -> i
 
 async def protect(session: "ServerSession", machine: "MachineView", *, wanted: bool, dry_run: bool) -> str:
     """Set or remove the label, and try whether the server enforces it. Return the outcome for people."""
-    from paddock.cli.machines import facts, writing  # noqa: PLC0415 - as above
-    from paddock.client.errors import ApiError, Forbidden, Invalid  # noqa: PLC0415
-    from paddock.client.options import DeletionOptions  # noqa: PLC0415
+    from paddock.fleet.machines import facts, writing  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.errors import ApiError, Forbidden, Invalid  # noqa: PLC0415
+    from paddock.kubernetes.client.options import DeletionOptions  # noqa: PLC0415
 
     if not wanted and not facts.is_protected(machine.data):
         return "is not protected"

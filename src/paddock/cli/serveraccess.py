@@ -6,9 +6,9 @@ import os
 from paddock.base.clock import SystemClock
 from paddock.base.directories import running_kubeconfigs
 from paddock.cli.console import Console
-from paddock.client import kubeconfig
-from paddock.client.access import Access
-from paddock.client.errors import BadAccess
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.errors import BadAccess
 
 
 def find(parsed: argparse.Namespace, console: Console) -> Access:

@@ -5,17 +5,17 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli import objectwrites
-from paddock.cli.discovery import KindDiscovery
-from paddock.cli.inputobjects import InputObjects, collected
-from paddock.cli.machines import edits
-from paddock.cli.objects import InputObject
-from paddock.cli.planlines import REFUSED, PlanLine
-from paddock.cli.servers import ServerSession
-from paddock.client.options import WriteOptions
-from paddock.client.target import Data
-from paddock.dialects import admission
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents.inputobjects import InputObjects, collected
+from paddock.fleet.documents.objects import InputObject
+from paddock.fleet.documents.planlines import REFUSED, PlanLine
+from paddock.fleet.machines import edits
+from paddock.fleet.servers import objectwrites
+from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes import admission
+from paddock.kubernetes.client.options import WriteOptions
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 
 class ServerSides(msgspec.Struct, frozen=True):

@@ -15,9 +15,9 @@ import msgspec
 from paddock.base.clock import Clock, SystemClock
 from paddock.cli import serveraccess
 from paddock.cli.console import Console
-from paddock.client.access import Access
-from paddock.client.client import Client, ClientSettings
-from paddock.client.http.https import Https
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.client import Client, ClientSettings
+from paddock.kubernetes.client.http.https import Https
 
 T = TypeVar("T")
 

@@ -10,8 +10,8 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
-    from paddock.cli.servers import ServerSession
+    from paddock.fleet.machines.finding import MachineView
+    from paddock.fleet.servers.session import ServerSession
 
 _AT_A_TIME = 8
 EXITS = {0: "done", 1: "a machine did not get there in time", 2: "failure, or wrong usage"}
@@ -30,8 +30,8 @@ async def each(
     work: Callable[["MachineView"], Awaitable[str]],
 ) -> int:
     """Do the work for every name, some at a time. Print a line for each as it ends; return the exit code of the worst."""
-    from paddock.cli.machines import finding  # noqa: PLC0415 - everything that talks to servers is heavy
-    from paddock.cli.machines.waiting import NotReached  # noqa: PLC0415
+    from paddock.fleet.machines import finding  # noqa: PLC0415 - everything that talks to servers is heavy
+    from paddock.fleet.machines.waiting import NotReached  # noqa: PLC0415
 
     turns = asyncio.Semaphore(_AT_A_TIME)
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from paddock.cli.console import one_line
-from paddock.cli.terminal import PIPE, Colour, Screen
+from paddock.base.lines import Colour, one_line
+from paddock.cli.terminal import PIPE, Screen
 
 _GAP = 3
 _CUT = "…"

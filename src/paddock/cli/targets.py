@@ -5,9 +5,9 @@ import argparse
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.cli.objects import InputReader
-from paddock.dialects.kubevirt import gates
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents.objects import InputReader
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.kinds import gates
 
 EMBEDDED, CLUSTER = "embedded", "cluster"
 _LISTED = "kubectl get kubevirt -A -o yaml"

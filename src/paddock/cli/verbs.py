@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 
-from paddock.cli.arguments import HelpRequested, Parser, UsageError
+from paddock.base.errors import UsageError
+from paddock.cli.arguments import HelpRequested, Parser
 from paddock.cli.console import Console
 
 # Other words for the same verb.

@@ -2,7 +2,8 @@
 
 import logging
 
-from paddock.cli.console import Console, one_line
+from paddock.base.lines import one_line
+from paddock.cli.console import Console
 
 
 class WarningPrinter(logging.Handler):
@@ -21,4 +22,4 @@ class WarningPrinter(logging.Handler):
 
 def show(console: Console) -> None:
     """Print the server's warnings from now on."""
-    logging.getLogger("paddock.client.client").addHandler(WarningPrinter(console))
+    logging.getLogger("paddock.kubernetes.client.client").addHandler(WarningPrinter(console))

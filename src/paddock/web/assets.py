@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 
 import msgspec
 
-from paddock.edge.http import HttpRequest, HttpResponse
+from paddock.server.edge.http import HttpRequest, HttpResponse
 from paddock.web.guard import Headers
 
 INDEX = "index.html"

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from paddock.edge.http import HttpRequest
+from paddock.server.edge.http import HttpRequest
 from paddock.web.routes import WebRefusal
 
 Headers = tuple[tuple[str, str], ...]

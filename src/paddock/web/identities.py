@@ -7,10 +7,10 @@ from collections.abc import Collection
 import msgspec
 
 from paddock.base.clock import Clock
-from paddock.client.access import Access, StaticCredential, bearer
-from paddock.client.client import Client, ClientSettings
-from paddock.client.errors import BadRequest, Forbidden, NotFound, Unauthorized
-from paddock.client.http.https import Https
+from paddock.kubernetes.client.access import Access, StaticCredential, bearer
+from paddock.kubernetes.client.client import Client, ClientSettings
+from paddock.kubernetes.client.errors import BadRequest, Forbidden, NotFound, Unauthorized
+from paddock.kubernetes.client.http.https import Https
 from paddock.web.live.watches import WatchedSet
 from paddock.web.rights import RightsReview
 from paddock.web.routes import WebRefusal

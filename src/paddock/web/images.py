@@ -6,7 +6,7 @@ from typing import Protocol
 import msgspec
 
 from paddock.base.errors import Terminal
-from paddock.cli.creation.imagewords import ImageWord
+from paddock.fleet.creation.imagewords import ImageWord
 from paddock.web.answers.editing import WebCatalogImage
 
 

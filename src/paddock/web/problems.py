@@ -3,9 +3,9 @@
 import msgspec
 
 from paddock.base.errors import PaddockError, Transient
-from paddock.cli.guests.guest import NotRunning
-from paddock.cli.machines.finding import AmbiguousMachine, MachineNotFound
-from paddock.client.errors import ApiError, UndeclaredFields, Unreachable
+from paddock.fleet.guests.guest import NotRunning
+from paddock.fleet.machines.finding import AmbiguousMachine, MachineNotFound
+from paddock.kubernetes.client.errors import ApiError, UndeclaredFields, Unreachable
 from paddock.web.answers.rows import WebErrorBody
 from paddock.web.routes import WebRefusal
 

@@ -7,12 +7,12 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.cli.machines import snapshots
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VIRTRIGAUD, VM, MachineKind
-from paddock.client import ownrights
-from paddock.client.client import Client
-from paddock.client.target import Data, Target
+from paddock.fleet.kinds import VIRTRIGAUD, VM, MachineKind
+from paddock.fleet.machines import snapshots
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client import ownrights
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Data, Target
 from paddock.web.answers.machine import WebActionState
 
 _SECONDS = 60.0

@@ -12,10 +12,11 @@ from urllib.parse import unquote
 import msgspec
 
 from paddock.base.errors import Terminal
-from paddock.cli.machines import finding, kinds
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import MachineKind
-from paddock.client.target import Key
+from paddock.fleet import kinds
+from paddock.fleet.kinds import MachineKind
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.target import Key
 from paddock.web.answers.rows import WebAnswer
 from paddock.web.session import WebSession
 

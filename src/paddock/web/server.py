@@ -14,12 +14,12 @@ import msgspec
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.base.errors import PaddockError, Terminal
-from paddock.client.access import Access
-from paddock.edge import frames
-from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink, Upgrade
-from paddock.edge.limits import ConnectionLimits
-from paddock.edge.refusals import HttpRefusal
-from paddock.edge.server import Server
+from paddock.kubernetes.client.access import Access
+from paddock.server.edge import frames
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink, Upgrade
+from paddock.server.edge.limits import ConnectionLimits
+from paddock.server.edge.refusals import HttpRefusal
+from paddock.server.edge.server import Server
 from paddock.web import guard, problems, signin, sockets
 from paddock.web.answers.rows import WebAnswer
 from paddock.web.assets import PageAssets

@@ -6,9 +6,9 @@ from pathlib import Path
 import msgspec
 
 from paddock.base.clock import Clock
-from paddock.cli.servers import ServerSession
-from paddock.client.access import Access
-from paddock.client.client import Client
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.client import Client
 from paddock.web.answers.rows import WebHostCheck
 from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live.watches import WatchedSet

@@ -6,7 +6,7 @@ import secrets
 from typing import Generic, TypeVar
 
 from paddock.base.clock import Clock
-from paddock.edge.http import HttpRequest
+from paddock.server.edge.http import HttpRequest
 from paddock.web.session import WebSession
 
 T = TypeVar("T")

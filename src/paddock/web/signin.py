@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from paddock.edge.http import HttpResponse
+from paddock.server.edge.http import HttpResponse
 from paddock.web.answers.rows import WebDone, WebSignIn
 from paddock.web.routes import WebRefusal
 

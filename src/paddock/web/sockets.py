@@ -10,11 +10,11 @@ from collections.abc import Callable
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli.diagnosis.scene import texts
-from paddock.cli.guests import guest
-from paddock.cli.guests.guest import GuestAccess, NotRunning
-from paddock.client.http.websocket import WebSocket, connected
-from paddock.edge.http import Socket
+from paddock.fleet.diagnosis.scene import texts
+from paddock.fleet.guests import guest
+from paddock.fleet.guests.guest import GuestAccess, NotRunning
+from paddock.kubernetes.client.http.websocket import WebSocket, connected
+from paddock.server.edge.http import Socket
 from paddock.web import problems
 from paddock.web.routes import WebMachinePlace
 from paddock.web.session import WebSession

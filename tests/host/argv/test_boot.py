@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import DiskLayer, KernelConfig, MachineConfig, UserNetwork
-from paddock.plan.instance.defaults import InstallationDefaults, defaulted
-from paddock.translate.machine.config import machine_config
-from paddock.translate.machine.limits import Code
-from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.plan.instance.defaults import InstallationDefaults, defaulted
+from paddock.kubevirt.translate.config import machine_config
+from paddock.kubevirt.translate.limits import Code
+from paddock.kubevirt.translate.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 from tests.host.argv.conftest import Qemu, Start
 from tests.host.bare import Bare
 from tests.host.conftest import wait_until

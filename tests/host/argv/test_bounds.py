@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.host import facts
 from paddock.engine.host.facts import HostFacts
 from paddock.engine.machine.argv.errors import UnstartableConfig
 from paddock.engine.machine.config import DiskLayer
-from paddock.plan.instance.defaults import InstallationDefaults, defaulted
-from paddock.schema.finding import Severity
-from paddock.translate.machine.config import machine_config
-from paddock.translate.machine.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.plan.instance.defaults import InstallationDefaults, defaulted
+from paddock.kubevirt.translate.config import machine_config
+from paddock.kubevirt.translate.resolved import MachineInputs, ResolvedCard, ResolvedHost, ResolvedVolume
 from tests.host.argv import conftest
 from tests.host.argv.conftest import Start
 from tests.host.argv.test_accepted import USER
-from tests.unit.dialects.kubevirt.objects import GONE, admitted
+from tests.unit.kubevirt.kinds.objects import GONE, admitted
 
 pytestmark = pytest.mark.needs("qemu")
 

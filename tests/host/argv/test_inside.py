@@ -11,8 +11,8 @@ import pytest
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import DiskLayer, KernelConfig
-from paddock.translate.machine import firmware
-from paddock.translate.machine.resolved import MachineInputs
+from paddock.kubevirt.translate import firmware
+from paddock.kubevirt.translate.resolved import MachineInputs
 from tests.host.argv.conftest import Qemu, Start
 from tests.host.argv.test_boot import UUID, claims, hardware, machine, over, says, volumes
 from tests.host.bare import Bare

@@ -22,13 +22,13 @@ from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, Conflict, Invalid, NotFound
-from paddock.client.http.https import Https
 from paddock.engine.networks import responderprocess
 from paddock.engine.storage.paths import RECORD
 from paddock.engine.storage.pools import MARKER
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Invalid, NotFound
+from paddock.kubernetes.client.http.https import Https
 from tests.host import guests
 from tests.host.machines import bootsector
 

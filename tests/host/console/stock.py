@@ -17,11 +17,11 @@ import msgspec
 import orjson
 import yaml
 
-from paddock.client.client import Client
-from paddock.client.errors import ApiError
-from paddock.client.target import Data, Target
-from paddock.dialects import catalog
-from paddock.schema import shape
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import ApiError
+from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.schema import shape
 from paddock.web import assets
 from paddock.web.live import kindtable, objectrows
 from paddock.web.live.machinerows import MACHINE_TARGETS

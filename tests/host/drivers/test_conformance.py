@@ -10,7 +10,7 @@ from paddock.contract import payloads as p
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from paddock.driverkit.staging import StagingSettings
+from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.images.build import tiny

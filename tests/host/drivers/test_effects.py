@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.client.errors import Invalid
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.engine.images.build import tiny
+from paddock.kubernetes.client.errors import Invalid
 from tests.host.drivers.test_kubevirt import OWNER, Managed, prepared, ready, until
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import Console, Data, Play, Talk, condition

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from paddock.contract import messages as m
-from paddock.controllers.virtrigaud.registry import ProviderSecrets
+from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
 from tests.host.drivers.test_libvirt import sshd
 from tests.providerchildren import programs, provider
 

@@ -19,9 +19,9 @@ from typing import Any
 import orjson
 import yaml
 
-from paddock.client.errors import NotFound
-from paddock.dialects import catalog
-from paddock.schema.kind import Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.schema.kind import Kind
 from tests.host.guests import serving
 from tests.host.networks.namespaces import Lab, run, there
 from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk, condition, files_in, phase

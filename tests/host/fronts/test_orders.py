@@ -15,7 +15,7 @@ from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES, installed
 from tests.host.runs.conftest import SECRETS, VMIS, VMS, Data, Play, Talk
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
-from tests.unit.plan.vitistack.test_phases import STEPS
+from tests.unit.dialects.vitistack.plan.test_phases import STEPS
 
 pytestmark = pytest.mark.needs("qemu")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.client.errors import Conflict
+from paddock.kubernetes.client.errors import Conflict
 from tests.host.guests import Registry
 from tests.host.machines import bootsector
 from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, machine, phase

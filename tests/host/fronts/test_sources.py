@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.client.errors import Invalid
 from paddock.engine.images.download import DownloadRules
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
+from paddock.kubernetes.client.errors import Invalid
 from tests.host.fronts.conftest import MB, guest
 from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, condition, machine, phase
 from tests.imageserver import Fault, Server

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.client.errors import Invalid
+from paddock.kubernetes.client.errors import Invalid
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.life import storage_class
 from tests.host.fronts.test_sources import CLAIMS

@@ -175,7 +175,7 @@ def test_guests_shut_down_with_the_host_and_start_after_the_boot(package: BuiltP
         with chroots.running(files, systemd=True, boot=_THIRD_BOOT) as third:
             runs_again(third)
             third.run("paddock", "down", "--purge", "--delete-data", "--yes")
-            assert third.qemus() == {} and not (files / "var/lib/paddock/store.db").exists()
+            assert third.qemus() == {} and not (files / "var/lib/paddock/server/store.db").exists()
 
 
 def runs_again(host: Chroot) -> None:

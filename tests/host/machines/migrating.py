@@ -7,13 +7,13 @@ from pathlib import Path
 
 from msgspec import structs
 
-from paddock.apiserver.security import signing
 from paddock.engine.machine import livelinks
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.livelinks import Credentials
 from paddock.engine.machine.livesource import SendRequest
 from paddock.engine.machine.livetarget import ReceiveRequest
 from paddock.engine.machine.machine import QemuMachine
+from paddock.server.security import signing
 from tests.host.machines import bootsector
 from tests.host.machines.conftest import Place, until_guest_runs, until_phase
 

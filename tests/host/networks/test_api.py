@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from paddock.client.client import Client
-from paddock.client.options import merge_patch
-from paddock.client.target import Key, plain
-from paddock.controllers.networkpolicies import controller
-from paddock.controllers.services import controller as services
 from paddock.engine.networks.nics import NicSpec, Ports
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.options import merge_patch
+from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.networkpolicies import controller
+from paddock.kubevirt.controllers.services import controller as services
 from tests.apiharness import Harness
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Child, Guest

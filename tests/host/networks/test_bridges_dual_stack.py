@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
 from paddock.engine.networks.nics import HostBridge, NicSpec
-from paddock.plan.network.attachments import bridge_of
+from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition, NetworkAttachmentDefinitionSpec
+from paddock.kubevirt.plan.network.attachments import bridge_of
 from tests.host.networks import forgery
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import HOST6, OUTSIDE6, Child, Guest, run

@@ -11,10 +11,10 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.client.client import Client
-from paddock.client.errors import NotFound
 from paddock.engine.images.build import tiny
 from paddock.engine.networks.usermode import NO_MEETING
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound
 from tests.host.chaos.test_kills import VMIS, VMS, Host
 from tests.host.guests import Registry, _RegistryHandler, serving
 from tests.host.networks.namespaces import Child, Lab, run, there

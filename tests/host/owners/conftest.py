@@ -16,10 +16,10 @@ from typing import Any
 
 import pytest
 
-from paddock.client.errors import NotFound
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
+from paddock.kubernetes.client.errors import NotFound
 from tests.host.chaos.test_kills import check_disks, check_records, nothing_left, wait
 from tests.host.guests import Shelf
 from tests.host.machines import bootsector

@@ -16,11 +16,11 @@ import orjson
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.http import tls
 from paddock.engine.storage.pools import MARKER
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.http import tls
 from tests import websockets
 from tests.host.chaos.test_kills import VERBS, VMIS, VMS
 from tests.host.chaos.test_kills import Host as KilledHost

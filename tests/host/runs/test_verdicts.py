@@ -16,8 +16,8 @@ import orjson
 import pytest
 
 from paddock.base.jsondata import copied
-from paddock.client.errors import Conflict, Invalid
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.errors import Conflict, Invalid
 from tests.host.guests import Registry, Shelf
 from tests.host.machines import bootsector
 from tests.host.owners.conftest import CLAIMS, DATA_VOLUMES, claim_spec, gone, installed, power

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 
-from paddock.client.errors import NotFound
+from paddock.kubernetes.client.errors import NotFound
 from tests import hostileproviders
 from tests.host.runs.conftest import Talk
 from tests.host.soak.hostile import NAMESPACE

@@ -13,12 +13,12 @@ import orjson
 from paddock.app.options.settings import MachineSettings, ServerSettings
 from paddock.app.server.server import ServerHandle
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 
 CORE = "/api/v1/namespaces/default"
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default"

@@ -10,9 +10,9 @@ import orjson
 
 from paddock.app.options.settings import MachineSettings as Settings
 from paddock.app.server.enginehost import HostedEngine
-from paddock.client.errors import NotFound
 from paddock.engine.engine import Engine
 from paddock.engine.machine.machine import QemuMachine
+from paddock.kubernetes.client.errors import NotFound
 from tests.host.storage.conftest import CORE, Data, Site, site
 
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"

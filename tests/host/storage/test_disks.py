@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.client.errors import Invalid
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage import qemuimg
+from paddock.kubernetes.client.errors import Invalid
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, Data, base64_of, pvc
 from tests.host.storage.machines import Machines, claim, machines

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.engine.storage.pools import MARKER
+from paddock.kubernetes.core.storageclass import PROVISIONER
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, io, pvc
 from tests.host.storage.machines import Machines, machines

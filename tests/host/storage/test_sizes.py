@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.client.errors import Invalid
-from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.engine.storage.pools import MARKER
+from paddock.kubernetes.client.errors import Invalid
+from paddock.kubernetes.core.storageclass import PROVISIONER
 from tests.host.storage.conftest import CORE, pvc
 from tests.host.storage.machines import machines
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
 from paddock.engine.storage.pools import MARKER
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 from tests.host.storage.conftest import CORE, MB, Site, disk, holds, pvc, site
 from tests.imageserver import Fault, Server, running
 

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, Nic, UserNetwork
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from paddock.meta.wire import from_data
-from paddock.plan.instance.defaults import InstallationDefaults, defaulted
-from paddock.translate.machine.config import machine_config
-from paddock.translate.machine.resolved import MachineInputs, ResolvedHost
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.plan.instance.defaults import InstallationDefaults, defaulted
+from paddock.kubevirt.translate.config import machine_config
+from paddock.kubevirt.translate.resolved import MachineInputs, ResolvedHost
 from tests.host.machines.conftest import ROOT, run, until, until_phase
 from tests.host.underkvm import bareguest
 from tests.host.underkvm.conftest import Home
-from tests.unit.translate.vitistack.making import small, virtual_machine
+from tests.unit.dialects.vitistack.translate.making import small, virtual_machine
 
 pytestmark = pytest.mark.needs("qemu", "cc", "kvm-device")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from paddock.app.directory.diskformat import FORMAT, NAME
-from paddock.store import database
-from paddock.store.sqlite import open_store
+from paddock.server.store import database
+from paddock.server.store.sqlite import open_store
 from tests.host.directories.test_directories import command
 from tests.host.runs.conftest import VMIS, VMS, Host, Talk, machine, perform
 from tests.host.upgrade.earlier import sources, upgrades

@@ -19,8 +19,8 @@ import orjson
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
 from paddock.engine.images.build import tiny
+from paddock.kubernetes.client import kubeconfig
 from tests.host.chaos.test_kills import SNAPSHOTS, VMIS, VMS
 from tests.host.directories.test_directories import command
 from tests.host.guests import Registry, _Files, _RegistryHandler, serving

@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from paddock.apiserver.builtin import tabled
-from paddock.apiserver.kindtable import table
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
+from paddock.server.builtin import tabled
+from paddock.server.kindtable import table
 from tests.reference.client import TABLE, Api, Kubectl
 from tests.reference.embedded import Embedded
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from paddock.apiserver.security.pki import Authority, write_private
+from paddock.server.security.pki import Authority, write_private
 from tests.reference.cluster import forward
 from tests.reference.cluster.namespace import ADDRESS, HOSTNAME, Machine, NodeFailed
 from tests.reference.server import Access, write_kubeconfig

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from paddock.apiserver.security.pki import Authority
+from paddock.server.security.pki import Authority
 from tests.reference.cluster import control, forward
 from tests.reference.cluster.conftest import Cluster
 from tests.reference.cluster.kubevirt import NAMESPACE

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 from tests.host.guests import Registry
 from tests.host.moves.conftest import MoveCommand, answering
 from tests.host.runs.conftest import Host, Talk

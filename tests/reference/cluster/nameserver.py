@@ -12,15 +12,15 @@ from pathlib import Path
 import orjson
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.target import Data, Key, plain
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
-from paddock.runtime.controller import DONE, Controller, Outcome
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 from tests.reference.cluster import control
 from tests.reference.cluster.forward import python
 from tests.reference.cluster.namespace import ADDRESS, Machine

@@ -17,18 +17,18 @@ import orjson
 from paddock.base import quantity
 from paddock.base.clock import SystemClock
 from paddock.base.errors import Transient
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists
-from paddock.client.http.https import Https
-from paddock.client.options import WriteOptions, merge_patch
-from paddock.client.target import Data, Key, plain
-from paddock.plan.storage import claimsizes
-from paddock.runtime.cache import CachedObject
-from paddock.runtime.controller import DONE, Controller, Outcome, again, owners
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
-from paddock.runtime.reference import owned, reference
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import AlreadyExists
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import WriteOptions, merge_patch
+from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.runtime.cache import CachedObject
+from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, again, owners
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.reference import owned, reference
+from paddock.kubernetes.storage import claimsizes
 from tests.reference import cdidefinitions
 from tests.reference.cluster import content, control
 from tests.reference.cluster.forward import python

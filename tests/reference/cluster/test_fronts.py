@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from paddock.engine.images.build import tiny
-from paddock.meta.patch import apply_merge_patch
+from paddock.kubernetes.meta.patch import apply_merge_patch
 from tests.host.fronts.life import place
 from tests.host.guests import serving
 from tests.reference import embedded

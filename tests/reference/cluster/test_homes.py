@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paddock.engine.images.build import tiny
-from paddock.meta.patch import apply_merge_patch
+from paddock.kubernetes.meta.patch import apply_merge_patch
 from tests.host.conftest import work
 from tests.host.fronts.life import FrontHost, storage_class
 from tests.host.machine import lacks

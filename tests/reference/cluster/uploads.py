@@ -23,8 +23,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from paddock.apiserver.security.pki import Authority
-from paddock.plan.storage import claimsizes
+from paddock.kubernetes.storage import claimsizes
+from paddock.server.security.pki import Authority
 from tests.reference import cdiwebhooks
 from tests.reference.client import Api
 from tests.reference.cluster import content, control

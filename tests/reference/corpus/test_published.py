@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.dialects import admission, catalog
-from paddock.schema.kind import Kind
+from paddock.kubernetes import admission, catalog
+from paddock.kubernetes.schema.kind import Kind
 from tests.apiharness import Harness
 from tests.reference import clones, projects
 from tests.reference.corpus.published import Json, Source, is_theirs, sources

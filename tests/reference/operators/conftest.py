@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import FrontSettings
-from paddock.client.client import Client
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.dialects import fronts
+from paddock.dialects.fronts import FrontSettings
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 from tests.reference import cdidefinitions, crds, projects, recipes
 from tests.reference.build import Binaries, built
 from tests.reference.cdiwebhooks import refusing

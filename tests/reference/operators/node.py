@@ -5,14 +5,14 @@ from typing import Any
 import orjson
 
 from paddock.base.clock import SystemClock
-from paddock.client.client import Client
-from paddock.client.errors import Conflict, NotFound
-from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
-from paddock.client.target import Data, Key, plain
-from paddock.meta.ages import timestamp
-from paddock.runtime.controller import DONE, Controller, Outcome, again
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Conflict, NotFound
+from paddock.kubernetes.client.options import DeletionOptions, WriteOptions, merge_patch
+from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.meta.ages import timestamp
+from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, again
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 from tests.reference.operators.upstream import NODE
 from tests.scenario.fronts.player import INSTANCES, Surroundings
 

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.client.client import Client
-from paddock.client.errors import ApiError, NotFound
-from paddock.client.options import DeletionOptions, merge_patch
-from paddock.client.target import Data, Target, plain
-from paddock.meta.patch import merge_patch_between
-from paddock.runtime.cache import CachedObject
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import ApiError, NotFound
+from paddock.kubernetes.client.options import DeletionOptions, merge_patch
+from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.meta.patch import merge_patch_between
+from paddock.kubernetes.runtime.cache import CachedObject
 from tests.scenario.fronts.player import CLAIMS, INSTANCES, MACHINES, SERVICES, VOLUMES, Player
 
 SECRETS = plain("", "v1", "secrets", "Secret")

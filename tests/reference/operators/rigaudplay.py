@@ -12,11 +12,11 @@ import yaml
 
 from tests.reference.client import MERGE_PATCH, Api, Json, Kubectl
 from tests.reference.server import free_ports, launched
-from tests.unit.controllers.rigaudharness import base, image, machine, network, provider, vmclass
-from tests.unit.controllers.virtrigaud.cloning import vmclone
-from tests.unit.controllers.virtrigaud.moving import CLAIM, migration
-from tests.unit.controllers.virtrigaud.snapshots import snapshot
-from tests.unit.controllers.virtrigaud.test_sets import vmset
+from tests.unit.dialects.virtrigaud.controllers.cloning import vmclone
+from tests.unit.dialects.virtrigaud.controllers.moving import CLAIM, migration
+from tests.unit.dialects.virtrigaud.controllers.snapshots import snapshot
+from tests.unit.dialects.virtrigaud.controllers.test_sets import vmset
+from tests.unit.kubevirt.controllers.rigaudharness import base, image, machine, network, provider, vmclass
 
 PATIENCE = 60.0
 # The operator's, for Providers on this host.

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 from tests.reference.server import launched
 
 # Of a loaded machine.

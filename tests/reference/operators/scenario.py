@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
-from paddock.client.target import Target
-from paddock.meta.patch import apply_merge_patch
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.meta.patch import apply_merge_patch
 from tests.reference.client import MERGE_PATCH, Api, Json, Kubectl
 from tests.reference.operators.others import CONFIGURATIONS, GENERATED, STAKATER, VITISTACK
 from tests.scenario.fronts.player import INSTANCES

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.app.controllers import fronts
+from paddock.dialects import fronts
 from tests.reference.build import Binaries
 from tests.reference.operators.conftest import Cluster, embedded_fronts, others
 from tests.reference.operators.running import Operator, operating

@@ -13,12 +13,12 @@ from typing import Any, get_args
 import pytest
 import yaml
 
-from paddock.apiserver.security.pki import Authority, write_private
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.transport import Transport
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.transport import Transport
+from paddock.server.security.pki import Authority, write_private
 from paddock.web.live.topicnames import WebTopic
 from tests.host.console import browser as chromium
 from tests.host.console.browser import Browser

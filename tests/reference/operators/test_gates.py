@@ -1,4 +1,4 @@
-"""KubeVirt's own virt-api, of three releases, refuses and accepts the machines that `dialects/kubevirt/gates.py` says; and the operator
+"""KubeVirt's own virt-api, of three releases, refuses and accepts the machines that `kubevirt/kinds/gates.py` says; and the operator
 names the gates before it makes anything."""
 
 import time
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 import yaml
 
-from paddock.dialects.kubevirt.gates import GATES, ClusterGates, of_installation
+from paddock.kubevirt.kinds.gates import GATES, ClusterGates, of_installation
 from tests.reference import recipes
 from tests.reference.build import Binaries, built
 from tests.reference.client import MERGE_PATCH, Answer, Json, Kubectl
@@ -19,8 +19,8 @@ from tests.reference.operators.conftest import CONFIGURATION, Cluster, beside_ku
 from tests.reference.operators.helm import NAMESPACE, Helm
 from tests.reference.operators.running import Operator, operating
 from tests.reference.verdict import STRICT
-from tests.unit.dialects.kubevirt.gatedfeatures import FEATURES, GatedFeature
-from tests.unit.dialects.kubevirt.objects import machine, place
+from tests.unit.kubevirt.kinds.gatedfeatures import FEATURES, GatedFeature
+from tests.unit.kubevirt.kinds.objects import machine, place
 
 pytestmark = pytest.mark.reference
 RELEASES = {**recipes.OLDER_KUBEVIRTS, "1.9": recipes.KUBEVIRT}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.reference import differences, questions, verdict
 from tests.reference.client import Api
 from tests.reference.differences import Case

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.apiserver.security.pki import Authority
+from paddock.server.security.pki import Authority
 from tests.reference.build import Binaries
 from tests.reference.operators.conftest import Cluster, definitions, made
 from tests.reference.operators.helm import NAMESPACE, Helm

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.security.pki import Authority
+from paddock.server.security.pki import Authority
 from tests.reference import crds
 from tests.reference.build import Binaries
 from tests.reference.client import Kubectl

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.client.errors import RefusedRight
+from paddock.kubernetes.client.errors import RefusedRight
 from tests.reference import crds
 from tests.reference.build import Binaries
 from tests.reference.client import Json

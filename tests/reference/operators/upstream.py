@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.apiserver.security.pki import Authority, write_private
+from paddock.server.security.pki import Authority, write_private
 from tests.reference.client import MERGE_PATCH, Api, Json
 from tests.reference.crds import Crd
 from tests.reference.server import Rules, free_ports, launched, wait_ready, write_kubeconfig

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from paddock.base.clock import SystemClock
-from paddock.client.presigned import S3Keys
-from paddock.client.s3 import PART, S3Object, S3Place
+from paddock.kubernetes.client.presigned import S3Keys
+from paddock.kubernetes.client.s3 import PART, S3Object, S3Place
 
 KEY, SECRET, REGION, BUCKET = "AKIDOFATEST", "the+secret/of/a+test", "eu-central-1", "exports"
 _STARTS_SECONDS = 20.0

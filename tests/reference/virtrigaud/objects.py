@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from tests.reference.client import MERGE_PATCH, Api, Json
-from tests.unit.controllers.rigaudharness import API, base
+from tests.unit.kubevirt.controllers.rigaudharness import API, base
 
 PATIENCE = 300.0
 SECRETS = "/api/v1/namespaces/default/secrets"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.dialects import admission
-from paddock.schema.finding import Severity
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes import admission
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.apiharness import Harness
 from tests.reference.client import Api
 from tests.reference.test_virtrigaud import verdicts

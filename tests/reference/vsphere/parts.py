@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pyVmomi import vim
 
 from paddock.base.clock import SystemClock
-from paddock.driverkit.staging import StagingSettings
+from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.vsphere import settings
 from paddock.drivers.vsphere.datastores import DatastoreInventory
 from paddock.drivers.vsphere.inventory import VSphereInventory

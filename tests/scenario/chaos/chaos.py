@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
-from paddock.store.sqlite import open_store
+from paddock.server.store.sqlite import open_store
 from tests.scenario.chaos import life
 from tests.scenario.chaos.client import Client, Data
 from tests.scenario.chaos.ledger import Ledger, Watched

@@ -7,8 +7,8 @@ import pytest
 
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server.server import ServerHandle
-from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
-from paddock.edge.server import Server as Edge
+from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.server.edge.server import Server as Edge
 from tests.scenario.chaos.chaos import Chaos
 
 

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from paddock.cli.exits import GOOD
-from paddock.translate import catalog
+from paddock.dialects import translators as catalog
 from tests.unit.cli.commands import paddock
 
 DIALECTS = (*catalog.DIALECTS, catalog.HUB)

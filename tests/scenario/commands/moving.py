@@ -12,20 +12,20 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from paddock.fleet.servers.session import ServerSession
 
 from paddock.app.uploads import wiring as uploads
-from paddock.cli.machines import finding
-from paddock.cli.moves import preflight, sides, undoing
-from paddock.cli.moves.mover import MachineMover, MoveOptions
-from paddock.cli.moves.sides import MoveSide
-from paddock.cli.moves.undoing import MoveUndoer
-from paddock.cli.servers import ServerSession
-from paddock.client.access import Access, StaticCredential
-from paddock.client.client import Client
-from paddock.client.target import Key
-from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
-from paddock.driverkit.disklinks import DiskLink
-from paddock.plan.moves.moveplan import MovePlan
+from paddock.fleet.machines import finding
+from paddock.fleet.moves import preflight, sides, undoing
+from paddock.fleet.moves.mover import MachineMover, MoveOptions
+from paddock.fleet.moves.plan.moveplan import MovePlan
+from paddock.fleet.moves.sides import MoveSide
+from paddock.fleet.moves.undoing import MoveUndoer
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.kubevirt.disklinks import DiskLink
 from tests import virtualtime
 from tests.fakehost import FakeHost
 

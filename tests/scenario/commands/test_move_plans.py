@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.meta import ages
+from paddock.kubernetes.meta import ages
 from tests import virtualtime
 from tests.fakehost import Data, machine
 from tests.kubevirts import install_kubevirt

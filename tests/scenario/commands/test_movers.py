@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.machines import finding
-from paddock.cli.moves.mover import CannotMove
-from paddock.cli.moves.moverlease import SECONDS, MoverLease, own_identity
-from paddock.client.target import LEASES, Key
+from paddock.fleet.machines import finding
+from paddock.fleet.moves.mover import CannotMove
+from paddock.fleet.moves.moverlease import SECONDS, MoverLease, own_identity
+from paddock.kubernetes.client.target import LEASES, Key
 from tests.scenario.commands.moving import TwoHosts
 from tests.scenario.commands.test_moving import begin, play
 

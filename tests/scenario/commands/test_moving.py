@@ -9,23 +9,23 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import servers
 from paddock.cli.commands import move
 from paddock.cli.console import Console
-from paddock.cli.diagnosis.scene import ObjectPlace
-from paddock.cli.diagnosis.verdict import of
-from paddock.cli.machines import finding
-from paddock.cli.machines.running import MachineRunner, RunOptions, WrongState
-from paddock.cli.machines.waiting import NotReached
-from paddock.cli.moves import sides
-from paddock.cli.moves.mover import CannotMove
-from paddock.cli.moves.sides import MoveSide
-from paddock.cli.moves.transfer import DiskNotCarried
-from paddock.cli.servers import ServerSession
-from paddock.client.errors import Unreachable
-from paddock.driverkit import disklinks
-from paddock.plan.moves.record import FENCE, RECORD, read, write
+from paddock.fleet.diagnosis.scene import ObjectPlace
+from paddock.fleet.diagnosis.verdict import of
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.running import MachineRunner, RunOptions, WrongState
+from paddock.fleet.machines.waiting import NotReached
+from paddock.fleet.moves import sides
+from paddock.fleet.moves.mover import CannotMove
+from paddock.fleet.moves.plan.record import FENCE, RECORD, read, write
+from paddock.fleet.moves.sides import MoveSide
+from paddock.fleet.moves.transfer import DiskNotCarried
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubevirt import disklinks
 from tests import virtualtime
 from tests.fakehost import Data, machine
 from tests.scenario.commands.moving import NAMES, Killed, TwoHosts

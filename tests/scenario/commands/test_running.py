@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.machines import finding
-from paddock.cli.machines.running import VERBS, MachineRunner, RunOptions, WrongState
-from paddock.cli.machines.waiting import NotReached
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.running import VERBS, MachineRunner, RunOptions, WrongState
+from paddock.fleet.machines.waiting import NotReached
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.stakater.stage import Stage, front

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.diagnosis.explain import explain
-from paddock.cli.machines import facts, finding
-from paddock.cli.machines.running import WrongState
-from paddock.cli.serverreader import ServerReader
-from paddock.client.errors import ApiError
+from paddock.fleet.diagnosis.explain import explain
+from paddock.fleet.machines import facts, finding
+from paddock.fleet.machines.running import WrongState
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes.client.errors import ApiError
 from tests import virtualtime
 from tests.enginefakes import FakeMachine
 from tests.fakehost import Data, FakeHost, machine

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 import yaml
+from paddock.fleet.servers.session import ServerSession
 
 from paddock.app.commands import provider_describe, provider_list
 from paddock.app.provider import objects
 from paddock.cli import servers
 from paddock.cli.commands import clone, events, get, info, ls, snap, snap_list
 from paddock.cli.console import Console
-from paddock.cli.machines import finding
-from paddock.cli.machines.finding import MachineNotFound
-from paddock.cli.servers import ServerSession
-from paddock.client.client import Client
-from paddock.client.target import Data
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.finding import MachineNotFound
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Data
 from tests import virtualtime
-from tests.unit.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud
+from tests.unit.kubevirt.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud
 
 pytestmark = pytest.mark.spec("virtrigaud", 110)
 # A machine without an image has a disk that was there.

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from paddock.client.errors import Unreachable
-from paddock.controllers.snapshots.restores import RestoreReconciler
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
 from tests.fakehost import FakeHost
 from tests.scenario.disks.world import DATA_VOLUMES, POOLS, UNCONFIRMED, pool
 from tests.scenario.hosts import snapshotting

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from paddock.client.errors import StatusDetails, Unavailable
-from paddock.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
+from paddock.kubernetes.client.errors import StatusDetails, Unavailable
+from paddock.kubevirt.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
 from tests.fakehost import Data, FakeHost
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import (

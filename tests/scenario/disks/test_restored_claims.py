@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping.collector import GarbageCollector
-from paddock.client.errors import Unreachable
-from paddock.client.target import Key
-from paddock.controllers.snapshots.restores import RestoreReconciler
-from paddock.meta import adoption
-from paddock.store.contract import StoreKey
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.meta import adoption
+from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
+from paddock.server.housekeeping.collector import GarbageCollector
+from paddock.server.store.contract import StoreKey
 from tests.fakehost import FakeHost
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play

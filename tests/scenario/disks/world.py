@@ -7,22 +7,22 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver.housekeeping.background import BackgroundControllers
-from paddock.client.client import Client
-from paddock.client.target import Data
-from paddock.client.transport import Transport
-from paddock.controllers.pool import controller as pools
-from paddock.controllers.virtualmachine import controller as virtualmachines
-from paddock.runtime.controller import Controller
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
-from paddock.store.contract import CommittedWrite
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.client.transport import Transport
+from paddock.kubernetes.runtime.controller import Controller
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.pool import controller as pools
+from paddock.kubevirt.controllers.virtualmachine import controller as virtualmachines
+from paddock.server.housekeeping.background import BackgroundControllers
+from paddock.server.store.contract import CommittedWrite
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.interruption import Interruption
 from tests.scenario.fronts.player import INSTANCES, Surroundings
 from tests.scenario.fronts.storm import Storm
-from tests.unit.controllers import lifeharness
+from tests.unit.kubevirt.controllers import lifeharness
 
 POOLS = "/apis/pool.kubevirt.io/v1beta1/namespaces/default/virtualmachinepools"
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"

@@ -7,17 +7,17 @@ from typing import Any
 import orjson
 
 from paddock.base import quantity
-from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, ApiError, Conflict, NotFound
-from paddock.client.options import DeletionOptions, WriteOptions, merge_patch
-from paddock.client.target import Data, Key, Target, plain
-from paddock.meta.patch import merge_patch_between
-from paddock.plan.storage import claimsizes
-from paddock.runtime.cache import CachedObject
-from paddock.runtime.controller import DONE, Controller, Outcome, owners
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
-from paddock.runtime.reference import owned, reference
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import AlreadyExists, ApiError, Conflict, NotFound
+from paddock.kubernetes.client.options import DeletionOptions, WriteOptions, merge_patch
+from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.meta.patch import merge_patch_between
+from paddock.kubernetes.runtime.cache import CachedObject
+from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, owners
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.reference import owned, reference
+from paddock.kubernetes.storage import claimsizes
 from tests import virtualtime
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")

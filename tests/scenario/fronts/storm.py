@@ -4,10 +4,10 @@ import asyncio
 import random
 from collections.abc import Callable
 
-from paddock.client.errors import Unreachable
-from paddock.client.target import Key
-from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
-from paddock.runtime.controller import Controller
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.kubernetes.runtime.controller import Controller
 
 _UNAVAILABLE = b'{"kind":"Status","apiVersion":"v1","status":"Failure","message":"not now","reason":"ServiceUnavailable","code":503}'
 # What may happen to a request, in parts of 1000: it is lost before or after it is carried out, or refused.

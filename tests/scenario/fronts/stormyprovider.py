@@ -9,19 +9,19 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from paddock.client.target import Data, Key
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import METHODS
-from paddock.controllers.virtrigaud import controller
-from paddock.controllers.virtrigaud.registry import ProviderConnection, ProviderSecrets
-from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
-from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.controllers import controller
+from paddock.dialects.virtrigaud.controllers.registry import ProviderConnection, ProviderSecrets
+from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
+from paddock.dialects.virtrigaud.kinds.provider import Provider
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.inventory import FakeInventory
 from paddock.drivers.fake.machines import FakeMachine
 from paddock.drivers.fake.settings import FakeDatastore, FakeSettings, SecondsRange
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.runtime.program import ControllerManager
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.scenario.fronts.trial import SWEEP_SECONDS

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from paddock.cli.exits import GOOD, LOSSES
-from paddock.meta.fieldrecord import UNREAD
+from paddock.kubernetes.meta.fieldrecord import UNREAD
 from tests import addedfield
 
 Data = dict[str, Any]

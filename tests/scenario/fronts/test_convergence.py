@@ -78,7 +78,7 @@ def test_a_storm_follows_from_its_seed_alone() -> None:
 
 def test_a_defect_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Controllers that take whatever is there for what is wanted end elsewhere."""
-    monkeypatch.setattr("paddock.runtime.desired.DesiredSet._is_so", lambda self, wanted, data, digest, seen: seen is not None)
+    monkeypatch.setattr("paddock.kubernetes.runtime.desired.DesiredSet._is_so", lambda self, wanted, data, digest, seen: seen is not None)
     broken = stormy(VITISTACK, (), 0)
     monkeypatch.undo()
     assert broken != calm(VITISTACK, ())

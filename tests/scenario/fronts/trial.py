@@ -17,16 +17,16 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.housekeeping.background import BackgroundControllers
-from paddock.apiserver.security.flow.control import Flow, FlowControl
 from paddock.app.localtransport import door
 from paddock.base import together
-from paddock.client.client import Client
-from paddock.client.localtransport import LocalTransport
-from paddock.client.target import Data
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.server.housekeeping.background import BackgroundControllers
+from paddock.server.security.flow.control import Flow, FlowControl
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.scenario.fronts.player import Player

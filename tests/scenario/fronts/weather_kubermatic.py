@@ -1,7 +1,7 @@
 """The moves of users with Kubermatic's forms in front of a cluster, for trials."""
 
-from paddock.controllers.kubermatic import controller
-from paddock.controllers.kubermatic.settings import KubermaticSettings
+from paddock.dialects.kubermatic.controllers import controller
+from paddock.dialects.kubermatic.controllers.settings import KubermaticSettings
 from tests.scenario.fronts.trial import SWEEP_SECONDS, Dialect, below, merge, put, remove
 
 _MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"

@@ -1,7 +1,7 @@
 """The moves of users with Stakater's machines, for trials."""
 
-from paddock.controllers.stakater import controller
-from paddock.controllers.stakater.settings import StakaterSettings
+from paddock.dialects.stakater.controllers import controller
+from paddock.dialects.stakater.controllers.settings import StakaterSettings
 from tests.scenario.fronts.trial import SWEEP_SECONDS, Dialect, merge, put, remove
 
 _FRONTS = "/apis/infrastructure.stakater.com/v1/namespaces/default/virtualmachines"

@@ -1,7 +1,7 @@
 """The moves of users with Machines, for trials."""
 
-from paddock.controllers.vitistack import controller
-from paddock.controllers.vitistack.settings import VitistackSettings
+from paddock.dialects.vitistack.controllers import controller
+from paddock.dialects.vitistack.controllers.settings import VitistackSettings
 from tests.scenario.fronts.trial import SWEEP_SECONDS, Dialect, merge, put, remove
 
 _V = "/apis/vitistack.io/v1alpha1/namespaces/default"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.store.contract import Store
+from paddock.server.store.contract import Store
 from tests import virtualtime
 from tests.fakehost import FakeHost
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.creation import mounts
-from paddock.cli.creation.mounts import HostMount
 from paddock.engine.machine.config import DiskLayer
+from paddock.fleet.creation import mounts
+from paddock.fleet.creation.mounts import HostMount
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play

@@ -6,7 +6,7 @@ import base64
 import pytest
 
 from paddock.app.exports.download import Downloads
-from paddock.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
+from paddock.server.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from tests.fakehost import FakeHost
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import conditions, export, exported, snapshot, web

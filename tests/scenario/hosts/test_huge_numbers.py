@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects import catalog
 from paddock.engine.machine.argv.command import command
-from paddock.schema import shape
-from paddock.schema.kind import Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.kind import Kind
 from tests import documents, virtualtime
 from tests.documents import Place
 from tests.fakehost import FakeHost, machine

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from paddock.client.options import merge_patch
-from paddock.client.target import Key
-from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from paddock.engine.machine.errors import RequestRefused
+from paddock.kubernetes.client.options import merge_patch
+from paddock.kubernetes.client.target import Key
+from paddock.kubevirt.controllers.virtualmachineinstance.targets import INSTANCES
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 

@@ -12,11 +12,11 @@ from msgspec import structs
 from paddock.app.metrics import wiring
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.subresources.sessions import Sessions
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.edge.http import HttpResponse
 from paddock.engine.machine.guest import GuestFilesystem
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics, VcpuStatistics
-from paddock.meta.objects import ObjectMeta
+from paddock.kubernetes.meta.objects import ObjectMeta
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.server.edge.http import HttpResponse
 from tests.fakehost import Data, FakeHost, machine
 from tests.prometheus import Family, read
 from tests.scenario.hosts.conftest import Play

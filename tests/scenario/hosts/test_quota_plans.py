@@ -5,20 +5,21 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from paddock.fleet.servers.session import ServerSession
 
 from paddock.base import quantity
-from paddock.cli import objectwrites, serverplans
-from paddock.cli.discovery import KindDiscovery
-from paddock.cli.objects import InputObject
-from paddock.cli.servers import ServerSession
-from paddock.cli.tenants import serverforecasts
-from paddock.client.options import WriteOptions
-from paddock.dialects import admission
-from paddock.meta.manifests import write
-from paddock.meta.manifests.load import load
-from paddock.plan.quotas import measuring
-from paddock.plan.quotas.forecast import QuotaForecast
-from paddock.schema.kind import AdmissionSettings
+from paddock.cli import serverplans
+from paddock.fleet.documents.objects import InputObject
+from paddock.fleet.servers import objectwrites
+from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.fleet.tenants import serverforecasts
+from paddock.kubernetes import admission
+from paddock.kubernetes.client.options import WriteOptions
+from paddock.kubernetes.meta.manifests import write
+from paddock.kubernetes.meta.manifests.load import load
+from paddock.kubernetes.quotas import measuring
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.plan.quotas.forecast import QuotaForecast
 from tests.apiclient import inside
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from paddock.controllers.snapshots.locks import MachineLock
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.storage.errors import StoreFull
-from paddock.runtime.cache import CachedObject
+from paddock.kubernetes.runtime.cache import CachedObject
+from paddock.kubevirt.controllers.snapshots.locks import MachineLock
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import (

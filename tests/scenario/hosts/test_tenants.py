@@ -5,14 +5,14 @@ import asyncio
 import orjson
 import pytest
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.context import User
-from paddock.apiserver.housekeeping import bootstrap
-from paddock.apiserver.security.guard import Guard
-from paddock.apiserver.security.identity import Identities
-from paddock.cli.tenants import tenant
-from paddock.cli.tenants.tenant import TenantShares
-from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.fleet.tenants import tenant
+from paddock.fleet.tenants.tenant import TenantShares
+from paddock.server.api import Api
+from paddock.server.context import User
+from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.server.housekeeping import bootstrap
+from paddock.server.security.guard import Guard
+from paddock.server.security.identity import Identities
 from tests.apiharness import NoJournal
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool

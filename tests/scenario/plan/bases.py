@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from paddock.base.jsondata import copied
-from paddock.dialects import admission
-from paddock.schema import shape
-from paddock.schema.finding import Path
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.kubernetes import admission
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.finding import Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import documents
 
 Data = dict[str, Any]

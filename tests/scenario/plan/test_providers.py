@@ -10,7 +10,7 @@ import pytest
 from paddock.base.jsondata import copied
 from tests import virtualtime
 from tests.unit.cli.commands import paddock
-from tests.unit.controllers.rigaudharness import Rigaud, image, machine, network, provider, rigaud, vmclass
+from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, image, machine, network, provider, rigaud, vmclass
 
 Data = dict[str, Any]
 HOT = {"cpuHotAddEnabled": True, "memoryHotAddEnabled": True}

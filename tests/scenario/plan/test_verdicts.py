@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from paddock.base.jsondata import copied
-from paddock.dialects import admission, catalog
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.kubernetes import admission, catalog
+from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import virtualtime
 from tests.apiharness import Harness
 from tests.fakehost import FakeHost

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests import virtualtime
 from tests.fakehost import FakeHost
 from tests.scenario.hosts.conftest import Play, Script, play

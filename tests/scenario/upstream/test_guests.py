@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from paddock.dialects.core.storageclass import PROVISIONER
 from paddock.engine.machine import guest
+from paddock.kubernetes.core.storageclass import PROVISIONER
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import asked, condition, phase

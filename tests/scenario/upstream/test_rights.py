@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.housekeeping import bootstrap
+from paddock.server.housekeeping import bootstrap
 from tests.apiharness import GuardedHarness
 from tests.scripted import scripted
 

@@ -12,9 +12,9 @@ import msgspec
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server.server import ServerHandle
 from paddock.base.clock import SystemClock
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 from paddock.web.assets import PageAssets
 from paddock.web.server import ConsoleServer, ConsoleSettings
 from paddock.web.signin import SignInMethod

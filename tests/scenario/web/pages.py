@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl, quote
 
 import msgspec
 
-from paddock.client.access import Access, StaticCredential
-from paddock.client.client import Client
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.client import Client
 from paddock.web import problems
 from paddock.web.identities import KUBECONFIG
 from paddock.web.live.watches import WatchedSet

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from tests.scenario.web.pages import Page, Refused
 
 FILE = Path(__file__).with_name("cluster.json")

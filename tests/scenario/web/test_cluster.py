@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.client.client import Client
+from paddock.kubernetes.client.client import Client
 from paddock.web.answers.rows import WebHostCheck
 from paddock.web.session import WebHost
 from tests import virtualtime

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
 from paddock.web.answers.rows import WebHostCheck
 from paddock.web.session import WebHost
 from tests import virtualtime

@@ -6,11 +6,11 @@ from pathlib import Path
 import orjson
 import pytest
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.app.localtransport import door
-from paddock.client.client import Client
-from paddock.client.localtransport import LocalTransport
-from paddock.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
+from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from tests import virtualtime
 from tests.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused

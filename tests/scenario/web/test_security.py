@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from paddock.cli.machines import kinds, running
-from paddock.client.client import Client
-from paddock.client.target import EVENTS, Key
+from paddock.fleet import kinds
+from paddock.fleet.machines import running
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import EVENTS, Key
 from paddock.web.api import actions
 from paddock.web.live.kindtable import CLONES, RESTORES, SNAPSHOTS
 from paddock.web.table import table

@@ -9,10 +9,10 @@ import pytest
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import BytesMessage, CloseConnection, Event, Request, TextMessage
 
-from paddock.client.access import Access, StaticCredential, bearer
-from paddock.edge import frames
-from paddock.edge.http import Answer, HttpRequest, HttpResponse, Socket, Upgrade
-from paddock.edge.server import Server
+from paddock.kubernetes.client.access import Access, StaticCredential, bearer
+from paddock.server.edge import frames
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, Socket, Upgrade
+from paddock.server.edge.server import Server
 from paddock.web.assets import PageAssets
 from paddock.web.server import ConsoleServer, ConsoleSettings
 from tests.scenario.web.browsers import FILES, Browser

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from typing import Any
 
-from paddock.cli.diagnosis import walk
-from paddock.cli.diagnosis.explain import Explanation, explain
-from paddock.cli.diagnosis.links import WIDE
-from paddock.cli.diagnosis.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
-from paddock.meta import ages
+from paddock.fleet.diagnosis import walk
+from paddock.fleet.diagnosis.explain import Explanation, explain
+from paddock.fleet.diagnosis.links import WIDE
+from paddock.fleet.diagnosis.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
+from paddock.kubernetes.meta import ages
 
 Data = dict[str, Any]
 NOW = 1_800_000_000.0

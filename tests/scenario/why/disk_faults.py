@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.dialects.core.storageclass import PROVISIONER
+from paddock.kubernetes.core.storageclass import PROVISIONER
 from tests.fakehost import GIB, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 from tests.scenario.why.host_faults import made

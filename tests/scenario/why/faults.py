@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from paddock.cli.diagnosis.explain import Explanation, explain
 from paddock.cli.names import candidates
-from paddock.cli.serverreader import ServerReader
+from paddock.fleet.diagnosis.explain import Explanation, explain
+from paddock.fleet.servers.serverreader import ServerReader
 from tests.fakehost import FakeHost
 from tests.virtualtime import Clock
 

@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from paddock.engine.machine.guest import GuestExecResult
-from paddock.plan.instance import cloudinit
+from paddock.kubevirt.plan.instance import cloudinit
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 

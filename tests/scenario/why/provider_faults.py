@@ -9,7 +9,7 @@ from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.settings import FakeSettings, RpcFault
-from tests.unit.controllers.rigaudharness import Rigaud, image, machine, network, provider, vmclass
+from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, image, machine, network, provider, vmclass
 
 Data = dict[str, Any]
 Rigged = Callable[[Rigaud], Awaitable[None]]

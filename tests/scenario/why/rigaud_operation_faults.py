@@ -7,12 +7,12 @@ from paddock.base import reasons
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import FakeDatastore, FakeHost, FakeSettings
 from tests.scenario.why.provider_faults import LAB, ProviderFault, Rigged, both, deleted, failing, fault, merged, world
-from tests.unit.controllers.rigaudharness import Rigaud, machine, provider
-from tests.unit.controllers.virtrigaud.cloning import vmclone
-from tests.unit.controllers.virtrigaud.moving import migration
-from tests.unit.controllers.virtrigaud.snapshots import snapshot
-from tests.unit.controllers.virtrigaud.test_placements import APART, placed, policy
-from tests.unit.controllers.virtrigaud.test_sets import vmset
+from tests.unit.dialects.virtrigaud.controllers.cloning import vmclone
+from tests.unit.dialects.virtrigaud.controllers.moving import migration
+from tests.unit.dialects.virtrigaud.controllers.snapshots import snapshot
+from tests.unit.dialects.virtrigaud.controllers.test_placements import APART, placed, policy
+from tests.unit.dialects.virtrigaud.controllers.test_sets import vmset
+from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, machine, provider
 
 Data = dict[str, Any]
 SNAPSHOT, CLONE, MIGRATION, SET = (

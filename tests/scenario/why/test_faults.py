@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.diagnosis.explain import Explanation
-from paddock.cli.diagnosis.table import every
+from paddock.fleet.diagnosis.explain import Explanation
+from paddock.fleet.diagnosis.table import every
 from tests import virtualtime
 from tests.fakehost import FakeHost
 from tests.scenario.why.cluster import Cluster, ref_of

@@ -2,19 +2,19 @@
 
 import pytest
 
-from paddock.cli.diagnosis.explain import Explanation, explain
-from paddock.cli.diagnosis.table import every
 from paddock.cli.names import candidates
-from paddock.cli.serverreader import ServerReader
-from paddock.client.client import Client
-from paddock.controllers.virtrigaud.registry import ProviderConnection
-from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
+from paddock.dialects.virtrigaud.controllers.registry import ProviderConnection
+from paddock.dialects.virtrigaud.plan.health import ProviderRuntimeFacts
+from paddock.fleet.diagnosis.explain import Explanation, explain
+from paddock.fleet.diagnosis.table import every
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes.client.client import Client
 from tests import virtualtime
 from tests.realfaults import ON_HOST, ON_REFERENCE
 from tests.scenario.why import provider_faults
 from tests.scenario.why.provider_faults import PROVIDER_FAULTS, ProviderFault
 from tests.scenario.why.rigaud_operation_faults import RIGAUD_OPERATION_FAULTS
-from tests.unit.controllers.rigaudharness import OneProvider, Rigaud, machine, rigaud
+from tests.unit.kubevirt.controllers.rigaudharness import OneProvider, Rigaud, machine, rigaud
 
 FAULTS = (*PROVIDER_FAULTS, *RIGAUD_OPERATION_FAULTS)
 

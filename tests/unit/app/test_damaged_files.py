@@ -12,9 +12,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paddock.apiserver.security import jose
-from paddock.apiserver.security.pki import Authority
-from paddock.apiserver.security.signing import UnusableAuthority
 from paddock.app.directory import diskformat, guests, process
 from paddock.app.directory.diskformat import FormatUnreadable
 from paddock.app.directory.guests import ForeignGuests
@@ -39,7 +36,10 @@ from paddock.engine.networks.podnetwork import PodNetworkSettings, RoutedPodNetw
 from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.storage.errors import StoreFailed, VolumeBroken
 from paddock.engine.storage.volumes import Volumes
-from paddock.store.sqlite import open_store
+from paddock.server.security import jose
+from paddock.server.security.pki import Authority
+from paddock.server.security.signing import UnusableAuthority
+from paddock.server.store.sqlite import open_store
 from tests.damage import DAMAGES, damage, is_as_left
 
 ROOT = Path(__file__).resolve().parents[3]

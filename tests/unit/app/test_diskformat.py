@@ -21,7 +21,7 @@ from paddock.engine.claims import HostReservations
 from paddock.engine.machine import directory as machinedirectory
 from paddock.engine.networks import addressstore
 from paddock.engine.storage import pools, records
-from paddock.store.sqlite import open_store
+from paddock.server.store.sqlite import open_store
 from tests.unit.app.test_starting import paddock as program
 
 Call = Callable[..., tuple[int, str]]

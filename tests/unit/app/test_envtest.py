@@ -9,8 +9,6 @@ from urllib.request import urlopen
 
 import pytest
 
-from paddock.apiserver.security.pki import Authority
-from paddock.apiserver.security.signing import new_key
 from paddock.app.commands import envtest_assets
 from paddock.app.options import kubeflags
 from paddock.app.options import server as options
@@ -18,6 +16,8 @@ from paddock.app.options.settings import ServerSettings
 from paddock.app.server import etcd
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
+from paddock.server.security.pki import Authority
+from paddock.server.security.signing import new_key
 from tests.unit.app.served import ask, running, trusting
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from paddock.app.localtransport import door
-from paddock.client.client import Client
-from paddock.client.errors import Forbidden, Unreachable
-from paddock.client.localtransport import LocalTransport
-from paddock.client.target import Key, plain
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Forbidden, Unreachable
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.target import Key, plain
 from tests.apiharness import GuardedHarness
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")

@@ -29,8 +29,8 @@ async def main():
     await library.close()
 """
 _TOKEN = """
-from paddock.apiserver.security.identity import PendingIdentity
-from paddock.apiserver.security.tokens import AccountTokens, Keyring
+from paddock.server.security.identity import PendingIdentity
+from paddock.server.security.tokens import AccountTokens, Keyring
 
 async def main():
     tokens = AccountTokens(Keyring(place / "key"), None, None)
@@ -48,9 +48,9 @@ def play(script: str, module: str, place: Path) -> str:
 
 
 def test_the_first_token_waits_for_its_library_in_a_thread(tmp_path: Path) -> None:
-    key = "from paddock.apiserver.security import signing; import sys; sys.stdout.buffer.write(signing.new_key())"
+    key = "from paddock.server.security import signing; import sys; sys.stdout.buffer.write(signing.new_key())"
     (tmp_path / "key").write_bytes(subprocess.run([sys.executable, "-c", key], capture_output=True, check=True).stdout)
-    assert play(_TOKEN, "paddock.apiserver.security.jose", tmp_path).splitlines() == ["loaded in False", "None"]
+    assert play(_TOKEN, "paddock.server.security.jose", tmp_path).splitlines() == ["loaded in False", "None"]
 
 
 def test_the_first_import_waits_for_its_libraries_in_a_thread(tmp_path: Path) -> None:

@@ -4,10 +4,10 @@ import asyncio
 
 from paddock.app.server.probes import Probes
 from paddock.base.metrics import MetricsRegistry
-from paddock.client.access import Access, StaticCredential
-from paddock.client.http.https import Https
-from paddock.client.transport import TransportRequest
-from paddock.runtime.health import HealthChecks
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.transport import TransportRequest
+from paddock.kubernetes.runtime.health import HealthChecks
 
 
 def test_pages() -> None:

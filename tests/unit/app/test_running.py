@@ -11,15 +11,14 @@ import pytest
 from paddock.app.commands import run as command
 from paddock.app.running import localimages, machines, wishes
 from paddock.app.running.localimages import LocalImages
-from paddock.base.errors import Terminal
+from paddock.base.errors import Terminal, UsageError
 from paddock.cli import main
-from paddock.cli.arguments import UsageError
 from paddock.cli.console import Console
-from paddock.cli.creation.imagewords import ImageWord
-from paddock.cli.creation.readiness import RunStage
 from paddock.cli.progress import ProgressBar, ProgressOutput
-from paddock.client.client import Client
-from paddock.client.errors import BadAccess
+from paddock.fleet.creation.imagewords import ImageWord
+from paddock.fleet.creation.readiness import RunStage
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import BadAccess
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGqG6cvGr3rZkEHCFVqfgCTg8Lk1R0Tr2yHxWQ0mBb8q me@here\n"
 

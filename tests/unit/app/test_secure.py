@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from paddock.apiserver.security.identity import StaticTokenFile
 from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options import server
+from paddock.server.security.identity import StaticTokenFile
 from tests.unit.app.served import ask, trusting
 
 TOKEN = "a-token-that-nobody-may-see"

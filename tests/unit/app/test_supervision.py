@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from paddock.apiserver.housekeeping.node import NodeProblem
 from paddock.app.server.supervision import PAUSES, STARTING, Supervisor
 from paddock.base.errors import Terminal
+from paddock.server.housekeeping.node import NodeProblem
 from tests import virtualtime
 
 UNUSABLE = Terminal("there is no network", fix="make one")

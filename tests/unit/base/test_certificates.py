@@ -10,9 +10,9 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from paddock.apiserver.security.pki import Authority
 from paddock.base.certificates import Pair, describe, examine, is_key, is_pair, show, trusting
 from paddock.contract import issuing
+from paddock.server.security.pki import Authority
 from tests import providertls
 
 HOST = "a.example"

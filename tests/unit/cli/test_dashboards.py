@@ -8,17 +8,17 @@ from typing import Any, cast
 import pytest
 import yaml
 
-from paddock.apiserver import requestmetrics
 from paddock.app.metrics import collector
 from paddock.app.metrics.series import families
 from paddock.app.server import processmetrics
 from paddock.cli.commands.dashboards import NAMES
 from paddock.cli.monitoring import grafana
-from paddock.client.client import Client
-from paddock.client.target import plain
-from paddock.runtime.controller import Controller
-from paddock.runtime.informers import Informers
-from paddock.runtime.machinery import Machinery
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import plain
+from paddock.kubernetes.runtime.controller import Controller
+from paddock.kubernetes.runtime.informers import Informers
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.server import requestmetrics
 from tests.unit.cli.commands import paddock
 
 # What controllers, phases, flow control and the watchdog count; `up` is Prometheus' own.

@@ -4,12 +4,12 @@ import io
 import re
 from pathlib import Path
 
-import paddock.cli.diagnosis
+import paddock.fleet.diagnosis
 from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.console import Console
 
-RULES = Path(paddock.cli.diagnosis.__file__).with_name("rules.toml").read_text()
+RULES = Path(paddock.fleet.diagnosis.__file__).with_name("rules.toml").read_text()
 # The rest of the sentence is the command's as far as its words are options, names in capitals or braces.
 _ADVICE = re.compile(r"\bpaddock ([a-z]+)((?: +(?:--[a-z-]+|[A-Z/]+|\{[a-z]+\}|[a-z]+/\{[a-z]+\}|[a-z]+))*)")
 

@@ -188,6 +188,6 @@ def test_what_a_short_command_does_not_load(command: str, tmp_path: Path) -> Non
     done = subprocess.run([sys.executable, "-c", code, command, "-f", str(file)], capture_output=True, timeout=60, check=True)
     loaded = set(done.stderr.decode().split())
     assert not loaded & HEAVY
-    assert "paddock.dialects.virtrigaud.virtualmachine" not in loaded
-    assert "paddock.dialects.stakater.virtualmachine" not in loaded
-    assert command == "render" or "paddock.translate.catalog" not in loaded
+    assert "paddock.dialects.virtrigaud.kinds.virtualmachine" not in loaded
+    assert "paddock.dialects.stakater.kinds.virtualmachine" not in loaded
+    assert command == "render" or "paddock.dialects.translators" not in loaded

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.moves import sides
-from paddock.client.errors import BadAccess, Unreachable
+from paddock.fleet.moves import sides
+from paddock.kubernetes.client.errors import BadAccess, Unreachable
 from tests.unit.cli.commands import paddock
 
 KUBECONFIG = """

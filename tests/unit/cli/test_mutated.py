@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paddock import dialects
-from paddock.translate import catalog
+from paddock.dialects import translators as catalog
 from tests.unit.cli.commands import paddock
 
 FOLDER = Path(dialects.__file__).parent

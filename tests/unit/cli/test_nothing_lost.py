@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.cli.exits import GOOD, LOSSES
-from paddock.schema import finding
+from paddock.kubernetes.schema import finding
 from tests.unit.cli.commands import Answer, paddock
 
 Data = dict[str, Any]

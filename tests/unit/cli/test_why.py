@@ -10,15 +10,15 @@ import pytest
 
 from paddock.app.localtransport import door
 from paddock.base.clock import SystemClock
-from paddock.cli.diagnosis.explain import explain
-from paddock.cli.diagnosis.scene import ObjectPlace, ObjectSnapshot
 from paddock.cli.names import NoKind, candidates
-from paddock.cli.serverreader import ObjectUnavailable, ServerReader
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.localtransport import LocalTransport
-from paddock.client.transport import TransportRequest, TransportResponse
+from paddock.fleet.diagnosis.explain import explain
+from paddock.fleet.diagnosis.scene import ObjectPlace, ObjectSnapshot
+from paddock.fleet.servers.serverreader import ObjectUnavailable, ServerReader
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests.apiclient import served
 from tests.apiharness import Harness
 from tests.fakehost import machine

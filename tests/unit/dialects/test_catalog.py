@@ -1,82 +1,29 @@
-"""The catalog's table equals what is declared, in both directions."""
-
-import pkgutil
-import subprocess
-import sys
-from collections import Counter
-from importlib import import_module
+"""The table of translators: kinds that exist, translators that are there, and every front kind with a place in it."""
 
 import pytest
 
-import paddock.dialects
-from paddock.dialects import catalog
-from paddock.schema.kind import Kind, KindFacts
-
-ROOT = "paddock.dialects."
+from paddock.dialects import translators as catalog
+from paddock.kubernetes import catalog as kinds
 
 
-def _declared() -> dict[tuple[str, str], str]:
-    """(group, kind) -> module below paddock.dialects, for every module that has KINDS of its own."""
-    found: dict[tuple[str, str], str] = {}
-    for module in pkgutil.walk_packages(paddock.dialects.__path__, ROOT):
-        kinds: tuple[Kind, ...] = vars(import_module(module.name)).get("KINDS", ())
-        for kind in kinds:
-            assert (kind.group, kind.kind) not in found, f"{module.name} declares {kind.kind} of {kind.group} again"
-            found[kind.group, kind.kind] = module.name.removeprefix(ROOT)
-    return found
+def test_every_dialect_translates_both_ways() -> None:
+    for dialect in catalog.DIALECTS:
+        assert callable(catalog.to_kubevirt(dialect))
+        assert callable(catalog.from_kubevirt(dialect))
+    assert {*catalog.DIALECTS, catalog.HUB} == set(kinds.DIALECTS)
 
 
-def test_the_table_is_what_the_modules_declare() -> None:
-    assert {(kind.group, kind.kind): _module_of(kind) for kind in catalog.every()} == _declared()
+@pytest.mark.parametrize("kind", [kind for kind in kinds.known() if catalog.taken_by(*kind)], ids=".".join)
+def test_what_is_taken_exists(kind: tuple[str, str]) -> None:
+    assert kinds.find(*kind) is not None
+    assert catalog.taken_by(*kind) in catalog.DIALECTS
 
 
-def _module_of(kind: Kind) -> str:
-    return catalog.module_of(kind.group, kind.kind).removeprefix(ROOT)
-
-
-def test_every_dialect_has_kinds_and_every_kind_a_dialect() -> None:
-    dialects = {kind.dialect for kind in catalog.every()}
-    assert dialects == {*catalog.DIALECTS, "core"}
-    for kind in catalog.every():
-        assert _module_of(kind).startswith(f"{kind.dialect}.")
-
-
-def test_a_kind_is_found_by_its_group_and_name() -> None:
-    for group, kind in catalog.known():
-        found = catalog.find(group, kind)
-        assert found is not None
-        assert (found.group, found.kind) == (group, kind)
-    assert catalog.find("kubevirt.io", "Nothing") is None
-    assert catalog.find("", "VirtualMachine") is None
-
-
-@pytest.mark.parametrize("names", ["plural", "short"])
-def test_no_two_kinds_of_a_group_want_the_same_name(names: str) -> None:
-    wanted = Counter(
-        (kind.group, name)
-        for kind in catalog.every()
-        for name in ([kind.plural] if names == "plural" else kind.short_names if kind.alias_of is None else [])
-    )
-    assert [name for name, count in wanted.items() if count > 1] == []
-
-
-def test_an_alias_is_of_a_kind_that_there_is() -> None:
-    for kind in catalog.every():
-        if kind.alias_of is not None:
-            assert catalog.find(*kind.alias_of) is not None
-
-
-def test_facts_are_those_of_the_declarations() -> None:
-    assert [catalog.declaration(each) for each in catalog.facts()] == list(catalog.every())
-    for each in catalog.facts():
-        declared = catalog.declaration(each)
-        assert all(getattr(each, name) == getattr(declared, name) for name in KindFacts.__struct_fields__)
-
-
-def test_facts_load_no_declaration() -> None:
-    program = (
-        "import sys; from paddock.dialects import catalog; catalog.facts(); print(*(each for each in sys.modules if 'dialects.' in each))"
-    )
-    made = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    # The packages hold the values of the dialects, and some their marks.
-    assert {name for name in made.stdout.split() if name.count(".") > 2} <= {f"{ROOT}stakater.marks", f"{ROOT}vitistack.marks"}
+@pytest.mark.parametrize("kind", kinds.known(), ids=".".join)
+def test_every_kind_of_a_front_dialect_is_taken_or_read(kind: tuple[str, str]) -> None:
+    found = kinds.find(*kind)
+    assert found is not None
+    if found.dialect in catalog.DIALECTS:
+        assert catalog.taken_by(*kind) is not None or catalog.is_read(*kind)
+    else:
+        assert not catalog.is_read(*kind)

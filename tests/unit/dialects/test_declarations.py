@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import jsonschema_rs
 import pytest
 
-from paddock.dialects import catalog
-from paddock.schema import shape
-from paddock.schema.finding import Path, format_path
-from paddock.schema.formats import FORMATS
-from paddock.schema.generate import crd, files, jsonschema, structural, words
-from paddock.schema.generate.structural import Schema
-from paddock.schema.kind import Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.finding import Path, format_path
+from paddock.kubernetes.schema.formats import FORMATS
+from paddock.kubernetes.schema.generate import crd, files, jsonschema, structural, words
+from paddock.kubernetes.schema.generate.structural import Schema
+from paddock.kubernetes.schema.kind import Kind
 from tests import documents
 from tests import structural as rules
 from tests.mutations import mutations

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import pytest
 
-from paddock.dialects import catalog
-from paddock.dialects.admission import admit
-from paddock.schema.check import check
-from paddock.schema.finding import Finding, Path, Severity, format_path
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.admission import admit
+from paddock.kubernetes.schema.check import check
+from paddock.kubernetes.schema.finding import Finding, Path, Severity, format_path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import documents
 from tests.mutations import Mutation, mutations
 

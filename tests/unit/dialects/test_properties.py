@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paddock.dialects import catalog
-from paddock.dialects.admission import admit, admit_change
-from paddock.meta.wire import from_data, to_data
-from paddock.schema import shape
-from paddock.schema.check import check
-from paddock.schema.finding import Severity
-from paddock.schema.kind import AdmissionSettings, Kind
+from paddock.kubernetes import catalog
+from paddock.kubernetes.admission import admit, admit_change
+from paddock.kubernetes.meta.wire import from_data, to_data
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.check import check
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import documents as fixed
 from tests import strategies
 

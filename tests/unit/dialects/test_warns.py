@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects import catalog
-from paddock.schema import finding
-from paddock.schema.kind import CrossFieldRule
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.kind import CrossFieldRule
 
 RULES = {f"{kind.kind} {rule.id} {rule.text}": rule for kind in catalog.every() for rule in kind.rules if rule.look is not None}
 

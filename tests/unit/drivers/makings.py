@@ -19,20 +19,20 @@ from paddock.contract import features as f
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ProviderError
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.virtrigaud.vmimage import ImagePrepare, VMImageSpec
-from paddock.driverkit import cloudinit, description
-from paddock.driverkit.cloudinit import GuestDocuments
-from paddock.driverkit.description import MachineDescription
+from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, VMImageSpec
 from paddock.drivers.firecracker import images as firecracker_images
 from paddock.drivers.firecracker import machinespecs
 from paddock.drivers.firecracker.driver import _FEATURES as FIRECRACKER
 from paddock.drivers.firecracker.settings import FirecrackerSettings
+from paddock.drivers.kit import cloudinit, description
+from paddock.drivers.kit.cloudinit import GuestDocuments
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, documents
 from paddock.drivers.kubevirt import images as kubevirt_images
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.proxmox import images as proxmox_images
-from paddock.meta.wire import from_data
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.meta.wire import from_data
 from tests import virtualtime
 from tests.unit.drivers.proxmox import conftest as proxmox
 

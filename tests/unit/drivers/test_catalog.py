@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.client.errors import BadAccess
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
 from paddock.contract.factory import DriverContext
-from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES
+from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES
 from paddock.drivers import catalog
 from paddock.drivers.catalog import DriverUnavailable
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
+from paddock.kubernetes.client.errors import BadAccess
 from tests.scripted import scripted
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import ClassPayload, DiskDefaultsPayload, ImagePayload, NetworkPayload
-from paddock.driverkit.description import MachineDescription
 from paddock.drivers.firecracker import machinespecs
 from paddock.drivers.firecracker.settings import FirecrackerSettings
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, documents
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.libvirt import interfaces

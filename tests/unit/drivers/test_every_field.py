@@ -16,19 +16,19 @@ from msgspec import structs
 
 from paddock.base.errors import PaddockError
 from paddock.contract import payloads
-from paddock.dialects import admission, catalog
-from paddock.dialects.core.secret import Secret, decoded
-from paddock.dialects.virtrigaud.vmclass import VMClassSpec
-from paddock.dialects.virtrigaud.vmimage import ProviderImage, VMImageSpec
-from paddock.meta.wire import from_data
-from paddock.meta.world import ObjectSet
-from paddock.plan.virtrigaud import hardware, imagecredentials, preparation, references, requests, support, unread
-from paddock.plan.virtrigaud.refusals import Refusal
-from paddock.schema.finding import Path, format_path
+from paddock.dialects.virtrigaud.kinds.vmclass import VMClassSpec
+from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage, VMImageSpec
+from paddock.dialects.virtrigaud.plan import hardware, imagecredentials, preparation, references, requests, support, unread
+from paddock.dialects.virtrigaud.plan.refusals import Refusal
+from paddock.kubernetes import admission, catalog
+from paddock.kubernetes.core.secret import Secret, decoded
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubernetes.meta.world import ObjectSet
+from paddock.kubernetes.schema.finding import Path, format_path
 from tests import documents
 from tests.documents import NOTHING, Place
+from tests.unit.dialects.test_every_field import SETTINGS, candidates, is_field, with_value
 from tests.unit.drivers.makings import SECRET, Made, Making, makings
-from tests.unit.translate.test_every_field import SETTINGS, candidates, is_field, with_value
 
 pytest.importorskip("libvirt", reason="libvirt-python is not installed")
 pytest.importorskip("pyVmomi", reason="pyVmomi is not installed")

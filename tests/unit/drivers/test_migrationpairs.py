@@ -13,25 +13,25 @@ import pytest
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.driver import Driver, extensions
-from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES
-from paddock.dialects.virtrigaud.vmmigration import VMMigration
-from paddock.driverkit.staging import StagingSettings
+from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES
+from paddock.dialects.virtrigaud.kinds.vmmigration import VMMigration
+from paddock.dialects.virtrigaud.plan import health
+from paddock.dialects.virtrigaud.plan.migrations import verdicts
+from paddock.dialects.virtrigaud.plan.migrations.verdicts import TransferEnd
 from paddock.drivers import catalog
+from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.vsphere.capabilities import EndpointCapabilities
 from paddock.drivers.vsphere.target import VSphereTarget
-from paddock.plan.virtrigaud import health
-from paddock.plan.virtrigaud.migrations import verdicts
-from paddock.plan.virtrigaud.migrations.verdicts import TransferEnd
 from tests import migrationends, virtualtime
 from tests.fakehost import FakeHost
 from tests.migrationends import MigrationStaging
 from tests.s3server import S3Server
 from tests.scripted import timeless
-from tests.unit.controllers.rigaudharness import RecordedDriver, provider
-from tests.unit.controllers.virtrigaud.moving import KIND, migration, moving
+from tests.unit.dialects.virtrigaud.controllers.moving import KIND, migration, moving
 from tests.unit.drivers.libvirt.conftest import bench
+from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver, provider
 from tools import migrationpairs
 
 NAMES = tuple(migrationpairs.BY_NAME)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.web import assets
 from paddock.web.assets import PageAssets
 

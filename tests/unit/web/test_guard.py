@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from paddock.edge.http import ConnectionPeer, HttpRequest
+from paddock.server.edge.http import ConnectionPeer, HttpRequest
 from paddock.web import guard
 from paddock.web.guard import ConsoleOrigin
 from paddock.web.routes import WebRefusal

@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VM
-from paddock.client.client import Client
-from paddock.client.errors import Unreachable
-from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.web import rights
 from paddock.web.answers.machine import WebActionState
 from paddock.web.api import kindrights
 from paddock.web.rights import AccessCheck, RightsReview
 from tests.scripted import timeless
-from tests.unit.cli.machines import examples
+from tests.unit.fleet.machines import examples
 from tests.virtualtime import Clock
 
 MACHINES = {

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from paddock.base.errors import PaddockError, Terminal, Transient
-from paddock.cli.machines.finding import AmbiguousMachine, MachineNotFound
-from paddock.client.errors import Forbidden, StatusDetails, Unreachable
+from paddock.fleet.machines.finding import AmbiguousMachine, MachineNotFound
+from paddock.kubernetes.client.errors import Forbidden, StatusDetails, Unreachable
 from paddock.web import problems, routes
 from paddock.web.answers.rows import WebDone
 from paddock.web.routes import RouteTable, WebRefusal, WebRequest, WebRoute

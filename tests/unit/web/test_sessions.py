@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from paddock.edge.http import ConnectionPeer, HttpRequest
+from paddock.server.edge.http import ConnectionPeer, HttpRequest
 from paddock.web.session import WebSession
 from paddock.web.sessions import LINK_SECONDS, SESSION_SECONDS, OneTimeLinks, SessionTable
 

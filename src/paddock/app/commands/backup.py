@@ -9,7 +9,7 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
-from paddock.store import backup
+from paddock.server.store import backup
 
 TEXT = """Copy the store of a server to a file. The server may be running. `paddock backup restore FILE` restores the store of a
 stopped server from such a file; to write to a file of that name, call it ./restore."""

@@ -13,7 +13,7 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
-from paddock.store import backup
+from paddock.server.store import backup
 
 TEXT = """Restore the store of a stopped server from a backup: every object of the server is as it was then. A server that has a store
 keeps it, and the command fails. With --replace, the command moves that store aside, to store.db.before-TIME beside it, and deletes

@@ -8,7 +8,7 @@ from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import KUBECONFIG, checked_name, default_root, running_kubeconfigs
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.client import kubeconfigfile
+from paddock.kubernetes.client import kubeconfigfile
 
 TEXT = """Show the servers of this host with their contexts in ~/.kube/config (or the first file of $KUBECONFIG). `paddock ctx add` takes
 the server of a directory into that file, and `paddock ctx rm` takes it out."""

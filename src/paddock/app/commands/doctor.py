@@ -15,7 +15,8 @@ from paddock.cli.exits import FINDINGS, GOOD
 if TYPE_CHECKING:
     from paddock.app.doctor.check import HostCheck
     from paddock.app.doctor.repair import ChangeDone
-    from paddock.cli.terminal import Colour, Screen
+    from paddock.base.lines import Colour
+    from paddock.cli.terminal import Screen
 
 TEXT = """Check what this host can do for machines: programs, accelerator, networks, room, limits, kernel, clock. Each check is ok,
 limited (machines run, with a limit) or broken (machines do not run), and says what that means and one way to mend it. Nothing is

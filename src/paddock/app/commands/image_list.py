@@ -5,12 +5,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paddock.app.directory import imagelibrary
-from paddock.cli import arguments, report
+from paddock.base.lines import one_line
+from paddock.cli import arguments
 from paddock.cli.arguments import Parser
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.engine.images import catalogue, pins
 from paddock.engine.images.library import ImageRecord
-from paddock.meta import ages
+from paddock.fleet.documents import report
+from paddock.kubernetes.meta import ages
 
 _FORMATS = ("text", "wide", "json", "yaml", "name")
 TEXT = "List the images of this host, or the names that `paddock image pull` knows."

@@ -9,8 +9,9 @@ import msgspec
 
 from paddock.app.provider import examination
 from paddock.app.provider.examination import ExaminedEndpoint
+from paddock.base.lines import one_line
 from paddock.cli import arguments
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
 from paddock.contract.examination import ProviderFinding
 from paddock.contract.factory import CREDENTIALS

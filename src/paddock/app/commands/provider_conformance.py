@@ -7,8 +7,9 @@ import random
 import msgspec
 
 from paddock.app.provider import connection, machineoptions
+from paddock.base.lines import one_line
 from paddock.cli import arguments
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.case import ConformanceCase

@@ -4,8 +4,9 @@ import asyncio
 
 from paddock.app.provider import objects
 from paddock.base.clock import SystemClock
-from paddock.cli import arguments, report
+from paddock.cli import arguments
 from paddock.cli.console import Console
+from paddock.fleet.documents import report
 
 TEXT = "Show one Provider: its runtime, conditions, reported capabilities and adoption."
 _EXITS = {0: "success", 2: "wrong usage, no such Provider, or no answer from the server"}

@@ -4,9 +4,10 @@ import asyncio
 
 from paddock.app.provider import objects
 from paddock.base.clock import SystemClock
-from paddock.cli import arguments, report
+from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.meta.manifests import write
+from paddock.fleet.documents import report
+from paddock.kubernetes.meta.manifests import write
 
 TEXT = "List the Provider objects of a server: type, endpoint, health and machines."
 _EXITS = {0: "success", 2: "wrong usage, or no answer from the server"}

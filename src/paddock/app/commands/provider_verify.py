@@ -14,11 +14,11 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments, serveraccess
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-from paddock.client.client import Client
-from paddock.client.http.https import Https
 from paddock.contract.conformance.results import CaseResult, SuiteResult
-from paddock.plan.virtrigaud.cases import document
-from paddock.plan.virtrigaud.cases.document import BadCaseSpec, LifecycleCase
+from paddock.dialects.virtrigaud.plan.cases import document
+from paddock.dialects.virtrigaud.plan.cases.document import BadCaseSpec, LifecycleCase
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 
 TEXT = """Run the cases of a conformance spec of VirtRigaud on a server: objects are made, changed, waited for, compared and
 deleted as its steps say. Without --file, the two basic cases run on a Provider of type qemu; --set image=URL names their image."""

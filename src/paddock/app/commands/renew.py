@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments, serveraccess
 from paddock.cli.console import Console
-from paddock.client.client import Client, ClientSettings
-from paddock.client.http.https import Https
-from paddock.client.options import Selection
-from paddock.client.target import Data, Key, Target, declared
-from paddock.dialects.kubevirt import instance
+from paddock.kubernetes.client.client import Client, ClientSettings
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import Selection
+from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubevirt.kinds import instance
 
 TEXT = """Move running machines to the QEMU that is installed now, without rebooting their guests. Machines move one after
 another, because each needs its memory twice meanwhile."""

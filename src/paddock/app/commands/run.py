@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
 
 if TYPE_CHECKING:
     from paddock.app.running.wishes import RunPlan
@@ -68,8 +68,8 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 def _dry_run(plan: "RunPlan", parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.creation.newmachine import manifests  # noqa: PLC0415 - as above
     from paddock.cli.output import print_objects  # noqa: PLC0415
+    from paddock.fleet.creation.newmachine import manifests  # noqa: PLC0415 - as above
 
     for remark in plan.remarks:
         console.say(f"paddock: {remark}")

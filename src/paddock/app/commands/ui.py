@@ -11,7 +11,7 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 
 if TYPE_CHECKING:
-    from paddock.client.access import Access
+    from paddock.kubernetes.client.access import Access
     from paddock.web.server import ConsoleServer
 
 TEXT = """Serve the web console on this host until Ctrl+C: machines of every dialect as they are now, what is wrong with them, and what an

@@ -11,27 +11,28 @@ from typing import Protocol, cast
 
 from msgspec.structs import replace
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.app.controllers import fronts, instances, networks, snapshots, storage, virtualmachines
+from paddock.app.controllers import instances, networks, snapshots, storage, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.controllers.usage import in_use
 from paddock.app.localtransport import door
 from paddock.app.options.settings import MachineSettings
-from paddock.client.client import Client
-from paddock.client.localtransport import LocalTransport
-from paddock.controllers.exports import controller as exports
-from paddock.controllers.exports.sources import ExportSources
-from paddock.controllers.storage.assembly import StorageServices
-from paddock.dialects import catalog
-from paddock.edge.http import Handler
+from paddock.dialects import fronts
+from paddock.dialects.fronts import FrontSettings
 from paddock.engine.engine import Engine, EngineSettings
 from paddock.engine.images.settings import ImageSettings
 from paddock.engine.networks.networks import NetworkSettings
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
-from paddock.schema.dialect import Dialect
-from paddock.store.contract import Store
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.schema.dialect import Dialect
+from paddock.kubevirt.controllers.exports import controller as exports
+from paddock.kubevirt.controllers.exports.sources import ExportSources
+from paddock.kubevirt.controllers.storage.assembly import StorageServices
+from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.server.edge.http import Handler
+from paddock.server.store.contract import Store
 
 # Their modules are loaded on first use: otherwise they would double the time of a start, and take 12 MB.
 _DIALECTS = tuple(each for each in catalog.every_dialect() if each.wiring)

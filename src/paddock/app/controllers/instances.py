@@ -4,13 +4,13 @@ from collections.abc import Coroutine
 from typing import Any
 
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.controllers.migration import evacuation, moves
-from paddock.controllers.networkattachments.attachments import NetworkAttachments
-from paddock.controllers.shares import controller as cpushares
-from paddock.controllers.virtualmachineinstance import controller as instances
-from paddock.controllers.virtualmachineinstance.controller import NodeIdentity
 from paddock.engine.engine import Engine
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.migration import evacuation, moves
+from paddock.kubevirt.controllers.networkattachments.attachments import NetworkAttachments
+from paddock.kubevirt.controllers.shares import controller as cpushares
+from paddock.kubevirt.controllers.virtualmachineinstance import controller as instances
+from paddock.kubevirt.controllers.virtualmachineinstance.controller import NodeIdentity
 
 
 def wire(

@@ -1,11 +1,11 @@
 """The controllers of Services and NetworkPolicies, and what resolves NetworkAttachmentDefinitions."""
 
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.controllers.networkattachments.attachments import NetworkAttachments
-from paddock.controllers.networkpolicies import controller
-from paddock.controllers.services import controller as services
 from paddock.engine.engine import Engine
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.networkattachments.attachments import NetworkAttachments
+from paddock.kubevirt.controllers.networkpolicies import controller
+from paddock.kubevirt.controllers.services import controller as services
 
 
 def wire(program: ControllerManager, engine: Engine, around: ControllerEnvironment) -> NetworkAttachments:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.controllers.storage.targets import CLAIMS
-from paddock.controllers.virtualmachineinstance.targets import INSTANCES
 from paddock.engine.engine import EngineSettings
 from paddock.engine.simulated import behaviour
 from paddock.engine.simulated.engine import SimulatedEngine
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.storage.targets import CLAIMS
+from paddock.kubevirt.controllers.virtualmachineinstance.targets import INSTANCES
 
 # Objects without it are not read.
 _IN_JSON = behaviour.PREFIX.encode()

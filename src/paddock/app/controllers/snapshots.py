@@ -3,10 +3,10 @@
 from collections.abc import Coroutine
 from typing import Any
 
-from paddock.controllers.clones import controller as clones
-from paddock.controllers.snapshots.assembly import assemble
 from paddock.engine.engine import Engine
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.clones import controller as clones
+from paddock.kubevirt.controllers.snapshots.assembly import assemble
 
 
 def wire(program: ControllerManager, engine: Engine) -> list[tuple[str, Coroutine[Any, Any, None]]]:

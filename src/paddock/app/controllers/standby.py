@@ -7,18 +7,19 @@ the reason.
 import asyncio
 import logging
 
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.housekeeping.node import NodeProblem
-from paddock.app.controllers import fronts, virtualmachines
-from paddock.app.controllers.fronts import FrontSettings
+from paddock.app.controllers import virtualmachines
 from paddock.app.localtransport import door
-from paddock.client.client import Client
-from paddock.client.localtransport import LocalTransport
-from paddock.controllers.outage import controller as outage
-from paddock.edge.http import Handler
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
-from paddock.runtime.reference import InvolvedObject
+from paddock.dialects import fronts
+from paddock.dialects.fronts import FrontSettings
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.reference import InvolvedObject
+from paddock.kubevirt.controllers.outage import controller as outage
+from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.server.edge.http import Handler
+from paddock.server.housekeeping.node import NodeProblem
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,9 +1,9 @@
 """The controllers of claims, DataVolumes and their relatives."""
 
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.controllers.storage.assembly import StorageServices, StorageSettings, storage_controllers
 from paddock.engine.engine import Engine
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.storage.assembly import StorageServices, StorageSettings, storage_controllers
 
 
 def wire(program: ControllerManager, engine: Engine, around: ControllerEnvironment) -> StorageServices:

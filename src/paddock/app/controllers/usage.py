@@ -2,7 +2,7 @@
 
 import asyncio
 
-from paddock.store.contract import CommittedWrite, Store
+from paddock.server.store.contract import CommittedWrite, Store
 
 # Collections of objects that dialects create, and that can outlive the dialects' own objects.
 _MADE = ("virtualmachines.kubevirt.io", "datavolumes.cdi.kubevirt.io", "persistentvolumeclaims")

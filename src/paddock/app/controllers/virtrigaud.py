@@ -2,11 +2,11 @@
 
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.programs.programs import EmbeddedPrograms, ProgramSettings
-from paddock.controllers.virtrigaud import controller
-from paddock.controllers.virtrigaud.providers.connections import ProviderConnections
-from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
+from paddock.dialects.virtrigaud.controllers import controller
+from paddock.dialects.virtrigaud.controllers.providers.connections import ProviderConnections
+from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
 from paddock.engine.engine import Engine
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.runtime.program import ControllerManager
 
 
 class EmbeddedProviders:

@@ -1,12 +1,12 @@
 """The controllers of the life of machines: machines, pools, replica sets, migrations, and the installation itself."""
 
-from paddock.controllers.installation import controller as installation
-from paddock.controllers.migration import controller as migration
-from paddock.controllers.pool import controller as pool
-from paddock.controllers.replicaset import controller as replicaset
-from paddock.controllers.virtualmachine import controller as virtualmachine
-from paddock.dialects.kubevirt import releases
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes import releases
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.installation import controller as installation
+from paddock.kubevirt.controllers.migration import controller as migration
+from paddock.kubevirt.controllers.pool import controller as pool
+from paddock.kubevirt.controllers.replicaset import controller as replicaset
+from paddock.kubevirt.controllers.virtualmachine import controller as virtualmachine
 
 
 def wire(program: ControllerManager, release: int = 0, *, moves: bool = False) -> None:

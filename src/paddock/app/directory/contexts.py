@@ -10,7 +10,7 @@ from paddock.base.directories import context_name, default_root
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import confirming
 from paddock.cli.console import Console
-from paddock.client import kubeconfig, kubeconfigfile
+from paddock.kubernetes.client import kubeconfig, kubeconfigfile
 
 
 def own_file(environ: Mapping[str, str]) -> Path:

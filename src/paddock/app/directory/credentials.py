@@ -5,17 +5,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from paddock.apiserver.context import ServerParts
-from paddock.apiserver.security import kubeconfig, pki
-from paddock.apiserver.security.bootstraptokens import BootstrapTokens
-from paddock.apiserver.security.identity import Identities, StaticTokenFile, TokenSource
-from paddock.apiserver.security.rbac import MASTERS
-from paddock.apiserver.security.tls import ServingContext
-from paddock.apiserver.security.tokens import AccountTokens, IssuerTerms, Keyring, keyring_of, own_keyring
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ServerSettings
 from paddock.base.certificates import Pair
 from paddock.base.directories import context_name
+from paddock.server.context import ServerParts
+from paddock.server.security import kubeconfig, pki
+from paddock.server.security.bootstraptokens import BootstrapTokens
+from paddock.server.security.identity import Identities, StaticTokenFile, TokenSource
+from paddock.server.security.rbac import MASTERS
+from paddock.server.security.tls import ServingContext
+from paddock.server.security.tokens import AccountTokens, IssuerTerms, Keyring, keyring_of, own_keyring
 
 _LOG = logging.getLogger(__name__)
 # Certificates are checked this often.
@@ -79,7 +79,7 @@ class ServerCredentials:
             known.append(StaticTokenFile(self._settings.token_file))
         known += [BootstrapTokens(parts.view, parts.clock), tokens]
         if self._settings.oidc is not None:
-            from paddock.apiserver.security import oidc  # noqa: PLC0415 - a client of HTTP that only this needs
+            from paddock.server.security import oidc  # noqa: PLC0415 - a client of HTTP that only this needs
 
             settings = self._settings.oidc
             known.append(oidc.OidcAuthenticator(settings, oidc.fetcher(settings.authority), parts.clock))

@@ -13,9 +13,10 @@ import orjson
 
 import paddock
 from paddock.base.errors import Terminal
-from paddock.dialects.kubevirt import gates, releases
 from paddock.engine import versions
-from paddock.store.contract import Store, StoreKey
+from paddock.kubernetes import releases
+from paddock.kubevirt.kinds import gates
+from paddock.server.store.contract import Store, StoreKey
 
 NAME = "format.json"
 _KUBEVIRT = StoreKey("kubevirts.kubevirt.io", "kubevirt", "kubevirt")

@@ -7,15 +7,15 @@ from contextlib import aclosing
 
 import orjson
 
-from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.target import Key
-from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
-from paddock.controllers.exports.targets import EXPORTS, SECRETS
-from paddock.dialects.kubevirt.export import VirtualMachineExport
-from paddock.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.engine.storage.volumes import Volumes
-from paddock.plan.storage import exports as plan
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.target import Key
+from paddock.kubevirt.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
+from paddock.kubevirt.controllers.exports.targets import EXPORTS, SECRETS
+from paddock.kubevirt.kinds.export import VirtualMachineExport
+from paddock.kubevirt.plan.storage import exports as plan
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 
 PREFIX = plan.PREFIX.encode() + b"/"
 _BINARY, _JSON, _PLAIN = "application/octet-stream", "application/json", "text/plain; charset=utf-8"

@@ -17,18 +17,18 @@ from paddock.app.metrics.series.page import MetricsPage, Sample, labels, sample
 from paddock.app.subresources.sessions import Sessions
 from paddock.base.errors import PaddockError
 from paddock.base.metrics import Counter
-from paddock.client.target import Key, Target
-from paddock.controllers.snapshots.targets import SNAPSHOTS
-from paddock.controllers.storage import targets
-from paddock.controllers.virtualmachineinstance.controller import RECONCILES
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
-from paddock.plan.views import launchers
-from paddock.runtime.cache import CachedObject
-from paddock.runtime.informer import Informer
-from paddock.runtime.informers import Informers
-from paddock.runtime.program import ControllerManager
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.runtime.cache import CachedObject
+from paddock.kubernetes.runtime.informer import Informer
+from paddock.kubernetes.runtime.informers import Informers
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.snapshots.targets import SNAPSHOTS
+from paddock.kubevirt.controllers.storage import targets
+from paddock.kubevirt.controllers.virtualmachineinstance.controller import RECONCILES
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock.kubevirt.plan.views import launchers
 
 MACHINES: Target[VirtualMachine] = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
 _SERIES = {

@@ -5,10 +5,10 @@ import contextlib
 import msgspec
 
 from paddock.base.metrics import MetricsRegistry
-from paddock.client.target import Key
 from paddock.engine.machine.machine import QemuMachine
-from paddock.meta import ages
-from paddock.runtime.cache import CacheChange
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.meta import ages
+from paddock.kubernetes.runtime.cache import CacheChange
 
 _BOUNDS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 1200.0, 1800.0)
 _NAME = "kubevirt_vmi_phase_transition_time"

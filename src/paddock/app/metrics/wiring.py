@@ -1,10 +1,10 @@
 """Puts the series of machines on the server's page: one call."""
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.context import User
 from paddock.app.metrics.collector import MetricsCollector
 from paddock.app.metrics.selection import PARAMETER, selected
-from paddock.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.server.api import Api
+from paddock.server.context import User
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
 
 PATH = "/metrics"
 

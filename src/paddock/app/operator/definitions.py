@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import Terminal
-from paddock.client.client import Client
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.target import Data, Key, Target, plain
-from paddock.dialects import catalog
-from paddock.schema.field import Object
-from paddock.schema.shape import ObjectShape, shape_of
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.schema.field import Object
+from paddock.kubernetes.schema.shape import ObjectShape, shape_of
 
 DEFINITIONS = plain("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
 # API group -> the dialect whose front kinds are in it

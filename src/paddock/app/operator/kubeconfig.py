@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from paddock.app.operator.settings import OperatorSettings
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.client import incluster, kubeconfig
-from paddock.client.access import Access
-from paddock.client.errors import BadAccess
+from paddock.kubernetes.client import incluster, kubeconfig
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.errors import BadAccess
 
 
 def find(settings: OperatorSettings, environ: Mapping[str, str], clock: Clock) -> Access:

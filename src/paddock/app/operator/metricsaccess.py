@@ -15,8 +15,8 @@ import orjson
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.client.client import Client
-from paddock.edge.http import HttpRequest, HttpResponse
+from paddock.kubernetes.client.client import Client
+from paddock.server.edge.http import HttpRequest, HttpResponse
 
 _LOG = logging.getLogger(__name__)
 TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -8,11 +8,11 @@ import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from paddock.apiserver.security import signing, tls
 from paddock.app.operator.settings import MetricsSecurity
 from paddock.base import certificates
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Terminal
+from paddock.server.security import signing, tls
 
 _LOG = logging.getLogger(__name__)
 # How soon a certificate that was renewed is in use.

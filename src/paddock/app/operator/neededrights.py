@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from paddock.app.operator.settings import OperatorSettings
-from paddock.client.errors import RefusedRight
+from paddock.kubernetes.client.errors import RefusedRight
 
 # The operator's own account, in words: it need not know its name to say what to grant.
 _ACCOUNT = "the operator"

@@ -8,7 +8,6 @@ import logging
 import socket
 from collections.abc import Sequence
 
-from paddock.app.controllers import fronts
 from paddock.app.operator import definitions, metricscertificate, neededrights
 from paddock.app.operator.metricsaccess import MetricsAccess
 from paddock.app.operator.metricscertificate import MetricsCertificate
@@ -17,11 +16,12 @@ from paddock.app.operator.settings import ListenAddress, OperatorSettings
 from paddock.app.server.probes import HEALTH, METRICS, Probes
 from paddock.base import together
 from paddock.base.errors import PaddockError, Terminal
-from paddock.client.client import Client
-from paddock.client.target import Key
-from paddock.runtime.election import LeaseTerms
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.dialects import fronts
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.runtime.election import LeaseTerms
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 
 _LOG = logging.getLogger(__name__)
 COMPONENT = "paddock-operator"

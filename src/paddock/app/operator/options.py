@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from paddock.app.controllers.fronts import BINDING_FALLBACKS, DIALECTS, FrontSettings
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, MetricsSecurity, OperatorSettings
 from paddock.base import duration
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.exits import STALLED
-from paddock.dialects import catalog
+from paddock.dialects.fronts import BINDING_FALLBACKS, DIALECTS, FrontSettings
+from paddock.kubernetes import catalog
 
 _BY_DEFAULT = tuple(each.name for each in catalog.every_dialect() if each.is_by_default)
 _EXITS = {

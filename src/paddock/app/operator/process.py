@@ -18,12 +18,12 @@ from paddock.app.operator.settings import OperatorSettings
 from paddock.app.server import eventloop
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import PaddockError
-from paddock.client.access import Access
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.runtime.election import StillActing
-from paddock.runtime.logs import JsonLines, TextLines
-from paddock.runtime.machinery import Machinery
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.runtime.election import StillActing
+from paddock.kubernetes.runtime.logs import JsonLines, TextLines
+from paddock.kubernetes.runtime.machinery import Machinery
 
 _LOG = logging.getLogger(__name__)
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
-from paddock.client import ownrights
-from paddock.client.client import Client
-from paddock.client.errors import MissingRight, RefusedRight
+from paddock.kubernetes.client import ownrights
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import MissingRight, RefusedRight
 
 _LOG = logging.getLogger(__name__)
 _AGAIN_SECONDS = 5.0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.app.controllers.fronts import FrontSettings
+from paddock.dialects.fronts import FrontSettings
 
 
 class ListenAddress(msgspec.Struct, frozen=True):

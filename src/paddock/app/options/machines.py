@@ -8,7 +8,7 @@ from paddock.app.options.settings import MachineSettings, ProviderProgramSetting
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
-from paddock.dialects.kubevirt.gates import RELEASES
+from paddock.kubevirt.kinds.gates import RELEASES
 
 
 def add(options: Parser) -> None:
@@ -85,7 +85,7 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
 
 def _shared(given: Path) -> Path:
     """Return a directory to share, free of links."""
-    from paddock.plan.storage import hostdirectories  # noqa: PLC0415 - hardly anybody gives this option
+    from paddock.kubevirt.plan.storage import hostdirectories  # noqa: PLC0415 - hardly anybody gives this option
 
     path = given.expanduser().resolve()
     if not path.is_dir():
@@ -107,7 +107,7 @@ def read_providers(parsed: argparse.Namespace) -> ProviderProgramSettings:
     """Return the settings of Providers that these options make."""
     drivers = dict(_pairs(parsed.provider_driver, "--provider-driver=TYPE=DRIVER"))
     for each, driver in drivers.items():
-        from paddock.dialects.virtrigaud.shared import PROVIDER_TYPES  # noqa: PLC0415 - hardly anybody gives this option
+        from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES  # noqa: PLC0415 - hardly anybody gives this option
         from paddock.drivers import catalog  # noqa: PLC0415 - as above
 
         if each not in PROVIDER_TYPES:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.apiserver.security.oidcsettings import OidcSettings
 from paddock.app.options import kubeflags, machines
 from paddock.app.options.settings import (
     Accounts,
@@ -25,6 +24,7 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Container, Parser
 from paddock.engine.networks import hostnetwork
+from paddock.server.security.oidcsettings import OidcSettings
 
 DEFAULT_UI = "127.0.0.1:7444"
 _ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.apiserver.security.oidcsettings import OidcSettings
+from paddock.server.security.oidcsettings import OidcSettings
 
 DEFAULT_PORT = 7443
 

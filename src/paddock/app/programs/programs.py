@@ -21,22 +21,22 @@ from paddock.base import quantity
 from paddock.base.backoff import Backoff
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.client.client import Client
-from paddock.client.target import Key
 from paddock.contract import issuing, tls
-from paddock.controllers.virtrigaud.providers.connections import JUDGED_SECONDS, ProgramAddress, ProgramState, resolved
-from paddock.controllers.virtrigaud.registry import ProviderSecrets
-from paddock.dialects.virtrigaud.provider import Provider
-from paddock.driverkit.staging import StagingSettings
+from paddock.dialects.virtrigaud.controllers.providers.connections import JUDGED_SECONDS, ProgramAddress, ProgramState, resolved
+from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
+from paddock.dialects.virtrigaud.kinds.provider import Provider
+from paddock.dialects.virtrigaud.plan.health import ProviderRuntimeFacts
+from paddock.dialects.virtrigaud.plan.programplaces import ProgramPlace
+from paddock.dialects.virtrigaud.plan.programs import embedded, environment, transport
+from paddock.dialects.virtrigaud.plan.programs.embedded import DriverOffer, EmbeddedChoice
+from paddock.dialects.virtrigaud.plan.programs.transport import TransportChoice
 from paddock.drivers import catalog
+from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt import credentials as kubeconfigs
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.plan.virtrigaud.health import ProviderRuntimeFacts
-from paddock.plan.virtrigaud.programplaces import ProgramPlace
-from paddock.plan.virtrigaud.programs import embedded, environment, transport
-from paddock.plan.virtrigaud.programs.embedded import DriverOffer, EmbeddedChoice
-from paddock.plan.virtrigaud.programs.transport import TransportChoice
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Key
 
 _HERE = "127.0.0.1"
 # libvirtd looks up who connects to its socket, and refuses a user whom the host does not know.

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paddock.base.errors import PaddockError
-from paddock.client.client import Client
-from paddock.client.errors import NotFound
-from paddock.client.options import merge_patch
-from paddock.client.target import Data, Key, Target, plain
 from paddock.contract.conformance.results import CaseNotApplicable, CaseResult, ConformanceFailure, SuiteResult
-from paddock.dialects import catalog
-from paddock.plan.virtrigaud.cases import judging
-from paddock.plan.virtrigaud.cases.document import CAPABILITIES, CaseStep, LifecycleCase
+from paddock.dialects.virtrigaud.plan.cases import judging
+from paddock.dialects.virtrigaud.plan.cases.document import CAPABILITIES, CaseStep, LifecycleCase
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.options import merge_patch
+from paddock.kubernetes.client.target import Data, Key, Target, plain
 
 _LOOK_SECONDS = 0.5
 _CLEANUP_SECONDS = 300.0

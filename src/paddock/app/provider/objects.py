@@ -4,14 +4,15 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddock.base.lines import one_line
 from paddock.cli import serveraccess
-from paddock.cli.console import Console, one_line
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.options import Selection
-from paddock.client.target import Data, Key, Target, declared
-from paddock.dialects.virtrigaud import provider
-from paddock.meta import ages
+from paddock.cli.console import Console
+from paddock.dialects.virtrigaud.kinds import provider
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import Selection
+from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubernetes.meta import ages
 
 PROVIDERS: Target[Data] = declared(provider.KINDS[0], dict)
 _NONE = "-"

@@ -17,7 +17,7 @@ from paddock.base.metrics import MetricsRegistry
 from paddock.contract import server, tls
 from paddock.contract.factory import CREDENTIALS, STAGING, DriverContext, DriverFactory
 from paddock.drivers import catalog
-from paddock.runtime.logs import JsonLines, TextLines
+from paddock.kubernetes.runtime.logs import JsonLines, TextLines
 
 _LOG = logging.getLogger(__name__)
 

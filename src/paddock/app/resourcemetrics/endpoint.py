@@ -10,24 +10,24 @@ from typing import Any, Protocol
 
 import msgspec
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.objects.encoding import Data, encode
-from paddock.apiserver.objects.reading import Fields, Query
-from paddock.apiserver.representation import answer, form_of
-from paddock.apiserver.verbs.options import list_query
 from paddock.app.resourcemetrics import kinds
 from paddock.app.resourcemetrics.meter import MeasuredUse, UsageReading, UseMeter
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.edge.http import HttpResponse
 from paddock.engine.host import usage as host_usage
 from paddock.engine.machine import process
-from paddock.meta import failure
-from paddock.meta.wire import from_data
-from paddock.plan.network.endpoints import labels_of
-from paddock.plan.views import launchers
-from paddock.plan.views.launchers import CONTAINER
-from paddock.store.contract import StoredValue, StoreKey
+from paddock.kubernetes.meta import failure
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.plan.network.endpoints import labels_of
+from paddock.kubevirt.plan.views import launchers
+from paddock.kubevirt.plan.views.launchers import CONTAINER
+from paddock.server.api import Api
+from paddock.server.context import RequestContext, ServerParts
+from paddock.server.edge.http import HttpResponse
+from paddock.server.objects.encoding import Data, encode
+from paddock.server.objects.reading import Fields, Query
+from paddock.server.representation import answer, form_of
+from paddock.server.store.contract import StoredValue, StoreKey
+from paddock.server.verbs.options import list_query
 
 _INSTANCES, _NODES = "virtualmachineinstances.kubevirt.io", "nodes"
 # Others get their turn between so many readings.

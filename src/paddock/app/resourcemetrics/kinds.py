@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from paddock.apiserver.housekeeping.bootstrap import METRICS
-from paddock.apiserver.resources.declared import collection_of
-from paddock.apiserver.resources.pipeline import Decoded
-from paddock.apiserver.resources.resource import ServedResource
-from paddock.apiserver.resources.strategy import PLAIN
-from paddock.schema.finding import Finding
-from paddock.schema.kind import Column
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import Column
+from paddock.server.housekeeping.bootstrap import METRICS
+from paddock.server.resources.declared import collection_of
+from paddock.server.resources.pipeline import Decoded
+from paddock.server.resources.resource import ServedResource
+from paddock.server.resources.strategy import PLAIN
 
 GROUP, VERSION = METRICS, "v1beta1"
 VERBS = ("get", "list")

@@ -11,13 +11,13 @@ from paddock.app.directory import diskformat, imagelibrary, process
 from paddock.app.directory.paths import DataPaths
 from paddock.base import directories
 from paddock.base.errors import Terminal
-from paddock.cli.creation.imagewords import ImageWord, base_name
 from paddock.cli.progress import ProgressBar
 from paddock.engine.images import catalogue
 from paddock.engine.images.build import debian, places, tiny
 from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
 from paddock.engine.images.registry import host_architecture
 from paddock.engine.images.sources import File, library_url
+from paddock.fleet.creation.imagewords import ImageWord, base_name
 
 TINY = "tiny"
 _GIB = 1 << 30

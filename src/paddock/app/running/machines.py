@@ -10,20 +10,20 @@ import msgspec
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import explanations
-from paddock.cli.creation import readiness
-from paddock.cli.creation.newmachine import is_shared
-from paddock.cli.creation.readiness import GuestView, RunStage, Timings
-from paddock.cli.diagnosis.explain import explain
-from paddock.cli.diagnosis.scene import ObjectPlace, at, entries, texts
-from paddock.cli.machines import shares
-from paddock.cli.serverreader import ServerReader
-from paddock.client.access import Access
-from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, NotFound
-from paddock.client.http.websocket import connected
-from paddock.client.options import WriteOptions
-from paddock.client.target import Data, Key, Target, plain
-from paddock.dialects import admission, catalog
+from paddock.fleet.creation import readiness
+from paddock.fleet.creation.newmachine import is_shared
+from paddock.fleet.creation.readiness import GuestView, RunStage, Timings
+from paddock.fleet.diagnosis.explain import explain
+from paddock.fleet.diagnosis.scene import ObjectPlace, at, entries, texts
+from paddock.fleet.machines import shares
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes import admission, catalog
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import AlreadyExists, NotFound
+from paddock.kubernetes.client.http.websocket import connected
+from paddock.kubernetes.client.options import WriteOptions
+from paddock.kubernetes.client.target import Data, Key, Target, plain
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")

@@ -19,17 +19,17 @@ from paddock.base import quantity
 from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import servers
 from paddock.cli.console import Console
-from paddock.cli.creation import imagewords, mounts, newmachine, readiness, takennames, userdata
-from paddock.cli.creation.imagewords import ImageWord
-from paddock.cli.creation.mounts import HostMount
-from paddock.cli.creation.newmachine import NewMachine
-from paddock.cli.creation.readiness import RunStage, Timings
 from paddock.cli.progress import ProgressBar
-from paddock.cli.servers import ServerSession
-from paddock.client.access import Access
-from paddock.client.target import Key
 from paddock.engine.images import catalogue
 from paddock.engine.images.sources import library_url
+from paddock.fleet.creation import imagewords, mounts, newmachine, readiness, takennames, userdata
+from paddock.fleet.creation.imagewords import ImageWord
+from paddock.fleet.creation.mounts import HostMount
+from paddock.fleet.creation.newmachine import NewMachine
+from paddock.fleet.creation.readiness import RunStage, Timings
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.target import Key
 
 _DEFAULT_NAMESPACE = "default"
 # The account in the guest of somebody who has no name on this host.

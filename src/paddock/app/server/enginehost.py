@@ -2,8 +2,6 @@
 
 import logging
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.context import ServerParts
 from paddock.app.controllers import control
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.exports import download
@@ -17,11 +15,13 @@ from paddock.app.subresources import wiring as subresources
 from paddock.app.uploads import endpoint
 from paddock.app.uploads import wiring as uploads
 from paddock.app.uploads.endpoint import Uploads
-from paddock.dialects.kubevirt import releases
-from paddock.edge.http import Answer, Handler, HttpRequest, StreamingRoutes
-from paddock.edge.server import Server
 from paddock.engine.host.errors import QemuMissing
 from paddock.engine.networks.errors import NetworkUnusable
+from paddock.kubernetes import releases
+from paddock.server.api import Api
+from paddock.server.context import ServerParts
+from paddock.server.edge.http import Answer, Handler, HttpRequest, StreamingRoutes
+from paddock.server.edge.server import Server
 
 _LOG = logging.getLogger(__name__)
 

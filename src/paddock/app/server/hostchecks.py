@@ -4,7 +4,7 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from paddock.apiserver.housekeeping.node import NodeLimit
+from paddock.server.housekeeping.node import NodeLimit
 
 if TYPE_CHECKING:
     from paddock.app.doctor.check import HostCheck

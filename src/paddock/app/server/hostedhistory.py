@@ -4,16 +4,16 @@ import asyncio
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddock.apiserver.context import ServerParts
 from paddock.app.history.files import HistoryFiles
 from paddock.app.history.history import HistoryOwners, UsageHistory
 from paddock.app.history.samples import HistoryReading
 from paddock.app.metrics.queries import PendingQueries
 from paddock.base.clock import SystemClock
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
 from paddock.engine.engine import Engine
-from paddock.meta.wire import from_data
-from paddock.plan.instance import identity
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.plan.instance import identity
+from paddock.server.context import ServerParts
 
 _INSTANCES, _MACHINES = "virtualmachineinstances.kubevirt.io", "virtualmachines.kubevirt.io"
 FOLDER = "usage"

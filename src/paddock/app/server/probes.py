@@ -6,9 +6,9 @@ Metrics alone can be kept behind TLS and a guard, for scrapers that identify the
 import ssl
 from collections.abc import Awaitable, Callable
 
-from paddock.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.edge.server import Server
-from paddock.runtime.health import HealthChecks
+from paddock.kubernetes.runtime.health import HealthChecks
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.server.edge.server import Server
 
 HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 METRICS = frozenset({"/metrics"})

@@ -12,42 +12,43 @@ from typing import TYPE_CHECKING
 import msgspec
 import orjson
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import components, namespaces, pods, served, views
-from paddock.apiserver.context import ServerParts
-from paddock.apiserver.custom import assembly
-from paddock.apiserver.housekeeping import bootstrap, heartbeat, installation, node
-from paddock.apiserver.housekeeping.background import BackgroundControllers
-from paddock.apiserver.objects.writing import LARGEST_OBJECT
-from paddock.apiserver.resources import kubevirtsubresources
-from paddock.apiserver.resources.registry import ResourceRegistry
-from paddock.apiserver.security import issuer as issuing
-from paddock.apiserver.security.audit import policy as audit_policy
-from paddock.apiserver.security.audit.file import AuditFile, NullAuditFile, Rotation
-from paddock.apiserver.security.audit.log import AuditLog
-from paddock.apiserver.security.deadlines import Deadlines
-from paddock.apiserver.security.flow.control import FlowControl
-from paddock.apiserver.security.flow.metrics import MetricsEndpoint
-from paddock.apiserver.security.guard import Guard
-from paddock.apiserver.security.issuer import Issuer
-from paddock.apiserver.security.rbac import Rbac
-from paddock.apiserver.security.reviewing import Reviews
 from paddock.app.directory import diskformat, guestkind
 from paddock.app.directory.credentials import RENEW_SECONDS, ServerCredentials
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ClientLimits, ServerSettings
-from paddock.app.server import hostchecks, processmetrics
+from paddock.app.server import hostchecks, processmetrics, served
 from paddock.app.server.hostchecks import HostExamination, HostLimits, SimulatedHost
 from paddock.app.server.supervision import Supervisor
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.errors import Terminal
 from paddock.base.metrics import MetricsRegistry as BaseMetrics
-from paddock.edge import limits
-from paddock.edge.server import Server
-from paddock.schema.kind import AdmissionSettings
-from paddock.store.contract import Store, StoreKey
-from paddock.store.memory import MemoryStore
-from paddock.store.sqlite import open_store
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.admission import views
+from paddock.server.api import Api
+from paddock.server.builtin import components, namespaces, pods
+from paddock.server.context import ServerParts
+from paddock.server.custom import assembly
+from paddock.server.edge import limits
+from paddock.server.edge.server import Server
+from paddock.server.housekeeping import bootstrap, heartbeat, installation, node
+from paddock.server.housekeeping.background import BackgroundControllers
+from paddock.server.objects.writing import LARGEST_OBJECT
+from paddock.server.resources import kubevirtsubresources
+from paddock.server.resources.registry import ResourceRegistry
+from paddock.server.security import issuer as issuing
+from paddock.server.security.audit import policy as audit_policy
+from paddock.server.security.audit.file import AuditFile, NullAuditFile, Rotation
+from paddock.server.security.audit.log import AuditLog
+from paddock.server.security.deadlines import Deadlines
+from paddock.server.security.flow.control import FlowControl
+from paddock.server.security.flow.metrics import MetricsEndpoint
+from paddock.server.security.guard import Guard
+from paddock.server.security.issuer import Issuer
+from paddock.server.security.rbac import Rbac
+from paddock.server.security.reviewing import Reviews
+from paddock.server.store.contract import Store, StoreKey
+from paddock.server.store.memory import MemoryStore
+from paddock.server.store.sqlite import open_store
 
 if TYPE_CHECKING:
     from paddock.app.controllers.standby import OutageReporter

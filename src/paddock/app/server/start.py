@@ -27,8 +27,8 @@ from paddock.base.notify import ServiceNotifier
 from paddock.cli.console import Console
 
 if TYPE_CHECKING:
-    from paddock.apiserver.housekeeping.node import NodeProblem
     from paddock.app.server.server import ServerHandle
+    from paddock.server.housekeeping.node import NodeProblem
     from paddock.web.server import ConsoleServer
 
 _READY_SECONDS = 60.0
@@ -135,7 +135,7 @@ class _Waiter:
 
 def log_to_stderr() -> None:
     """Write the log to standard error, one line a record."""
-    from paddock.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
+    from paddock.kubernetes.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
 
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(TextLines())
@@ -191,7 +191,7 @@ async def _open_page(settings: ServerSettings, places: DataPaths, server: "Serve
         raise Terminal("--ui needs the kubeconfig of the server", why=why, fix="run `paddock ui` with a kubeconfig of yours")
     from paddock.app.webconsole import program  # noqa: PLC0415 - most servers have no console
     from paddock.base.clock import SystemClock  # noqa: PLC0415 - as above
-    from paddock.client import kubeconfig  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client import kubeconfig  # noqa: PLC0415 - as above
 
     access = kubeconfig.find({}, SystemClock(), explicit=places.kubeconfig)
     page = program.make(program.settings(program.ConsoleOptions(listen=settings.ui)), access, settings.root)

@@ -12,9 +12,9 @@ import random
 from collections.abc import Callable
 from typing import Protocol
 
-from paddock.apiserver.housekeeping.node import NodeProblem
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
+from paddock.server.housekeeping.node import NodeProblem
 
 _LOG = logging.getLogger(__name__)
 STARTING = NodeProblem("EngineStarting", "the controllers of machines are starting")

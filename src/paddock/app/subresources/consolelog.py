@@ -5,16 +5,16 @@ It is Paddock's own. KubeVirt has the same in the log of a container of the mach
 `?previous=true` asks for the run before the one that is on.
 """
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import ConsoleLogReader, MachinesApi
 from paddock.app.subresources.stored import StoredObjects, about
-from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
-from paddock.meta.wire import from_data
-from paddock.plan.instance import identity
+from paddock.kubernetes.meta import failure
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubevirt.kinds.instance import GROUP, VirtualMachineInstance
+from paddock.kubevirt.plan.instance import identity
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
 
 HEADER = "x-paddock-console-log"
 

@@ -6,11 +6,11 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
-from paddock.apiserver.context import ServerParts
 from paddock.app.history.rings import Resolution, UsageRings, UsageSeries
 from paddock.engine.machine.guest import AgentInfo, GuestExecResult, GuestFilesystem, GuestOs, GuestUser, Timezone
 from paddock.engine.machine.observation import Observation, RenewalResult
 from paddock.engine.machine.pipes import Pipe
+from paddock.server.context import ServerParts
 
 Data = dict[str, Any]
 

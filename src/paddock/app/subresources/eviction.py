@@ -3,16 +3,16 @@
 from functools import partial
 from typing import Any
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.builtin import pods
-from paddock.apiserver.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
-from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.objects.encoding import decode
-from paddock.apiserver.objects.requests import DeleteOptions, Options, Proposal
-from paddock.apiserver.verbs.options import write_options
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
-from paddock.plan.migration import evictions
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.plan.migration import evictions
+from paddock.server.api import Api
+from paddock.server.builtin import pods
+from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
+from paddock.server.context import RequestContext, ServerParts
+from paddock.server.edge.http import HttpResponse
+from paddock.server.objects.encoding import decode
+from paddock.server.objects.requests import DeleteOptions, Options, Proposal
+from paddock.server.verbs.options import write_options
 
 _INSTANCES = "virtualmachineinstances.kubevirt.io"
 # Status of an instance is for controllers.

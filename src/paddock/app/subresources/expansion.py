@@ -2,17 +2,17 @@
 
 from typing import Any
 
-from paddock.apiserver.builtin.machines import looking
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
-from paddock.meta.failure import StatusCause
-from paddock.plan.machine import instancetypes
-from paddock.schema.finding import Severity
+from paddock.kubernetes.meta import failure
+from paddock.kubernetes.meta.failure import StatusCause
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubevirt.admission.machines import looking
+from paddock.kubevirt.plan.machine import instancetypes
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import MACHINES
 
 Data = dict[str, Any]
 

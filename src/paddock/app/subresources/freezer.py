@@ -6,15 +6,15 @@ A guest that is forgotten frozen is as good as dead, so each freeze has a time a
 import asyncio
 import logging
 
-from paddock.apiserver.context import RequestContext
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import MachineApi
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.base import duration
 from paddock.base.errors import PaddockError
-from paddock.edge.http import HttpResponse
 from paddock.engine.machine.errors import AgentError
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
 
 _LOG = logging.getLogger(__name__)
 # How often a thaw by itself is tried, and the pause between.

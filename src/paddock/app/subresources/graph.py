@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
-from paddock.plan.changes.references import FieldReference, references
-from paddock.schema.dialect import KindId
+from paddock.kubernetes.meta import failure
+from paddock.kubernetes.schema.dialect import KindId
+from paddock.kubevirt.plan.changes.references import FieldReference, references
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import MACHINES
 
 Data = dict[str, Any]
 DEPENDENCY = "kubevirt.io/dependency-type"

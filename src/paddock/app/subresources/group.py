@@ -8,11 +8,11 @@ from itertools import groupby
 
 import msgspec
 
-from paddock.apiserver.api import Api, Subhandler
-from paddock.apiserver.resources.kubevirtsubresources import GROUP
-from paddock.apiserver.resources.pathonly import path_only
-from paddock.apiserver.resources.registry import ResourceRegistry
-from paddock.apiserver.resources.resource import Subresource
+from paddock.server.api import Api, Subhandler
+from paddock.server.resources.kubevirtsubresources import GROUP
+from paddock.server.resources.pathonly import path_only
+from paddock.server.resources.registry import ResourceRegistry
+from paddock.server.resources.resource import Subresource
 
 # What the group's own document is called upstream, by a slip that nobody depends on; clients read the preferred version in it.
 CALLED = "subresource.kubevirt.io"

@@ -12,17 +12,17 @@ import binascii
 from collections.abc import Awaitable
 from typing import Any, TypeVar
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import AgentApi
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.app.subresources.stored import conflict
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.edge.http import HttpResponse
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.guest import GuestExecResult
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import INSTANCES
 
 Data = dict[str, Any]
 T = TypeVar("T")

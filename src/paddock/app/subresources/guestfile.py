@@ -7,12 +7,12 @@ anew for each. Paths are the guest's: they never name a file of the host.
 
 import base64
 
-from paddock.apiserver.context import RequestContext
 from paddock.app.subresources import queries
 from paddock.app.subresources.guestexec import Data, asked, part
 from paddock.app.subresources.instances import InstanceFinder
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
 
 MOST_BYTES = 1 << 20
 _LONGEST_PATH = 4096

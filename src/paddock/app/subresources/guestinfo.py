@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from paddock.apiserver.context import RequestContext
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import AgentApi
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.base.errors import PaddockError
-from paddock.edge.http import HttpResponse
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.guest import AgentInfo, GuestFilesystem, GuestOs, GuestUser
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
 
 Data = dict[str, Any]
 T = TypeVar("T")

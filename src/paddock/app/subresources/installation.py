@@ -3,12 +3,12 @@
 from typing import Any
 
 import paddock
-from paddock.apiserver import health
-from paddock.apiserver.context import RequestContext
 from paddock.app.subresources import queries
 from paddock.app.subresources.stored import StoredObjects
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.server import health
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
 
 Data = dict[str, Any]
 _PLACE = ("kubevirts.kubevirt.io", "kubevirt", "kubevirt")

@@ -7,16 +7,16 @@ paused, and whether its agent is there, the engine knows best, and before the st
 import logging
 from collections.abc import Awaitable
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import MachineApi, SubresourceEnvironment
 from paddock.app.subresources.stored import PreconditionFailed, StoredObjects, about, conflict
 from paddock.base.errors import PaddockError
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.edge.http import HttpResponse
 from paddock.engine.machine.errors import AgentError, RequestRefused, Unanswered
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import INSTANCES
 
 _LOG = logging.getLogger(__name__)
 NOT_RUNNING = "VMI is not running"

@@ -1,17 +1,17 @@
-"""start, stop, restart and migrate of a machine. What each becomes is decided in `plan/machine/runrequests.py`; here it is carried out."""
+"""start, stop, restart and migrate of a machine. What each becomes is decided in `kubevirt/plan/machine/runrequests.py`; here it is carried out."""
 
 from collections.abc import Callable
 from functools import partial
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.stored import MIGRATIONS, PreconditionFailed, StoredObjects
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.edge.http import HttpResponse
-from paddock.plan.machine import runrequests
-from paddock.plan.machine.runrequests import RunPatches
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock.kubevirt.plan.machine import runrequests
+from paddock.kubevirt.plan.machine.runrequests import RunPatches
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
 
 # How often a decision is taken anew because somebody was faster.
 _ATTEMPTS = 5

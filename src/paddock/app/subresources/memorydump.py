@@ -5,16 +5,16 @@ Both are wishes in the machine's status, which the controller of machines carrie
 
 from typing import Any
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING, phase_of
 from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base import quantity
 from paddock.base.jsondata import copied
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
 
 Data = dict[str, Any]
 _CLAIM = failure.FailureTarget(group="kubevirt.io", kind="persistentvolumeclaim")

@@ -4,9 +4,9 @@ from typing import Any
 
 import orjson
 
-from paddock.apiserver import bodies
-from paddock.edge.http import HttpRequest, HttpResponse
-from paddock.meta import failure
+from paddock.kubernetes.meta import failure
+from paddock.server import bodies
+from paddock.server.edge.http import HttpRequest, HttpResponse
 
 Data = dict[str, Any]
 _JSON = (("content-type", "application/json"),)

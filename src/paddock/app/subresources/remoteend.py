@@ -13,7 +13,7 @@ import asyncio
 import logging
 from typing import Protocol
 
-from paddock.edge.http import HttpRequest, Socket
+from paddock.server.edge.http import HttpRequest, Socket
 
 _LOG = logging.getLogger(__name__)
 PROTOCOL = "plain.kubevirt.io"

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Literal
 
 from paddock.base.clock import Clock
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 
 Kind = Literal["console", "vnc", "usbredir", "portforward"]
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import msgspec
 
-from paddock.apiserver.context import ServerParts
-from paddock.apiserver.objects.encoding import Data
-from paddock.apiserver.objects.requests import Options, Proposal
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES, MACHINES
-from paddock.apiserver.resources.resource import ServedResource
-from paddock.dialects.kubevirt.instance import GROUP, VirtualMachineInstance
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.meta import failure, patch
-from paddock.meta.wire import from_data
+from paddock.kubernetes.meta import failure, patch
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubevirt.kinds.instance import GROUP, VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock.server.context import ServerParts
+from paddock.server.objects.encoding import Data
+from paddock.server.objects.requests import Options, Proposal
+from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
+from paddock.server.resources.resource import ServedResource
 
 MIGRATIONS = "virtualmachineinstancemigrations"
 # Upstream names the singular in refusals, and clients print it.

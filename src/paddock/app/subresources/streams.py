@@ -7,8 +7,6 @@ nothing else, so 400 is what it gets as long as the machine may still come to ru
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import INSTANCES
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import DatagramFlow, NetworksApi
 from paddock.app.subresources.installation import InstallationApi
@@ -17,13 +15,15 @@ from paddock.app.subresources.remoteend import RemoteEnd, pump, subprotocol
 from paddock.app.subresources.sessions import Kind, Sessions
 from paddock.app.subresources.stored import conflict
 from paddock.base.errors import PaddockError
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.edge import frames
-from paddock.edge.http import Answer, HttpResponse, Socket, Upgrade
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.pipes import Pipe
-from paddock.meta import failure
-from paddock.plan.instance import identity
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.plan.instance import identity
+from paddock.server.context import RequestContext
+from paddock.server.edge import frames
+from paddock.server.edge.http import Answer, HttpResponse, Socket, Upgrade
+from paddock.server.resources.kubevirtsubresources import INSTANCES
 
 # A client that takes nothing of the serial line for so long is let go: the guest would have to wait for it.
 CONSOLE_PATIENCE_SECONDS = 10.0

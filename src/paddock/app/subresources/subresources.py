@@ -2,8 +2,6 @@
 
 from collections.abc import Iterator
 
-from paddock.apiserver.api import Api, Subhandler
-from paddock.apiserver.resources.kubevirtsubresources import GRANTS, INSTANCES, MACHINES
 from paddock.app.subresources import group
 from paddock.app.subresources.consolelog import ConsoleOutput
 from paddock.app.subresources.environment import SubresourceEnvironment
@@ -24,7 +22,9 @@ from paddock.app.subresources.streams import Streams
 from paddock.app.subresources.suspension import MachineSuspension
 from paddock.app.subresources.usagehistory import UsageHistories
 from paddock.app.subresources.volumes import VolumeRequests
-from paddock.dialects.kubevirt import releases
+from paddock.kubernetes import releases
+from paddock.server.api import Api, Subhandler
+from paddock.server.resources.kubevirtsubresources import GRANTS, INSTANCES, MACHINES
 
 
 class SubresourceApi:

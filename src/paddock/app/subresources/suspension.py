@@ -1,16 +1,16 @@
 """suspend and resume of a machine. The controller of instances carries them out; what it would refuse is refused here before."""
 
-from paddock.apiserver.context import RequestContext
-from paddock.apiserver.resources.kubevirtsubresources import MACHINES
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.app.subresources.lifecycle import Lifecycle
 from paddock.app.subresources.stored import conflict
 from paddock.base.errors import PaddockError
-from paddock.edge.http import HttpResponse
 from paddock.engine.machine.errors import RequestRefused, Unanswered
-from paddock.meta import failure
-from paddock.plan.machine import runrequests
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.plan.machine import runrequests
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
+from paddock.server.resources.kubevirtsubresources import MACHINES
 
 
 class MachineSuspension:

@@ -8,14 +8,14 @@ is deleted.
 
 import msgspec
 
-from paddock.apiserver.context import RequestContext
 from paddock.app.history.rings import BY_RANGE, RESOLUTIONS
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import UsageHistoryReader
 from paddock.app.subresources.stored import StoredObjects
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
-from paddock.plan.instance import identity
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.plan.instance import identity
+from paddock.server.context import RequestContext
+from paddock.server.edge.http import HttpResponse
 
 
 class UsageHistories:

@@ -2,15 +2,15 @@
 
 import asyncio
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.context import ServerParts
 from paddock.app.subresources.environment import Data, DatagramFlow, MachineApi, SubresourceEnvironment, UsageHistoryReader
 from paddock.app.subresources.subresources import SubresourceApi
-from paddock.dialects.kubevirt.instance import GROUP
 from paddock.engine.engine import Engine
 from paddock.engine.networks.errors import GuestUnreachable
-from paddock.runtime.recorder import Recorder
-from paddock.runtime.reference import InvolvedObject
+from paddock.kubernetes.runtime.recorder import Recorder
+from paddock.kubernetes.runtime.reference import InvolvedObject
+from paddock.kubevirt.kinds.instance import GROUP
+from paddock.server.api import Api
+from paddock.server.context import ServerParts
 
 
 def install(api: Api, parts: ServerParts, engine: Engine, recorder: Recorder, usage: UsageHistoryReader, release: int) -> SubresourceApi:

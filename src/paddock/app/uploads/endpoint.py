@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator
 from paddock.app.uploads.tokens import TokenClaims, UploadTokens
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Terminal, Transient
-from paddock.client.target import Key
-from paddock.controllers.storage.transfers import TransferBlocked
-from paddock.controllers.storage.uploads import NotATarget, UploadTargets
-from paddock.edge.http import Answer, HttpRequest, HttpResponse
-from paddock.edge.requestbody import BodyInterrupted, RequestBody
+from paddock.kubernetes.client.target import Key
+from paddock.kubevirt.controllers.storage.transfers import TransferBlocked
+from paddock.kubevirt.controllers.storage.uploads import NotATarget, UploadTargets
+from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
+from paddock.server.edge.requestbody import BodyInterrupted, RequestBody
 
 _LOG = logging.getLogger(__name__)
 PREFIXES = (b"/v1beta1/upload", b"/v1alpha1/upload")

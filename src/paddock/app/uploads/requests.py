@@ -3,15 +3,15 @@
 import msgspec
 import orjson
 
-from paddock.apiserver import bodies
-from paddock.apiserver.context import RequestContext, ServerParts
-from paddock.apiserver.representation import answer, form_of
-from paddock.apiserver.verbs.options import write_options
 from paddock.app.uploads.tokens import UploadTokens
-from paddock.dialects.kubevirt.uploadtoken import UploadTokenRequest
-from paddock.edge.http import HttpResponse
-from paddock.meta import failure
-from paddock.store.contract import StoreKey
+from paddock.kubernetes.meta import failure
+from paddock.kubevirt.kinds.uploadtoken import UploadTokenRequest
+from paddock.server import bodies
+from paddock.server.context import RequestContext, ServerParts
+from paddock.server.edge.http import HttpResponse
+from paddock.server.representation import answer, form_of
+from paddock.server.store.contract import StoreKey
+from paddock.server.verbs.options import write_options
 
 GROUP, PLURAL = "upload.cdi.kubevirt.io", "uploadtokenrequests"
 

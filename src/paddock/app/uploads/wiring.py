@@ -1,11 +1,11 @@
 """Joins uploads to a server: one call."""
 
-from paddock.apiserver.api import Api
-from paddock.apiserver.context import ServerParts
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens
-from paddock.controllers.storage.uploads import UploadTargets
+from paddock.kubevirt.controllers.storage.uploads import UploadTargets
+from paddock.server.api import Api
+from paddock.server.context import ServerParts
 
 
 def install(api: Api, parts: ServerParts, receiving: UploadTargets) -> Uploads:

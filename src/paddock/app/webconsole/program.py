@@ -12,7 +12,7 @@ from paddock.app.options.settings import parse_listen
 from paddock.app.webconsole import hostchecks
 from paddock.app.webconsole.hostimages import HostImages
 from paddock.base.errors import Terminal
-from paddock.client.access import Access
+from paddock.kubernetes.client.access import Access
 from paddock.web import assets
 from paddock.web.assets import PageAssets
 from paddock.web.images import NoImages

@@ -9,12 +9,12 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
 if TYPE_CHECKING:
-    from paddock.cli.discovery import KindDiscovery
-    from paddock.cli.objects import InputObject
-    from paddock.cli.objectwrites import WrittenObject
-    from paddock.cli.servers import ServerSession
-    from paddock.client.options import WriteOptions
-    from paddock.client.target import Data
+    from paddock.fleet.documents.objects import InputObject
+    from paddock.fleet.servers.discovery import KindDiscovery
+    from paddock.fleet.servers.objectwrites import WrittenObject
+    from paddock.fleet.servers.session import ServerSession
+    from paddock.kubernetes.client.options import WriteOptions
+    from paddock.kubernetes.client.target import Data
 
 _TEXT = """Make the objects of manifests, or change them, by server-side apply with the field manager paddock. The server's warnings are
 printed. `paddock plan` predicts what a change does to a machine."""
@@ -45,11 +45,11 @@ def run(argv: Sequence[str], console: Console) -> int:
 async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Console) -> int:
     from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
     from paddock.cli import warned  # noqa: PLC0415
-    from paddock.cli.discovery import KindDiscovery  # noqa: PLC0415
-    from paddock.cli.objects import InputReader  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.options import WriteOptions  # noqa: PLC0415
-    from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
+    from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415
+    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
+    from paddock.kubernetes.client.options import WriteOptions  # noqa: PLC0415
+    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     reader = InputReader(console, AdmissionSettings())
     objects = list(reader.subjects(files))
@@ -82,9 +82,10 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
 
 async def _tell_quotas(session: "ServerSession", made: "list[tuple[InputObject, Data]]", console: Console) -> None:
     """Say what the objects add to quotas, and which find no room."""
-    from paddock.cli import planlines, serverplans  # noqa: PLC0415 - as above
-    from paddock.cli.tenants import serverforecasts  # noqa: PLC0415
-    from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
+    from paddock.cli import serverplans  # noqa: PLC0415 - as above
+    from paddock.fleet.documents import planlines  # noqa: PLC0415 - as above
+    from paddock.fleet.tenants import serverforecasts  # noqa: PLC0415
+    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     forecast = await serverforecasts.on_server(session, serverplans.merged(made, AdmissionSettings()))
     for line in planlines.outlook(forecast):
@@ -94,8 +95,8 @@ async def _tell_quotas(session: "ServerSession", made: "list[tuple[InputObject, 
 async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", options: "WriteOptions") -> "WrittenObject":
     """Apply one object."""
     from paddock.base.errors import Terminal  # noqa: PLC0415 - as above
-    from paddock.cli import objectwrites  # noqa: PLC0415
-    from paddock.client.errors import Conflict  # noqa: PLC0415
+    from paddock.fleet.servers import objectwrites  # noqa: PLC0415
+    from paddock.kubernetes.client.errors import Conflict  # noqa: PLC0415
 
     try:
         return await objectwrites.apply(session, discovery, data, options)

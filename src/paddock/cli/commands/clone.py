@@ -37,9 +37,9 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _clone(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines import clones  # noqa: PLC0415 - as above
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import clones  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
-from paddock.cli.guests.commandline import ConsoleWish
+from paddock.fleet.guests.consoles import ConsoleWish
 
 if TYPE_CHECKING:
-    from paddock.cli.guests.guest import GuestAccess
-    from paddock.client.access import Access
+    from paddock.fleet.guests.guest import GuestAccess
+    from paddock.kubernetes.client.access import Access
 
 _TEXT = """Connect to the serial console of a machine. Ctrl+] disconnects. The session begins with the last screen and outlives a restart of
 the machine. One session at a time has the console: a new one ends the old."""
@@ -46,10 +46,10 @@ async def _talk(parsed: argparse.Namespace, console: Console) -> None:
 async def attach(access: "Access", namespace: str, name: str, console: Console) -> None:
     """Connect the terminal with the console of a VirtualMachine, until either side ends this session."""
     from paddock.base.clock import SystemClock  # noqa: PLC0415
-    from paddock.cli.guests import guest as guests  # noqa: PLC0415
-    from paddock.cli.servers import ServerSession  # noqa: PLC0415
-    from paddock.client.client import Client, ClientSettings  # noqa: PLC0415
-    from paddock.client.http.https import Https  # noqa: PLC0415
+    from paddock.fleet.guests import guest as guests  # noqa: PLC0415
+    from paddock.fleet.servers.session import ServerSession  # noqa: PLC0415
+    from paddock.kubernetes.client.client import Client, ClientSettings  # noqa: PLC0415
+    from paddock.kubernetes.client.http.https import Https  # noqa: PLC0415
 
     async with Client(Https(access), ClientSettings(warnings=False)) as client:
         server = ServerSession(client, access, namespace, SystemClock())
@@ -59,7 +59,7 @@ async def attach(access: "Access", namespace: str, name: str, console: Console) 
 
 
 async def _at_terminal(guest: "GuestAccess", console: Console, wish: ConsoleWish) -> None:
-    from paddock.cli.guests import consoles  # noqa: PLC0415
+    from paddock.fleet.guests import consoles  # noqa: PLC0415
 
     console.say("paddock: ctrl+] leaves, Enter shows a prompt")
     keyboard = consoles.Keyboard(sys.stdin.fileno())

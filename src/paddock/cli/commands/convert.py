@@ -4,15 +4,15 @@ from collections.abc import Sequence
 
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.cli.conversion import FORMS, VITISTACK, convert
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
-from paddock.cli.inputobjects import gather
-from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
-from paddock.cli.rendering import RenderSummary
-from paddock.meta.rendering import Rendering
-from paddock.schema.kind import AdmissionSettings
-from paddock.translate import catalog
+from paddock.dialects import translators as catalog
+from paddock.fleet.documents.conversion import FORMS, VITISTACK, convert
+from paddock.fleet.documents.inputobjects import gather
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.documents.rendering import RenderSummary
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = """Print manifests in another dialect. Values that the other dialect cannot express are reported on standard error: the
 field, its value, the reason, and what happens instead. Prints nothing when an object has errors."""

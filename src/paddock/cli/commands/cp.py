@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 _TEXT = """Copy a file, or with -r a directory, to or from a guest by its guest agent. The guest needs no network; it needs
 qemu-guest-agent and a POSIX shell. Write NAME:PATH for a path of the guest; it begins with /. A local path with a colon needs ./ before it.
@@ -59,7 +59,7 @@ def end_of(text: str) -> CopyEnd:
 
 async def _copy(parsed: argparse.Namespace, source: CopyEnd, target: CopyEnd, console: Console) -> None:
     from paddock.cli import progress  # noqa: PLC0415
-    from paddock.cli.guests import copying  # noqa: PLC0415
+    from paddock.fleet.guests import copying  # noqa: PLC0415
 
     async with commandline.reached(parsed, console, "copy files") as guest:
         with progress.ProgressBar(console, quiet=parsed.quiet) as bar:

@@ -6,8 +6,8 @@ from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.output import print_objects
-from paddock.dialects import catalog
-from paddock.schema.generate import crd
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.generate import crd
 
 _TEXT = "Print the CustomResourceDefinitions of all kinds, ready for `kubectl apply`."
 _EXITS = {0: "success", 2: "wrong usage"}

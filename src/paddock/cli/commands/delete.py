@@ -10,9 +10,9 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 
 if TYPE_CHECKING:
-    from paddock.cli.discovery import KindDiscovery, ServedKind
-    from paddock.cli.servers import ServerSession
-    from paddock.client.target import Key
+    from paddock.fleet.servers.discovery import KindDiscovery, ServedKind
+    from paddock.fleet.servers.session import ServerSession
+    from paddock.kubernetes.client.target import Key
 
 _TEXT = """Delete objects of any kind, with what they own. `paddock rm` deletes machines, and keeps their disks."""
 _PAUSE = 0.3
@@ -50,10 +50,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 async def _delete(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
-    from paddock.cli.discovery import KindDiscovery  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.errors import NotFound  # noqa: PLC0415
-    from paddock.client.options import DeletionOptions  # noqa: PLC0415
+    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
+    from paddock.kubernetes.client.errors import NotFound  # noqa: PLC0415
+    from paddock.kubernetes.client.options import DeletionOptions  # noqa: PLC0415
 
     code, gone = GOOD, []
     async with connected(parsed, console) as session:
@@ -84,9 +84,9 @@ async def _places(
     session: "ServerSession", discovery: "KindDiscovery", parsed: argparse.Namespace, console: Console
 ) -> list[_Place] | None:
     """Return the objects that are meant; None if an input cannot be read."""
-    from paddock.cli.objects import InputReader  # noqa: PLC0415 - as above
-    from paddock.client.target import Key  # noqa: PLC0415
-    from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
+    from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.target import Key  # noqa: PLC0415
+    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     found: list[_Place] = []
     if parsed.files:
@@ -109,7 +109,7 @@ async def _places(
 
 
 async def _all_gone(session: "ServerSession", places: Sequence[_Place], seconds: float) -> bool:
-    from paddock.client.errors import NotFound  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.errors import NotFound  # noqa: PLC0415 - as above
 
     try:
         async with asyncio.timeout(seconds):

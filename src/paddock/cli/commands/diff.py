@@ -4,15 +4,17 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paddock.cli import arguments, report
-from paddock.cli.comparison import ObjectPair, pair, place
-from paddock.cli.console import Console, one_line
+from paddock.base.lines import one_line
+from paddock.cli import arguments
+from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-from paddock.cli.inputobjects import gather
-from paddock.cli.objects import InputReader
-from paddock.cli.rendering import RenderSummary
-from paddock.plan.changes.differences import ABSENT, FieldDifference, format_named
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents import report
+from paddock.fleet.documents.comparison import ObjectPair, pair, place
+from paddock.fleet.documents.inputobjects import gather
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.documents.rendering import RenderSummary
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.plan.changes.differences import ABSENT, FieldDifference, format_named
 
 _TEXT = """Compare two sets of manifests by meaning: quantities by value, defaults filled in, list entries by name, and machines
 of different dialects as the KubeVirt objects they become."""

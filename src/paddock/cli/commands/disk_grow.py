@@ -32,9 +32,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _grow(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines import changing, claims, disks, edits  # noqa: PLC0415 - as above
-    from paddock.cli.machines.finding import MachineView  # noqa: PLC0415
+    from paddock.cli import changing  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import claims, disks, edits  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.finding import MachineView  # noqa: PLC0415
 
     # Computed once: a second attempt must not add `+20Gi` to the size that the first has written to one of the objects.
     size = ""

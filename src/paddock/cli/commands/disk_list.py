@@ -10,7 +10,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.disks import DiskRow
+    from paddock.fleet.machines.disks import DiskRow
 
 _TEXT = "List the disks of a machine: size, source, bus, and the name that the guest has for each."
 
@@ -33,11 +33,11 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines.claims import sized  # noqa: PLC0415 - as above
-    from paddock.cli.machines.disks import listed  # noqa: PLC0415
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
-    from paddock.cli.machines.views import shown  # noqa: PLC0415
+    from paddock.cli.machineviews import shown  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines.claims import sized  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.disks import listed  # noqa: PLC0415
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
@@ -48,7 +48,7 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
 
 
 def _cells(row: "DiskRow", *, wide: bool) -> tuple[str, ...]:
-    from paddock.cli.machines.views import size  # noqa: PLC0415 - as above
+    from paddock.cli.machineviews import size  # noqa: PLC0415 - as above
 
     return (row.name, size(row.size), row.source, row.bus, row.device, row.state, *((row.claim,) if wide else ()))
 

@@ -10,8 +10,8 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
-    from paddock.cli.servers import ServerSession
+    from paddock.fleet.machines.finding import MachineView
+    from paddock.fleet.servers.session import ServerSession
 
 _TEXT = """Take a disk out of a machine. Its data stays on its claim unless --purge is given, and another machine can use it. Unmount it
 in the guest first."""
@@ -41,7 +41,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines.changing import repeated  # noqa: PLC0415 - as above
+    from paddock.cli.changing import repeated  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
 
     # the claims that a person agreed to delete
@@ -51,8 +51,11 @@ async def _remove(parsed: argparse.Namespace, console: Console) -> int:
 
 
 async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argparse.Namespace, agreed: set[str], console: Console) -> int:
-    from paddock.cli import confirming  # noqa: PLC0415 - as above
-    from paddock.cli.machines import changing, disks, edits  # noqa: PLC0415
+    from paddock.cli import (
+        changing,  # noqa: PLC0415
+        confirming,  # noqa: PLC0415 - as above
+    )
+    from paddock.fleet.machines import disks, edits  # noqa: PLC0415
 
     data, claim = disks.removed(machine, parsed.disk)
     if parsed.purge and not claim:
@@ -83,8 +86,9 @@ async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argp
 
 
 async def _purge(server: "ServerSession", machine: "MachineView", claim: str, console: Console) -> int:
-    from paddock.cli.machines import changing, claims  # noqa: PLC0415 - as above
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli import changing  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import claims  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async def free() -> bool:
         return not claims.is_in_use(await find(server.client, str(machine), machine.namespace), claim)

@@ -15,9 +15,9 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
 if TYPE_CHECKING:
-    from paddock.cli.discovery import ServedKind
-    from paddock.cli.servers import ServerSession
-    from paddock.client.target import Data
+    from paddock.fleet.servers.discovery import ServedKind
+    from paddock.fleet.servers.session import ServerSession
+    from paddock.kubernetes.client.target import Data
 
 _TEXT = """Open an object in $VISUAL, $EDITOR or vi, show what the change does to the machine, and send it. A name without a kind is a
 machine's: the object that you wrote opens. Nothing is sent if the file stays as it was."""
@@ -48,8 +48,8 @@ def run(argv: Sequence[str], console: Console) -> int:
 async def _edit(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli import warned  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.options import WriteOptions  # noqa: PLC0415
-    from paddock.meta.manifests import write  # noqa: PLC0415
+    from paddock.kubernetes.client.options import WriteOptions  # noqa: PLC0415
+    from paddock.kubernetes.meta.manifests import write  # noqa: PLC0415
 
     async with connected(parsed, console, warnings=True) as session:
         kind, data = await _object(session, parsed.name)
@@ -78,9 +78,10 @@ async def _edit(parsed: argparse.Namespace, console: Console) -> int:
 
 async def _object(session: "ServerSession", text: str) -> tuple["ServedKind", "Data"]:
     """Return the object of a name: of a machine, unless the kind says something else."""
-    from paddock.cli.discovery import KindDiscovery  # noqa: PLC0415 - as above
-    from paddock.cli.machines import finding, kinds  # noqa: PLC0415
-    from paddock.client.target import Key  # noqa: PLC0415
+    from paddock.fleet import kinds  # noqa: PLC0415
+    from paddock.fleet.machines import finding  # noqa: PLC0415
+    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.target import Key  # noqa: PLC0415
 
     discovery = KindDiscovery(session.client)
     word, slash, name = text.partition("/")
@@ -106,8 +107,8 @@ def _open(path: Path) -> None:
 
 def _read(path: Path, console: Console) -> "Data | None":
     """Return the object in the file; None if there is not exactly one that can be read."""
-    from paddock.cli.objects import InputReader  # noqa: PLC0415 - as above
-    from paddock.schema.kind import AdmissionSettings  # noqa: PLC0415
+    from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415 - as above
+    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
 
     reader = InputReader(console, AdmissionSettings())
     found = [each.data for each in reader.subjects([str(path)])]

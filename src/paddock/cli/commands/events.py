@@ -4,14 +4,15 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.lines import one_line
 from paddock.cli import arguments, tables, terminal
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.tables import Cell, TableColumn
 
 if TYPE_CHECKING:
-    from paddock.cli.servers import ServerSession
-    from paddock.client.target import Data
+    from paddock.fleet.servers.session import ServerSession
+    from paddock.kubernetes.client.target import Data
 
 _TEXT = """Show what happened, the oldest first: to a machine and what was made of it, or in the whole namespace. With -w, keep showing."""
 _COLUMNS = (
@@ -48,11 +49,11 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli import report  # noqa: PLC0415 - as above
-    from paddock.cli.machines import eventlists  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.options import Selection, WatchOptions  # noqa: PLC0415
-    from paddock.client.target import EVENTS  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import eventlists  # noqa: PLC0415
+    from paddock.kubernetes.client.options import Selection, WatchOptions  # noqa: PLC0415
+    from paddock.kubernetes.client.target import EVENTS  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         about = await _about(session, parsed.name)
@@ -80,7 +81,7 @@ async def _about(session: "ServerSession", name: str) -> set[str]:
     """Return the names of the objects that the events are to be about; empty for all."""
     if not name:
         return set()
-    from paddock.cli.machines import eventlists, finding  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import eventlists, finding  # noqa: PLC0415 - as above
 
     return eventlists.names(await finding.find(session.client, name, session.namespace))
 
@@ -91,8 +92,8 @@ def _is_wanted(event: "Data", about: set[str], warnings: bool) -> bool:
 
 
 def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
-    from paddock.cli.machines import eventlists  # noqa: PLC0415 - as above
-    from paddock.meta import ages  # noqa: PLC0415
+    from paddock.fleet.machines import eventlists  # noqa: PLC0415 - as above
+    from paddock.kubernetes.meta import ages  # noqa: PLC0415
 
     rows: list[tables.Row] = []
     for event in events:
@@ -107,7 +108,7 @@ def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
 
 
 def _message(event: "Data") -> str:
-    from paddock.cli.machines import eventlists  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import eventlists  # noqa: PLC0415 - as above
 
     count = eventlists.count(event)
     return f"{event.get('message', '')}{f' (x{count})' if count > 1 else ''}"

@@ -8,10 +8,10 @@ import paddock.dialects
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
-from paddock.dialects import catalog
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents.objects import InputReader
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = "Print example manifests with comments, as one YAML stream. With -o json, print the objects alone."
 _EXITS = {0: "success", 2: "wrong usage"}

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 if TYPE_CHECKING:
-    from paddock.cli.guests.guest import CommandOutcome, GuestAccess
+    from paddock.fleet.guests.guest import CommandOutcome, GuestAccess
 
 _TEXT = """Run a command in a guest by its guest agent, as root, and end with its exit code. The guest needs no network; it needs
 qemu-guest-agent. The agent gives the output when the command has ended, and no terminal: use `paddock ssh` or `paddock console` for
@@ -53,7 +53,7 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error(f'-e "{wrong[0]}" is not NAME=VALUE')
     from paddock.base.descriptors import write_all  # noqa: PLC0415
     from paddock.cli import servers  # noqa: PLC0415
-    from paddock.cli.guests.guest import GuestRefused  # noqa: PLC0415
+    from paddock.fleet.guests.guest import GuestRefused  # noqa: PLC0415
 
     try:
         outcome = servers.serve(_outcome(parsed, console))
@@ -88,7 +88,7 @@ def wrapped(command: Sequence[str], directory: str, variables: Sequence[str]) ->
 def _input(parsed: argparse.Namespace, guest: "GuestAccess") -> bytes:
     if not parsed.stdin:
         return b""
-    from paddock.cli.guests.guest import INPUT_BYTES, GuestRefused  # noqa: PLC0415
+    from paddock.fleet.guests.guest import INPUT_BYTES, GuestRefused  # noqa: PLC0415
 
     data = sys.stdin.buffer.read(INPUT_BYTES + 1)
     if len(data) > INPUT_BYTES:

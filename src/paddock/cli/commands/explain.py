@@ -4,15 +4,16 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from paddock.cli import arguments, report
+from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.kinds import KindPath, descend, members, resolve
-from paddock.dialects import catalog
-from paddock.plan.changes import table
-from paddock.schema import shape
-from paddock.schema.generate import words
-from paddock.schema.kind import Kind
+from paddock.fleet.documents import report
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema import shape
+from paddock.kubernetes.schema.generate import words
+from paddock.kubernetes.schema.kind import Kind
+from paddock.kubevirt.plan.changes import table
 
 _TEXT = """Describe a kind or a field: its purpose, its allowed values, its default, and what a change of it does to a machine.
 KIND is a kind, its plural or a short name, alone or with its group (vm.kubevirt.io.spec.template)."""

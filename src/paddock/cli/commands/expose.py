@@ -4,9 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.cli import arguments, report
+from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
+from paddock.fleet.documents import report
 
 _TEXT = """Make a Service that leads to ports of a machine, and print its address. A ClusterIP Service is for guests of this server,
 NodePort opens a port of the host, and LoadBalancer takes an address of the host."""
@@ -55,7 +56,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _expose(parsed: argparse.Namespace, console: Console) -> tuple[dict[str, Any], list[str]]:
-    from paddock.cli.guests import exposing  # noqa: PLC0415
+    from paddock.fleet.guests import exposing  # noqa: PLC0415
 
     async with commandline.reached(parsed, console, "expose ports", running=False) as guest:
         ports = [exposing.port(text, parsed.target_port) for text in parsed.port]

@@ -35,7 +35,7 @@ def run(argv: Sequence[str], console: Console) -> int:
     options = parser()
     parsed = options.parse_args(argv)
     _check(options, parsed)
-    from paddock.cli.machines import forks  # noqa: PLC0415 - heavy imports wait until there is something to do
+    from paddock.fleet.machines import forks  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     return forks.run(parsed, console)
 

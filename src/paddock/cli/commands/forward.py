@@ -5,8 +5,8 @@ import asyncio
 from collections.abc import Sequence
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 _TEXT = """Forward ports of this host to ports of a guest, over the server, until ctrl+C. PORT alone is the same port on both sides, and
 :PORT takes any free port here. The guest's network needs no route from here."""
@@ -42,7 +42,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _forward(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.guests import forwarding  # noqa: PLC0415
+    from paddock.fleet.guests import forwarding  # noqa: PLC0415
 
     forwards = [forwarding.parse(text, parsed.address) for text in parsed.ports]
     async with commandline.reached(parsed, console, "forward ports") as guest:

@@ -10,9 +10,9 @@ from paddock.cli.exits import GOOD
 from paddock.cli.tables import TableColumn
 
 if TYPE_CHECKING:
-    from paddock.cli.discovery import ServedKind
-    from paddock.cli.servers import ServerSession
-    from paddock.client.options import Selection
+    from paddock.fleet.servers.discovery import ServedKind
+    from paddock.fleet.servers.session import ServerSession
+    from paddock.kubernetes.client.options import Selection
 
 _TEXT = """Show objects of any kind that the server has, with the server's own columns. `paddock ls` lists machines of every dialect."""
 _SECONDS = 2.0
@@ -45,9 +45,9 @@ def run(argv: Sequence[str], console: Console) -> int:
 async def _get(parsed: argparse.Namespace, console: Console) -> None:
     import asyncio  # noqa: PLC0415 - as above
 
-    from paddock.cli.discovery import KindDiscovery  # noqa: PLC0415
     from paddock.cli.live import LiveView  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
 
     word, slash, name = parsed.kind.partition("/")
     names = [name, *(each.rpartition("/")[2] for each in parsed.names)] if slash else parsed.names
@@ -71,14 +71,14 @@ async def _get(parsed: argparse.Namespace, console: Console) -> None:
 
 
 def _selection(session: "ServerSession", kind: "ServedKind", parsed: argparse.Namespace) -> "Selection":
-    from paddock.client.options import Selection  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.options import Selection  # noqa: PLC0415 - as above
 
     return Selection(namespace="" if parsed.all_namespaces or not kind.namespaced else session.namespace, labels=parsed.selector)
 
 
 async def _print(session: "ServerSession", kind: "ServedKind", names: Sequence[str], parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli import report  # noqa: PLC0415 - as above
-    from paddock.client.target import Key  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.target import Key  # noqa: PLC0415
 
     selection = _selection(session, kind, parsed)
     if names:

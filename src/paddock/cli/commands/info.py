@@ -4,14 +4,15 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.lines import one_line
 from paddock.cli import arguments, terminal
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.terminal import Screen
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
-    from paddock.cli.machines.shares import MachineShare
+    from paddock.fleet.machines.finding import MachineView
+    from paddock.fleet.machines.shares import MachineShare
 
 _TEXT = """Show a machine at a glance: its state, addresses, sizes, disks and networks. If it is not well, the cause stands below, as of
 `paddock why`."""
@@ -40,12 +41,13 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli import explanations, report  # noqa: PLC0415 - as above
+    from paddock.cli import explanations  # noqa: PLC0415 - as above
     from paddock.cli.commands import ls  # noqa: PLC0415
-    from paddock.cli.diagnosis.explain import explain  # noqa: PLC0415
-    from paddock.cli.machines import finding, shares  # noqa: PLC0415
-    from paddock.cli.serverreader import ServerReader  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.diagnosis.explain import explain  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import finding, shares  # noqa: PLC0415
+    from paddock.fleet.servers.serverreader import ServerReader  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         machine = await finding.find(session.client, parsed.name, session.namespace)
@@ -70,9 +72,9 @@ def _lines(machine: "MachineView", now: float, screen: Screen, shared: Sequence[
 
 
 def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float, screen: Screen) -> Iterator[tuple[str, str]]:
-    from paddock.cli.diagnosis.scene import at, holds, texts  # noqa: PLC0415 - as above
-    from paddock.cli.machines import facts, parts  # noqa: PLC0415
-    from paddock.meta import ages  # noqa: PLC0415
+    from paddock.fleet.diagnosis.scene import at, holds, texts  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import facts, parts  # noqa: PLC0415
+    from paddock.kubernetes.meta import ages  # noqa: PLC0415
 
     found = facts.of(machine)
     status = screen.paint(found.status, found.colour)

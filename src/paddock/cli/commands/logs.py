@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 if TYPE_CHECKING:
-    from paddock.cli.guests.guest import GuestAccess
+    from paddock.fleet.guests.guest import GuestAccess
 
 _TEXT = """Print what the guest of a machine wrote to its serial console: firmware, boot loader, kernel, and everything that logs there.
 Paddock keeps the last 2 MiB of the present run and the last 512 KiB of the one before, also of a machine that is stopped. On a terminal,
@@ -50,7 +50,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _print(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.guests import guestlogs  # noqa: PLC0415
+    from paddock.fleet.guests import guestlogs  # noqa: PLC0415
 
     clean = sys.stdout.isatty()
     async with commandline.reached(parsed, console, "read the log", running=parsed.cloud_init) as guest:
@@ -66,7 +66,7 @@ async def _print(parsed: argparse.Namespace, console: Console) -> None:
 
 
 async def _follow(guest: "GuestAccess", data: bytes, console: Console, clean: bool) -> None:
-    from paddock.cli.guests import guestlogs  # noqa: PLC0415
+    from paddock.fleet.guests import guestlogs  # noqa: PLC0415
 
     follower = guestlogs.LogFollower(guest, data)
     while True:
@@ -78,7 +78,7 @@ async def _follow(guest: "GuestAccess", data: bytes, console: Console, clean: bo
 
 
 def _out(data: bytes, clean: bool) -> None:
-    from paddock.cli.guests import guestlogs  # noqa: PLC0415
+    from paddock.fleet.guests import guestlogs  # noqa: PLC0415
 
     sys.stdout.buffer.write(guestlogs.cleaned(data) if clean else data)
     sys.stdout.buffer.flush()

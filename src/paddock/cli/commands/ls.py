@@ -11,7 +11,7 @@ from paddock.cli.tables import Cell, TableColumn
 from paddock.cli.terminal import Screen
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
+    from paddock.fleet.machines.finding import MachineView
 
 _TEXT = """List the machines of every dialect. An object of a dialect and the VirtualMachine that was made of it are one row."""
 _NARROW = ("name", "dialect", "status", "ip", "cpus", "memory", "age", "node")
@@ -60,9 +60,9 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 async def _list(parsed: argparse.Namespace, console: Console) -> None:
     from paddock.cli.live import LiveView  # noqa: PLC0415 - as above
-    from paddock.cli.machines import finding  # noqa: PLC0415
-    from paddock.cli.machines.watching import MachineWatch  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import finding  # noqa: PLC0415
+    from paddock.fleet.machines.watching import MachineWatch  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         namespace = None if parsed.all_namespaces else server.namespace
@@ -77,7 +77,7 @@ async def _list(parsed: argparse.Namespace, console: Console) -> None:
         if parsed.output == "name":
             console.out("".join(f"{each}\n" for each in found))
         elif parsed.output in ("json", "yaml"):
-            from paddock.cli import report  # noqa: PLC0415 - as above
+            from paddock.fleet.documents import report  # noqa: PLC0415 - as above
 
             console.out(report.structured([as_data(each) for each in found], parsed.output))
         elif not found:
@@ -108,8 +108,8 @@ def _unbounded(screen: Screen) -> Screen:
 
 
 def _cells(machine: "MachineView", now: float) -> dict[str, Cell | str]:
-    from paddock.cli.machines import facts  # noqa: PLC0415 - as above
-    from paddock.meta import ages  # noqa: PLC0415
+    from paddock.fleet.machines import facts  # noqa: PLC0415 - as above
+    from paddock.kubernetes.meta import ages  # noqa: PLC0415
 
     found = facts.of(machine)
     return {
@@ -131,7 +131,7 @@ def _cells(machine: "MachineView", now: float) -> dict[str, Cell | str]:
 
 def as_data(machine: "MachineView") -> dict[str, Any]:
     """Return a machine for programs."""
-    from paddock.cli.machines import facts  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import facts  # noqa: PLC0415 - as above
 
     found = facts.of(machine)
     return {

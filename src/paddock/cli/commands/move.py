@@ -4,15 +4,17 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.errors import UsageError
+from paddock.base.lines import one_line
 from paddock.cli import arguments, confirming
-from paddock.cli.arguments import KnownNames, Parser, UsageError
-from paddock.cli.console import Console, one_line
+from paddock.cli.arguments import KnownNames, Parser
+from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
-    from paddock.cli.moves.mover import MoveOptions
-    from paddock.cli.moves.sides import MoveSide
+    from paddock.fleet.machines.finding import MachineView
+    from paddock.fleet.moves.mover import MoveOptions
+    from paddock.fleet.moves.sides import MoveSide
 
 _TEXT = """Move machines with their disks to another server: host to host, host to cluster, and back. The command carries the disks
 itself, so the servers need not reach each other. The plan comes first: what the target lacks, and what will differ. A machine is off
@@ -70,9 +72,9 @@ def _check(options: Parser, parsed: argparse.Namespace) -> None:
 
 
 async def _run(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines.finding import every, find  # noqa: PLC0415 - as above
-    from paddock.cli.moves import sides  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines.finding import every, find  # noqa: PLC0415 - as above
+    from paddock.fleet.moves import sides  # noqa: PLC0415
 
     async with connected(parsed, console, role="the source") as session:
         source = await sides.side(session, session.namespace)
@@ -116,7 +118,7 @@ class _Moves:
         return await self._each(machines, work)
 
     async def _move(self, machines: "Sequence[MachineView]") -> int:
-        from paddock.cli.moves.preflight import MovePreflight  # noqa: PLC0415 - as above
+        from paddock.fleet.moves.preflight import MovePreflight  # noqa: PLC0415 - as above
 
         options = self._options()
         plans = [await MovePreflight(self._source, self._at(machine), options).plan(machine) for machine in machines]
@@ -135,7 +137,7 @@ class _Moves:
         return await self._each(machines, self._carry_out)
 
     def _options(self) -> "MoveOptions":
-        from paddock.cli.moves.mover import MoveOptions  # noqa: PLC0415 - as above
+        from paddock.fleet.moves.mover import MoveOptions  # noqa: PLC0415 - as above
 
         given = self._parsed
         return MoveOptions(
@@ -150,7 +152,7 @@ class _Moves:
         """The target with its namespace: that of a move that has begun, unless another one is named."""
         import msgspec  # noqa: PLC0415 - as above
 
-        from paddock.plan.moves import record  # noqa: PLC0415
+        from paddock.fleet.moves.plan import record  # noqa: PLC0415
 
         moved = record.read(machine.data)
         if moved is None or self._parsed.to_namespace:
@@ -160,8 +162,8 @@ class _Moves:
     async def _each(self, machines: "Sequence[MachineView]", work: "Callable[[MachineView], Awaitable[str]]") -> int:
         """Do the work for each machine. The first that fails ends the command: the others have not begun."""
         from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
-        from paddock.cli.machines.waiting import NotReached  # noqa: PLC0415
-        from paddock.cli.moves.mover import CannotMove  # noqa: PLC0415
+        from paddock.fleet.machines.waiting import NotReached  # noqa: PLC0415
+        from paddock.fleet.moves.mover import CannotMove  # noqa: PLC0415
 
         for machine in machines:
             try:
@@ -179,10 +181,10 @@ class _Moves:
 
     async def _carry_out(self, machine: "MachineView") -> str:
         from paddock.cli import progress  # noqa: PLC0415 - as above
-        from paddock.cli.moves import moverlease, preflight, undoing  # noqa: PLC0415
-        from paddock.cli.moves.mover import MachineMover  # noqa: PLC0415
-        from paddock.cli.moves.moverlease import MoverLease  # noqa: PLC0415
-        from paddock.driverkit.disklinks import HttpLinkChannel  # noqa: PLC0415
+        from paddock.fleet.moves import moverlease, preflight, undoing  # noqa: PLC0415
+        from paddock.fleet.moves.mover import MachineMover  # noqa: PLC0415
+        from paddock.fleet.moves.moverlease import MoverLease  # noqa: PLC0415
+        from paddock.kubevirt.disklinks import HttpLinkChannel  # noqa: PLC0415
 
         target = self._at(machine)
         with progress.ProgressBar(self._console, quiet=self._parsed.quiet) as bar:
@@ -201,12 +203,12 @@ class _Moves:
                 return await mover.move(machine)
 
     async def _undo(self, machine: "MachineView") -> str:
-        from paddock.cli.moves.undoing import MoveUndoer  # noqa: PLC0415 - as above
+        from paddock.fleet.moves.undoing import MoveUndoer  # noqa: PLC0415 - as above
 
         return await MoveUndoer(self._source, self._at(machine), self._parsed.timeout, self._tell).undo(machine)
 
     async def _delete_source(self, machine: "MachineView") -> str:
-        from paddock.cli.moves import undoing  # noqa: PLC0415 - as above
+        from paddock.fleet.moves import undoing  # noqa: PLC0415 - as above
 
         return await undoing.delete_source(self._source, self._at(machine), machine, self._tell)
 

@@ -28,8 +28,9 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.machines import attachments, changing, nics  # noqa: PLC0415 - heavy imports wait until there is something to do
+    from paddock.cli import changing  # noqa: PLC0415 - heavy imports wait until there is something to do
     from paddock.cli.servers import serve  # noqa: PLC0415
+    from paddock.fleet.machines import attachments, nics  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     name = parsed.interface or parsed.network.rpartition("/")[2]
     wish = nics.NicWish(name=name, network=parsed.network, mac=parsed.mac, model=parsed.model)

@@ -10,7 +10,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.nics import NicRow
+    from paddock.fleet.machines.nics import NicRow
 
 _TEXT = "List the network interfaces of a machine: network, MAC address, and the addresses of a running guest."
 
@@ -33,10 +33,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines.finding import find  # noqa: PLC0415 - as above
-    from paddock.cli.machines.nics import listed  # noqa: PLC0415
-    from paddock.cli.machines.views import shown  # noqa: PLC0415
+    from paddock.cli.machineviews import shown  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.nics import listed  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         rows = listed(await find(server.client, parsed.name, server.namespace))

@@ -24,8 +24,9 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.machines import changing, nics  # noqa: PLC0415 - heavy imports wait until there is something to do
+    from paddock.cli import changing  # noqa: PLC0415 - heavy imports wait until there is something to do
     from paddock.cli.servers import serve  # noqa: PLC0415
+    from paddock.fleet.machines import nics  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     done = f"no longer has the interface {parsed.interface}"
     return serve(changing.change(parsed, console, lambda machine: nics.removed(machine, parsed.interface), done))

@@ -7,22 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from paddock.cli import arguments, planlines, report, targets
-from paddock.cli.console import Console, one_line
+from paddock.base.lines import one_line
+from paddock.cli import arguments, targets
+from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-from paddock.cli.inputobjects import InputObjects, gather
-from paddock.cli.objects import InputReader
-from paddock.cli.planlines import NEW, NOT_ON_SERVER, REFUSED, WAITS, PlanLine
-from paddock.cli.rendering import RenderSummary
-from paddock.cli.tenants import forecasting
-from paddock.cli.verdicts import FAILS
-from paddock.plan.changes.differences import ABSENT, format_named
-from paddock.plan.changes.effects import Effect
-from paddock.plan.quotas.forecast import QuotaForecast
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents import planlines, report
+from paddock.fleet.documents.inputobjects import InputObjects, gather
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.documents.planlines import NEW, NOT_ON_SERVER, REFUSED, WAITS, PlanLine
+from paddock.fleet.documents.rendering import RenderSummary
+from paddock.fleet.documents.verdicts import FAILS
+from paddock.fleet.tenants import forecasting
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.plan.changes.differences import ABSENT, format_named
+from paddock.kubevirt.plan.changes.effects import Effect
+from paddock.kubevirt.plan.quotas.forecast import QuotaForecast
 
 if TYPE_CHECKING:
-    from paddock.cli.servers import ServerSession
+    from paddock.fleet.servers.session import ServerSession
 
 _TEXT = """Show the effect of each changed field on the machine: none, live, restart, recreate or data loss. Changes that
 validation refuses or that cannot be carried out are listed, too, and so is what the objects add to each quota of their namespaces. The
@@ -77,7 +79,7 @@ async def _compared(
     session: "ServerSession", objects: InputObjects, settings: AdmissionSettings, console: Console
 ) -> tuple[list[PlanLine], QuotaForecast]:
     from paddock.cli import serverplans  # noqa: PLC0415 - as above
-    from paddock.cli.tenants import serverforecasts  # noqa: PLC0415
+    from paddock.fleet.tenants import serverforecasts  # noqa: PLC0415
 
     sides = await serverplans.sides(session, objects.subjects, settings)
     around = await serverforecasts.around(session, sides.whole)

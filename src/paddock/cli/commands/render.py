@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
-from paddock.cli.inputobjects import gather
-from paddock.cli.objects import InputReader
 from paddock.cli.output import print_objects
-from paddock.cli.rendering import RenderSummary, render
-from paddock.meta.rendering import Rendering
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents.inputobjects import gather
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.documents.rendering import RenderSummary, render
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = """Print the KubeVirt, CDI and core objects that manifests become, ready for `kubectl apply`. Values that a cluster
 cannot express are reported on standard error. Prints nothing when an object has errors."""

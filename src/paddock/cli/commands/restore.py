@@ -4,14 +4,15 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.errors import UsageError
 from paddock.cli import arguments
-from paddock.cli.arguments import Parser, UsageError
+from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.finding import MachineView
-    from paddock.cli.machines.snapshots import SnapshotRow
+    from paddock.fleet.machines.finding import MachineView
+    from paddock.fleet.machines.snapshots import SnapshotRow
 
 _TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. If the snapshot has the
 memory of the guest, the guest continues where it was. What it wrote after that is lost, so take a snapshot before if you may want it.
@@ -54,10 +55,13 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _restore(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import confirming  # noqa: PLC0415 - as above
-    from paddock.cli.machines import changing, restores, snapshots  # noqa: PLC0415
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
+    from paddock.cli import (
+        changing,  # noqa: PLC0415
+        confirming,  # noqa: PLC0415 - as above
+    )
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import restores, snapshots  # noqa: PLC0415
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
@@ -80,8 +84,8 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
 
 
 def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running: bool) -> None:
-    from paddock.cli.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
-    from paddock.cli.machines.kinds import VIRTRIGAUD  # noqa: PLC0415
+    from paddock.fleet.kinds import VIRTRIGAUD  # noqa: PLC0415
+    from paddock.fleet.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
 
     if parsed.no_start and running and machine.kind is VIRTRIGAUD:
         raise ChangeRefused(
@@ -92,8 +96,8 @@ def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running:
 
 
 def _check_memory(parsed: argparse.Namespace, machine: "MachineView", *, has_memory: bool) -> None:
-    from paddock.cli.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
-    from paddock.cli.machines.kinds import VIRTRIGAUD  # noqa: PLC0415
+    from paddock.fleet.kinds import VIRTRIGAUD  # noqa: PLC0415
+    from paddock.fleet.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
 
     if parsed.disks_only and machine.kind is VIRTRIGAUD:
         why = "VirtRigaud's revert has no field that leaves the memory out"

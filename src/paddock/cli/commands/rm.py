@@ -5,12 +5,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.lines import one_line
 from paddock.cli import arguments, several, terminal
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.removal import RemovalPlan
+    from paddock.fleet.machines.removal import RemovalPlan
 
 _TEXT = """Delete machines. What goes and what stays is listed first. Disks stay, and the machine is shut down for that; with --purge
 those that belong to the machine go with their data. Protected machines are refused (`paddock unprotect`)."""
@@ -41,10 +42,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
-    from paddock.cli.machines import finding  # noqa: PLC0415
-    from paddock.cli.machines.removing import MachineRemover  # noqa: PLC0415
-    from paddock.cli.machines.running import RunOptions  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import finding  # noqa: PLC0415
+    from paddock.fleet.machines.removing import MachineRemover  # noqa: PLC0415
+    from paddock.fleet.machines.running import RunOptions  # noqa: PLC0415
 
     def tell(line: str) -> None:
         if not parsed.quiet:

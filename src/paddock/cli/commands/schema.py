@@ -17,7 +17,7 @@ _EXITS = {0: "success", 2: "wrong usage, no such kind, or a directory that canno
 
 def parser() -> Parser:
     """Return the parser."""
-    from paddock.dialects import catalog  # noqa: PLC0415 - the list of commands does without the declarations
+    from paddock.kubernetes import catalog  # noqa: PLC0415 - the list of commands does without the declarations
 
     options = arguments.parser("schema", _TEXT, "[OPTIONS] (KIND | --out DIR)", _EXITS)
     options.add_argument("kind", metavar="KIND", nargs="?", help="Kind to print the schema of, such as vm or machines.vitistack.io")
@@ -43,7 +43,7 @@ def _print(parsed: argparse.Namespace, console: Console) -> None:
     import json  # noqa: PLC0415 - only a command that runs needs these
 
     from paddock.cli.kinds import KindNotFound, resolve  # noqa: PLC0415
-    from paddock.schema.generate import jsonschema  # noqa: PLC0415
+    from paddock.kubernetes.schema.generate import jsonschema  # noqa: PLC0415
 
     asked = resolve(parsed.kind, parsed.dialect)
     if asked.path:
@@ -56,8 +56,8 @@ def _print(parsed: argparse.Namespace, console: Console) -> None:
 
 
 def _write(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.dialects import catalog  # noqa: PLC0415 - as above
-    from paddock.schema.generate import files  # noqa: PLC0415
+    from paddock.kubernetes import catalog  # noqa: PLC0415 - as above
+    from paddock.kubernetes.schema.generate import files  # noqa: PLC0415
 
     target: Path = parsed.out
     kinds = [kind for kind in catalog.every() if parsed.dialect in (None, kind.dialect)]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 _TEXT = "Take a picture of the display of a machine, as PNG."
 

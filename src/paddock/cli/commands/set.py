@@ -12,7 +12,7 @@ once, what waits for a restart, and what would lose data. On a terminal the comm
 
 def parser() -> Parser:
     """Return the parser of the command."""
-    from paddock.cli.machines.sizekeys import KEYS  # noqa: PLC0415 - only this command needs the table
+    from paddock.fleet.machines.sizekeys import KEYS  # noqa: PLC0415 - only this command needs the table
 
     keys = "\n".join(f"  {key:<14}{text}" for key, text in KEYS.items())
     options = arguments.parser("set", _TEXT, "[OPTIONS] [KIND/]NAME KEY=VALUE...", arguments.CHANGE_EXITS)
@@ -30,9 +30,10 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.machines import changing, sizes  # noqa: PLC0415 - heavy imports wait until there is something to do
-    from paddock.cli.machines.sizekeys import parse  # noqa: PLC0415
+    from paddock.cli import changing  # noqa: PLC0415 - heavy imports wait until there is something to do
     from paddock.cli.servers import serve  # noqa: PLC0415
+    from paddock.fleet.machines import sizes  # noqa: PLC0415 - heavy imports wait until there is something to do
+    from paddock.fleet.machines.sizekeys import parse  # noqa: PLC0415
 
     wishes = parse(parsed.wishes)
     return serve(changing.change(parsed, console, lambda machine: sizes.resized(machine, wishes), "set", ask=True))

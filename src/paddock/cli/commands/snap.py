@@ -47,10 +47,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _take(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines import snapshots  # noqa: PLC0415 - as above
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.client.options import WriteOptions  # noqa: PLC0415
+    from paddock.fleet.machines import snapshots  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
+    from paddock.kubernetes.client.options import WriteOptions  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)

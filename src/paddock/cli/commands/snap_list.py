@@ -10,7 +10,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.snapshots import SnapshotRow
+    from paddock.fleet.machines.snapshots import SnapshotRow
 
 _TEXT = "List the snapshots of a machine, or of all machines of the namespace, the oldest first."
 
@@ -33,10 +33,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines import snapshots  # noqa: PLC0415 - as above
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
-    from paddock.cli.machines.views import shown  # noqa: PLC0415
+    from paddock.cli.machineviews import shown  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import snapshots  # noqa: PLC0415 - as above
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace) if parsed.name else None
@@ -48,7 +48,7 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
 
 
 def _cells(row: "SnapshotRow", now: float) -> tuple[str, ...]:
-    from paddock.meta.ages import age  # noqa: PLC0415 - as above
+    from paddock.kubernetes.meta.ages import age  # noqa: PLC0415 - as above
 
     return (row.name, row.machine, row.state, age(row.created, now) if row.created else "", row.consistency, row.memory)
 

@@ -38,9 +38,9 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli import confirming  # noqa: PLC0415 - as above
-    from paddock.cli.machines import snapshots  # noqa: PLC0415
-    from paddock.cli.machines.finding import find  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.machines import snapshots  # noqa: PLC0415
+    from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 if TYPE_CHECKING:
-    from paddock.cli.guests.sshclient import SshTarget
-    from paddock.cli.servers import ServerSession
+    from paddock.fleet.guests.sshclient import SshTarget
+    from paddock.fleet.servers.session import ServerSession
 
 _TEXT = """Log in to a guest, or run a command in it, with this host's ssh. The connection goes over the server, so the guest needs no route
 from here. Without a user, Paddock takes the one of the machine's cloud-init or image. Host keys are kept in a file of Paddock's own, by the
@@ -56,7 +56,7 @@ def run(argv: Sequence[str], console: Console) -> int:
     if not parsed.config:
         _log_in(parsed, console)
     from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-    from paddock.cli.guests import sshclient  # noqa: PLC0415
+    from paddock.fleet.guests import sshclient  # noqa: PLC0415
 
     console.out(sshclient.config(servers.serve(_every(parsed, console)), (parsed.identity or [""])[0]))
     return 0
@@ -64,7 +64,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 def _log_in(parsed: argparse.Namespace, console: Console) -> NoReturn:
     from paddock.cli import servers  # noqa: PLC0415
-    from paddock.cli.guests import sshclient  # noqa: PLC0415
+    from paddock.fleet.guests import sshclient  # noqa: PLC0415
 
     program = sshclient.client()
     target = servers.serve(_target(parsed, console))
@@ -83,7 +83,7 @@ def _passed_on(parsed: argparse.Namespace) -> list[str]:
 
 
 async def _target(parsed: argparse.Namespace, console: Console) -> "SshTarget":
-    from paddock.cli.guests import sshclient  # noqa: PLC0415
+    from paddock.fleet.guests import sshclient  # noqa: PLC0415
 
     async with commandline.reached(parsed, console, "log in to the guest") as guest:
         await sshclient.wait_for_server(guest, parsed.port, _GREETING_SECONDS, parsed.timeout if parsed.wait else 0.0)
@@ -99,9 +99,9 @@ async def _every(parsed: argparse.Namespace, console: Console) -> "list[SshTarge
 
 
 async def _targets(parsed: argparse.Namespace, server: "ServerSession") -> "list[SshTarget]":
-    from paddock.cli.guests import guest as guests  # noqa: PLC0415
-    from paddock.cli.guests import sshclient  # noqa: PLC0415
-    from paddock.cli.machines import finding  # noqa: PLC0415
+    from paddock.fleet.guests import guest as guests  # noqa: PLC0415
+    from paddock.fleet.guests import sshclient  # noqa: PLC0415
+    from paddock.fleet.machines import finding  # noqa: PLC0415
 
     if parsed.name:
         found = [await finding.find(server.client, parsed.name, server.namespace)]

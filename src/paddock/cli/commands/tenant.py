@@ -52,10 +52,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _make(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import report  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.cli.tenants import tenancy  # noqa: PLC0415
-    from paddock.cli.tenants.tenant import TenantShares  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
+    from paddock.fleet.tenants import tenancy  # noqa: PLC0415
+    from paddock.fleet.tenants.tenant import TenantShares  # noqa: PLC0415
 
     arguments.check_name(parsed.name)
     shares = TenantShares(parsed.cpu, parsed.memory, parsed.storage, parsed.machines, parsed.cpu_shares)

@@ -28,10 +28,10 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machines.views import shown  # noqa: PLC0415 - as above
+    from paddock.cli.machineviews import shown  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.cli.tenants import tenancy, tenant  # noqa: PLC0415
-    from paddock.meta.ages import age  # noqa: PLC0415
+    from paddock.fleet.tenants import tenancy, tenant  # noqa: PLC0415
+    from paddock.kubernetes.meta.ages import age  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         rows = await tenancy.listed(session)

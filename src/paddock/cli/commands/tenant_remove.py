@@ -33,7 +33,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.cli import confirming  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.cli.tenants import tenancy  # noqa: PLC0415
+    from paddock.fleet.tenants import tenancy  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         await tenancy.remove(session, parsed.name, dry_run=True)

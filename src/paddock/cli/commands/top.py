@@ -11,9 +11,9 @@ from paddock.cli.exits import GOOD
 from paddock.cli.tables import TableColumn
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.usage import MachineUsage
-    from paddock.cli.servers import ServerSession
-    from paddock.client.target import Key
+    from paddock.fleet.machines.usage import MachineUsage
+    from paddock.fleet.servers.session import ServerSession
+    from paddock.kubernetes.client.target import Key
 
 _TEXT = """Show what running machines use, measured over two seconds: processors in cores, memory of the process and of the guest, and the
 rates of disks and networks. A cluster without Paddock's series shows processors and memory, by metrics.k8s.io. With --namespaces, show
@@ -57,9 +57,9 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _show_quotas(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.machines.views import shown  # noqa: PLC0415 - as above
+    from paddock.cli.machineviews import shown  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.cli.tenants import quotas  # noqa: PLC0415
+    from paddock.fleet.tenants import quotas  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         rows = await quotas.read(session, parsed.namespace)
@@ -72,10 +72,10 @@ async def _show_quotas(parsed: argparse.Namespace, console: Console) -> None:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli import report  # noqa: PLC0415 - as above
     from paddock.cli.live import LiveView  # noqa: PLC0415
-    from paddock.cli.machines import usage  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import usage  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         view = LiveView(console, terminal.current())
@@ -101,7 +101,7 @@ async def _rows(
     session: "ServerSession", parsed: argparse.Namespace, machine_usages: Mapping["Key", "MachineUsage"]
 ) -> dict[str, "MachineUsage"]:
     """Return the use of each machine by the name that the user gave it."""
-    from paddock.cli.machines import finding  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import finding  # noqa: PLC0415 - as above
 
     machines = await finding.every(session.client, None if parsed.all_namespaces else session.namespace, parsed.selector)
     used = [(each, machine_usages[each.vmi_key]) for each in machines if each.vmi_key is not None and each.vmi_key in machine_usages]
@@ -110,7 +110,7 @@ async def _rows(
 
 
 def _lines(rows: Mapping[str, "MachineUsage"]) -> list[str]:
-    from paddock.cli.machines import facts  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import facts  # noqa: PLC0415 - as above
 
     cells = [
         (

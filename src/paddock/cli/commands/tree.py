@@ -4,13 +4,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.lines import one_line
 from paddock.cli import arguments, terminal
-from paddock.cli.console import Console, one_line
+from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.terminal import Screen
 
 if TYPE_CHECKING:
-    from paddock.cli.machines.trees import TreeNode
+    from paddock.fleet.machines.trees import TreeNode
 
 _TEXT = """Show a machine with what belongs to it: the VirtualMachine that was made of it, its instance, its disks with their claims, its
 networks, and the Services that lead to it."""
@@ -36,9 +37,9 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli import report  # noqa: PLC0415 - as above
-    from paddock.cli.machines import finding, trees  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import finding, trees  # noqa: PLC0415
 
     async with connected(parsed, console) as session:
         machine = await finding.find(session.client, parsed.name, session.namespace)

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from paddock.cli import arguments, report, targets
+from paddock.cli import arguments, targets
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-from paddock.cli.inventory import Inventory
-from paddock.cli.objects import InputReader, LocatedFinding
-from paddock.schema.finding import Severity
+from paddock.fleet.documents import report
+from paddock.fleet.documents.inventory import Inventory
+from paddock.fleet.documents.objects import InputReader, LocatedFinding
+from paddock.kubernetes.schema.finding import Severity
 
 _TEXT = """Check manifests: fields, values, rules across fields, and references between the objects of the input. Each finding
 names its file, line and column. Warnings and notes do not change the exit code unless --strict is given."""

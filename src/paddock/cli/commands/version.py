@@ -29,7 +29,7 @@ def run(argv: Sequence[str], console: Console) -> int:
         return GOOD
     import platform  # noqa: PLC0415 - as above
 
-    from paddock.cli import report  # noqa: PLC0415 - as above
+    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
 
     data = {"version": found.version, "commit": found.commit, "python": platform.python_version(), "machine": platform.machine()}
     console.out(report.structured(data, output))

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Sequence
 
 from paddock.cli import arguments
+from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-from paddock.cli.guests import commandline
 
 _TEXT = """Show the display of a machine in the first VNC viewer that this host has: remote-viewer, TigerVNC, vncviewer, gvncviewer and
 others. With --proxy, print the address of a loopback port for a viewer of your own, and serve it until ctrl+C. There is no password: every
@@ -40,7 +40,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.guests import viewers  # noqa: PLC0415
+    from paddock.fleet.guests import viewers  # noqa: PLC0415
 
     viewer = None if parsed.proxy else viewers.choose()
     async with (

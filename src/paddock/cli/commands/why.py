@@ -10,7 +10,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNJUDGED
 
 if TYPE_CHECKING:
-    from paddock.cli.diagnosis.explain import Explanation
+    from paddock.fleet.diagnosis.explain import Explanation
 
 _TEXT = """Explain why an object is not ready: one cause, the evidence, and one fix. KIND is a kind, its plural or a short name
 (vm, dv, pvc, Machine ...), alone or with its group. Without KIND, the likeliest object of that name is chosen."""
@@ -40,8 +40,9 @@ def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
     # Everything that talks to servers is heavy.
-    from paddock.cli import explanations, report  # noqa: PLC0415
+    from paddock.cli import explanations  # noqa: PLC0415
     from paddock.cli.servers import serve  # noqa: PLC0415
+    from paddock.fleet.documents import report  # noqa: PLC0415
 
     answer, now = serve(_answer(parsed, console))
     if parsed.output == "text":
@@ -52,11 +53,11 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _answer(parsed: argparse.Namespace, console: Console) -> "tuple[Explanation, float]":
-    from paddock.cli.diagnosis.explain import explain  # noqa: PLC0415 - as above
-    from paddock.cli.diagnosis.walk import walk  # noqa: PLC0415
     from paddock.cli.names import candidates  # noqa: PLC0415
-    from paddock.cli.serverreader import ServerReader  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
+    from paddock.fleet.diagnosis.explain import explain  # noqa: PLC0415 - as above
+    from paddock.fleet.diagnosis.walk import walk  # noqa: PLC0415
+    from paddock.fleet.servers.serverreader import ServerReader  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         looking = ServerReader(server.client, server.clock)

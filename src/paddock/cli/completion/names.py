@@ -51,7 +51,7 @@ def _found(query: NamesQuery) -> Iterable[Candidate]:
 
 
 def _kinds() -> Iterator[Candidate]:
-    from paddock.dialects import catalog  # noqa: PLC0415 - all declarations come with it
+    from paddock.kubernetes import catalog  # noqa: PLC0415 - all declarations come with it
 
     for kind in catalog.every():
         yield Candidate(
@@ -74,7 +74,7 @@ def server_options(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _contexts(words: Sequence[str]) -> Iterator[Candidate]:
-    from paddock.client import kubeconfig  # noqa: PLC0415 - only this completes with it
+    from paddock.kubernetes.client import kubeconfig  # noqa: PLC0415 - only this completes with it
 
     given = server_options(words)
     for name in kubeconfig.read(kubeconfig.paths(os.environ, given.kubeconfig)).contexts:
@@ -97,8 +97,8 @@ async def _listed(given: argparse.Namespace, kinds: Sequence[tuple[str, str]], *
 
     from paddock.cli import serveraccess  # noqa: PLC0415 - as above
     from paddock.cli.console import Console  # noqa: PLC0415 - as above
-    from paddock.client.client import Client, ClientSettings  # noqa: PLC0415 - as above
-    from paddock.client.http.https import Https  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.client import Client, ClientSettings  # noqa: PLC0415 - as above
+    from paddock.kubernetes.client.http.https import Https  # noqa: PLC0415 - as above
 
     with open(os.devnull, "wb") as nowhere:
         access = serveraccess.find(given, Console(nowhere, nowhere))

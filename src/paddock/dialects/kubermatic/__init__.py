@@ -4,7 +4,7 @@ A DataSource may be an image behind a URL, a `sourceRef` may name its `apiGroup`
 `kubevirt.io/v1alpha1` with the hardware beside `runStrategy`. The fields and rules are KubeVirt's; here is what is Kubermatic's own.
 """
 
-from paddock.schema.dialect import Dialect
+from paddock.kubernetes.schema.dialect import Dialect
 
 GROUP = "virtualization.k8c.io"
 DIALECT = Dialect(
@@ -14,7 +14,7 @@ DIALECT = Dialect(
         ("kubevirt.io", "VirtualMachinePool"): "pool",
         (GROUP, "Image"): "image",
     },
-    translator="paddock.translate.kubermatic",
+    translator="paddock.dialects.kubermatic.translate",
     # The kinds are KubeVirt's; the translator leaves alone what uses nothing of Kubermatic's.
     translated=(
         ("kubevirt.io", "VirtualMachine"),
@@ -25,8 +25,8 @@ DIALECT = Dialect(
     ),
     read_back=("VirtualMachine", "VirtualMachinePool"),
     extends_kubevirt=True,
-    effects="paddock.plan.kubermatic.effects",
-    references="paddock.plan.kubermatic.referring",
-    wiring="paddock.app.controllers.dialects.kubermatic",
+    effects="paddock.dialects.kubermatic.plan.effects",
+    references="paddock.dialects.kubermatic.plan.referring",
+    wiring="paddock.dialects.kubermatic.wiring",
     stored="datasources.cdi.kubevirt.io",
 )

@@ -1,7 +1,7 @@
 """Stakater's infrastructure API: `infrastructure.stakater.com/v1 VirtualMachine` (docs/spec/stakater.md)."""
 
-from paddock.dialects.stakater import marks
-from paddock.schema.dialect import Dialect, DialectMachine
+from paddock.dialects.stakater.kinds import marks
+from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 
 GROUP = "infrastructure.stakater.com"
 DIALECT = Dialect(
@@ -22,12 +22,12 @@ DIALECT = Dialect(
             carried_out={"vm": {"name": "made"}},
         ),
     ),
-    translator="paddock.translate.stakater",
+    translator="paddock.dialects.stakater.translate",
     translated=((GROUP, "VirtualMachine"),),
     is_all_in_kubevirt=True,
-    effects="paddock.plan.stakater.effects",
-    references="paddock.plan.stakater.referring",
-    wiring="paddock.app.controllers.dialects.stakater",
+    effects="paddock.dialects.stakater.plan.effects",
+    references="paddock.dialects.stakater.plan.referring",
+    wiring="paddock.dialects.stakater.wiring",
     stored=GROUP,
     is_by_default=True,
 )

@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import names, quantity
-from paddock.dialects.stakater import effective, sshkeys
-from paddock.dialects.stakater.fields import AdditionalDisk, Parameters
-from paddock.meta import cloudconfig
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule, transition
+from paddock.dialects.stakater.kinds import effective, sshkeys
+from paddock.dialects.stakater.kinds.fields import AdditionalDisk, Parameters
+from paddock.kubernetes.meta import cloudconfig
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.stakater.virtualmachine import StakaterVirtualMachine
+    from paddock.dialects.stakater.kinds.virtualmachine import StakaterVirtualMachine
 
 PARAMETERS: Path = ("spec", "parameters")
 RESERVED_DISKS = ("rootdisk", "cloudinitdisk")

@@ -1,6 +1,6 @@
 """The VirtRigaud dialect: ten kinds of `infra.virtrigaud.io/v1beta1` (docs/spec/virtrigaud.md section 1)."""
 
-from paddock.schema.dialect import Dialect, DialectMachine
+from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 
 GROUP = "infra.virtrigaud.io"
 MACHINE_FINALIZER = "virtualmachine.infra.virtrigaud.io/finalizer"
@@ -30,15 +30,15 @@ DIALECT = Dialect(
             carried_out={"id": "made"},
         ),
     ),
-    translator="paddock.translate.virtrigaud",
+    translator="paddock.dialects.virtrigaud.translate",
     # The others than VirtualMachine are wishes about machines: they become nothing, and the translator says so.
     translated=tuple((GROUP, kind) for kind in ("VirtualMachine", "VMSet", "VMSnapshot", "VMClone", "VMMigration", "VMPlacementPolicy")),
-    effects="paddock.plan.virtrigaud.effects",
-    references="paddock.plan.virtrigaud.referring",
-    predictions="paddock.plan.virtrigaud.predictions",
-    quotas="paddock.plan.virtrigaud.quotas",
+    effects="paddock.dialects.virtrigaud.plan.effects",
+    references="paddock.dialects.virtrigaud.plan.referring",
+    predictions="paddock.dialects.virtrigaud.plan.predictions",
+    quotas="paddock.dialects.virtrigaud.plan.quotas",
     power_words={(GROUP, "VirtualMachine"): ("spec", "powerState"), (GROUP, "VMSet"): ("spec", "template", "spec", "powerState")},
-    wiring="paddock.app.controllers.dialects.virtrigaud",
+    wiring="paddock.dialects.virtrigaud.wiring",
     embedding="paddock.app.controllers.virtrigaud",
     stored=GROUP,
 )

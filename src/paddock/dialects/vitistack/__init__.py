@@ -1,7 +1,7 @@
 """Vitistack's Machine, NetworkConfiguration and MachineTemplate (docs/spec/vitistack.md)."""
 
-from paddock.dialects.vitistack import marks
-from paddock.schema.dialect import Dialect, DialectMachine
+from paddock.dialects.vitistack.kinds import marks
+from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 
 GROUP = "vitistack.io"
 DIALECT = Dialect(
@@ -24,12 +24,12 @@ DIALECT = Dialect(
             first_status={"phase": "Pending"},
         ),
     ),
-    translator="paddock.translate.vitistack",
+    translator="paddock.dialects.vitistack.translate",
     translated=((GROUP, "Machine"),),
     is_all_in_kubevirt=True,
-    effects="paddock.plan.vitistack.effects",
-    references="paddock.plan.vitistack.referring",
-    wiring="paddock.app.controllers.dialects.vitistack",
+    effects="paddock.dialects.vitistack.plan.effects",
+    references="paddock.dialects.vitistack.plan.referring",
+    wiring="paddock.dialects.vitistack.wiring",
     stored=GROUP,
     is_by_default=True,
 )

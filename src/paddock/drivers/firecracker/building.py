@@ -9,8 +9,6 @@ import msgspec
 
 from paddock.base import reasons
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import cloudinit, foreign, refusals
-from paddock.driverkit.cloudinit import GuestDocuments
 from paddock.drivers.firecracker import files, machinespecs, runs
 from paddock.drivers.firecracker.configuration import INITRD, KERNEL, SEED
 from paddock.drivers.firecracker.records import (
@@ -25,6 +23,8 @@ from paddock.drivers.firecracker.records import (
 )
 from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.firecracker.store import MicroVmStore
+from paddock.drivers.kit import cloudinit, foreign, refusals
+from paddock.drivers.kit.cloudinit import GuestDocuments
 
 
 class KernelChoice(msgspec.Struct, frozen=True):

@@ -13,9 +13,6 @@ from paddock.base import names
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.payloads import NetworkPayload, PlacementPayload
-from paddock.driverkit import customization, refusals
-from paddock.driverkit.customization import CloneCustomization
-from paddock.driverkit.progress import DONE, TaskProgress, failed
 from paddock.drivers.firecracker import apifacts, files, machinespecs, power
 from paddock.drivers.firecracker.configuration import INITRD, KERNEL
 from paddock.drivers.firecracker.lifecycle import MicroVmLifecycle
@@ -32,6 +29,9 @@ from paddock.drivers.firecracker.runs import MicroVmRuns
 from paddock.drivers.firecracker.snapshots import MicroVmSnapshots
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
+from paddock.drivers.kit import customization, refusals
+from paddock.drivers.kit.customization import CloneCustomization
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 
 CLONE = "clone"
 _LONGEST_NAME = 63

@@ -11,15 +11,15 @@ from paddock.base import names
 from paddock.base.clock import Clock
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.driverkit import conversion, foreign, refusals, staging, transfers
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress
-from paddock.driverkit.transfers import DiskSink, ExportOrder, ImportOrder, StagingTransfers, TransferResult
 from paddock.drivers.firecracker import files, power
 from paddock.drivers.firecracker.records import KeptImage, MicroVmDisk, MicroVmFolder, MicroVmRecord
 from paddock.drivers.firecracker.runs import MicroVmRuns
 from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.firecracker.snapshots import MicroVmSnapshots
 from paddock.drivers.firecracker.store import MicroVmStore
+from paddock.drivers.kit import conversion, foreign, refusals, staging, transfers
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress
+from paddock.drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder, StagingTransfers, TransferResult
 
 EXPORT, IMPORT = "export", "import"
 IMPORT_FORMATS = ("qcow2", "raw", "vmdk", "vdi", "vhdx")

@@ -15,8 +15,6 @@ from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.contract.driver import Calls, ComposedDriver
 from paddock.contract.examination import ProviderFinding
-from paddock.driverkit import conversion
-from paddock.driverkit.progress import DONE, TaskProgress, failed
 from paddock.drivers.firecracker import clones, diskstorage, examination, files, images, lifecycle, power, snapshots
 from paddock.drivers.firecracker.clones import MicroVmCloning
 from paddock.drivers.firecracker.diskstorage import DiskFiles
@@ -33,6 +31,8 @@ from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.firecracker.snapshots import MicroVmSnapshots
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
+from paddock.drivers.kit import conversion
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 
 _FEATURES = (
     features.IMAGE_DELETE,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 # From linux/if_tun.h, linux/sockios.h and linux/if.h.
 _SETIFF, _SETPERSIST, _SETOWNER = 0x400454CA, 0x400454CB, 0x400454CC

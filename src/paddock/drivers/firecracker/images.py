@@ -18,14 +18,14 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.payloads import ImagePayload
-from paddock.driverkit import downloads, foreign, refusals
-from paddock.driverkit.downloads import DownloadOrder
-from paddock.driverkit.progress import DONE, TaskProgress, failed
 from paddock.drivers.firecracker import files
 from paddock.drivers.firecracker.records import KeptImage
 from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
+from paddock.drivers.kit import downloads, foreign, refusals
+from paddock.drivers.kit.downloads import DownloadOrder
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 
 IMAGE = "image"
 _NO_CREDENTIALS = "the manager sends no client certificates"

@@ -6,14 +6,14 @@ import msgspec
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.firecracker import configuration, lifecycle, processes
 from paddock.drivers.firecracker.processes import VmmProcess
 from paddock.drivers.firecracker.records import MicroVmFolder, MicroVmRecord, ShutdownRecord
 from paddock.drivers.firecracker.runs import MicroVmRuns
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 
 _LOG = logging.getLogger(__name__)
 SHUTDOWN = "off"

@@ -17,7 +17,6 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
 from paddock.drivers.firecracker import apifacts, configuration, files, processes
 from paddock.drivers.firecracker.api import ApiCall, VmmApi
 from paddock.drivers.firecracker.configuration import INITRD, KERNEL, MEMORY, METRICS, SEED, SOCKET, STATE
@@ -26,6 +25,7 @@ from paddock.drivers.firecracker.hostnetworks import HostNetwork
 from paddock.drivers.firecracker.processes import LaunchPlan, VmmProcess
 from paddock.drivers.firecracker.records import MicroVmFolder, MicroVmRecord, ShutdownRecord
 from paddock.drivers.firecracker.settings import FirecrackerSettings
+from paddock.drivers.kit import refusals
 
 _LOOK_SECONDS = 0.02
 _QUICK, _LOCK_SECONDS = 3.0, 10.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.base.errors import Terminal
-from paddock.driverkit.staging import StagingSettings, nfs_mounts
+from paddock.drivers.kit.staging import StagingSettings, nfs_mounts
 
 PROGRAM, JAILER, DIRECTORY = "PROVIDER_FIRECRACKER", "PROVIDER_FIRECRACKER_JAILER", "PROVIDER_FIRECRACKER_DIRECTORY"
 KERNEL, FILES, NETWORKS = "PROVIDER_FIRECRACKER_KERNEL", "PROVIDER_FIRECRACKER_FILES", "PROVIDER_FIRECRACKER_NETWORKS"

@@ -12,14 +12,14 @@ import msgspec
 
 from paddock.base import names
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, TaskProgress, failed
 from paddock.drivers.firecracker import files, power, runs
 from paddock.drivers.firecracker.building import MicroVmBuilder
 from paddock.drivers.firecracker.records import MicroVmFolder, MicroVmRecord, MicroVmSnapshot
 from paddock.drivers.firecracker.runs import MicroVmRuns
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 
 SNAPSHOT, REVERT = "snapshot", "revert"
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 from paddock.base.errors import Terminal
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import refusals
 from paddock.drivers.firecracker import files
 from paddock.drivers.firecracker.records import MicroVmFolder, MicroVmRecord
+from paddock.drivers.kit import refusals
 
 _ID = re.compile(r"(?P<name>[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)/(?P<token>[0-9a-f]{12})\Z", re.ASCII)
 _PLACES = ("machines", "images", "disks", "kernels", "scratch")

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from paddock.base.errors import PaddockError
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 
 _LOG = logging.getLogger(__name__)
 _MOST_ENDED = 512

@@ -6,12 +6,12 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.contract.payloads import ImagePayload
-from paddock.dialects.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
-from paddock.dialects.kubevirt.datavolume import DataVolumeSpec
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.virtrigaud.vmimage import DataVolumeImageSource, HTTPImageSource, ImageSource, RegistryImageSource
-from paddock.driverkit import refusals
+from paddock.dialects.virtrigaud.kinds.vmimage import DataVolumeImageSource, HTTPImageSource, ImageSource, RegistryImageSource
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks
+from paddock.kubernetes.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
+from paddock.kubevirt.kinds.datavolume import DataVolumeSpec
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
 
 _HTTP = ("http://", "https://")
 _REGISTRY = "docker://"

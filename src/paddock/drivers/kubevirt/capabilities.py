@@ -4,18 +4,18 @@ import asyncio
 import contextlib
 from typing import Any
 
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.options import EVERYTHING, Selection
-from paddock.client.target import Target
 from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
-from paddock.dialects.core.storageclass import default_class
-from paddock.driverkit import conversion
+from paddock.drivers.kit import conversion
 from paddock.drivers.kubevirt import disks, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.commands import GuestCommandRunner
 from paddock.drivers.kubevirt.snapshots import keeps_memory
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.options import EVERYTHING, Selection
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.core.storageclass import default_class
 
 _DISK_TYPES = ("thin", "thick")
 _QUEUES = f"{features.NETWORK_DRIVER}.queues"

@@ -8,18 +8,19 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from paddock.base.errors import PaddockError
-from paddock.client.target import Target
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.export import ExportLink, ExportSpec, VirtualMachineExport
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import disklinks, refusals
-from paddock.driverkit.disklinks import DiskLink, HttpLinkChannel
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks, targets
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, id_of
-from paddock.meta.objects import ObjectMeta, owned_by
-from paddock.meta.storage import TypedLocalReference
-from paddock.meta.wire import to_data
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.meta.objects import ObjectMeta, owned_by
+from paddock.kubernetes.meta.storage import TypedLocalReference
+from paddock.kubernetes.meta.wire import to_data
+from paddock.kubevirt import disklinks
+from paddock.kubevirt.disklinks import DiskLink, HttpLinkChannel
+from paddock.kubevirt.kinds.export import ExportLink, ExportSpec, VirtualMachineExport
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 _PURPOSE = "export"
 _READY_SECONDS = 600.0

@@ -6,26 +6,26 @@ import json
 import msgspec
 
 from paddock.base import names
-from paddock.client.errors import Conflict
-from paddock.client.target import Data
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ImagePayload, PlacementPayload
-from paddock.dialects.kubevirt.clone import CloneSpec, CloneTargetReference, TemplateFilters, VirtualMachineClone
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import refusals
-from paddock.driverkit.customization import CloneCustomization
-from paddock.driverkit.customization import read as read_customization
-from paddock.driverkit.description import MachineDescription
-from paddock.driverkit.progress import failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.customization import CloneCustomization
+from paddock.drivers.kit.customization import read as read_customization
+from paddock.drivers.kit.description import MachineDescription
+from paddock.drivers.kit.progress import failed
 from paddock.drivers.kubevirt import customization, differences, documents, marks, progress, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import ObjectMeta, Resource, owned_by
-from paddock.meta.storage import TypedLocalReference
+from paddock.kubernetes.client.errors import Conflict
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.meta.objects import ObjectMeta, Resource, owned_by
+from paddock.kubernetes.meta.storage import TypedLocalReference
+from paddock.kubevirt.kinds.clone import CloneSpec, CloneTargetReference, TemplateFilters, VirtualMachineClone
+from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 CLONED_FROM = "virtrigaud.io/cloned-from-id"
 # The VirtualMachine of the manager that a clone is made for: two of one name in two namespaces do not get the same machine.

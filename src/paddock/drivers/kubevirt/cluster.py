@@ -6,19 +6,19 @@ from typing import Any, TypeVar
 
 import orjson
 
-from paddock.client.client import Client
-from paddock.client.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
-from paddock.client.options import DeletionOptions, Selection, merge_patch
-from paddock.client.target import Data, Key, Target
 from paddock.contract.messages import ObjectIdentity
-from paddock.dialects.kubevirt.gates import ClusterGates, of_installations
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks, targets
 from paddock.drivers.kubevirt.identifiers import ObjectId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import Resource
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
+from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
+from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.meta.objects import Resource
+from paddock.kubevirt.kinds.gates import ClusterGates, of_installations
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 R = TypeVar("R", bound=Resource)
 # How often a decision is taken anew because somebody else wrote the object meanwhile.

@@ -4,7 +4,7 @@ import base64
 
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 

@@ -5,10 +5,10 @@ would be carried out by that process, and a path would show the process's own fi
 """
 
 from paddock.base.clock import Clock
-from paddock.client import kubeconfig
-from paddock.client.access import Access
-from paddock.client.errors import BadAccess
-from paddock.client.kubeconfig import Cluster, KubeconfigUser
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.errors import BadAccess
+from paddock.kubernetes.client.kubeconfig import Cluster, KubeconfigUser
 
 KUBECONFIG = "kubeconfig"
 

@@ -5,17 +5,17 @@ import base64
 import msgspec
 
 from paddock.base.jsondata import copied
-from paddock.client.target import Data
 from paddock.contract.payloads import ClassPayload, ImagePayload
-from paddock.dialects.core.secret import Secret
-from paddock.driverkit import refusals
-from paddock.driverkit.customization import CloneCustomization
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.customization import CloneCustomization
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import documents, rebuilt
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import ObjectMeta
-from paddock.meta.wire import to_data
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.meta.objects import ObjectMeta
+from paddock.kubernetes.meta.wire import to_data
 
 _CARRIERS = ("cloudInitNoCloud", "cloudInitConfigDrive")
 _CLOUD_INIT = "cloudinitdisk"

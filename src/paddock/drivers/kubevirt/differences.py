@@ -7,15 +7,15 @@ import msgspec
 
 from paddock.base import quantity, reasons
 from paddock.base.jsondata import copied
-from paddock.client.target import Data
 from paddock.contract.payloads import DiskPayload
-from paddock.dialects.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
-from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
-from paddock.dialects.kubevirt.volumes import Volume
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks, observed
 from paddock.drivers.kubevirt.documents import template_name
-from paddock.meta.wire import to_data
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
+from paddock.kubernetes.meta.wire import to_data
+from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
+from paddock.kubevirt.kinds.volumes import Volume
 
 _GIB = 1 << 30
 # Of the domain, these members follow the manager's wish; what else a machine is made of stays.

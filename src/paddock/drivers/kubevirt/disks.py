@@ -7,12 +7,9 @@ from urllib.parse import urlsplit
 from paddock.base.clock import Clock
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import conversion, refusals, staging, transfers
-from paddock.driverkit.progress import TaskProgress
-from paddock.driverkit.transfers import ExportOrder, ImportOrder, StagingTransfers, TransferResult
+from paddock.drivers.kit import conversion, refusals, staging, transfers
+from paddock.drivers.kit.progress import TaskProgress
+from paddock.drivers.kit.transfers import ExportOrder, ImportOrder, StagingTransfers, TransferResult
 from paddock.drivers.kubevirt import booting, failures, marks, observed, targets
 from paddock.drivers.kubevirt.channels import DiskChannel, TargetExports
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
@@ -21,8 +18,11 @@ from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.drivers.kubevirt.observed import ClaimDisk
 from paddock.drivers.kubevirt.receiving import DiskReceiver
 from paddock.drivers.kubevirt.snapshots import SnapshotControl
-from paddock.meta.objects import ObjectMeta
-from paddock.meta.storage import ResourceRequirements, StorageSpec, TypedLocalReference
+from paddock.kubernetes.meta.objects import ObjectMeta
+from paddock.kubernetes.meta.storage import ResourceRequirements, StorageSpec, TypedLocalReference
+from paddock.kubevirt.kinds.datavolume import DataVolumeSource, DataVolumeSpec, HttpSource
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 IMPORT_FORMATS = ("qcow2", "raw", "vmdk", "vdi", "vhdx")
 

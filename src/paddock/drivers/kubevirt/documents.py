@@ -6,25 +6,25 @@ import re
 import msgspec
 
 from paddock.contract.messages import ObjectIdentity
-from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.instance import VirtualMachineInstanceTemplate
-from paddock.dialects.kubevirt.virtualmachine import DataVolumeTemplate, VirtualMachine
-from paddock.dialects.kubevirt.volumes import ClaimVolume
-from paddock.driverkit import refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.dialects.virtrigaud.translate import marks as translated
+from paddock.dialects.virtrigaud.translate import to_kubevirt
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import marks, megahertz
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind, asked_size
 from paddock.drivers.kubevirt.firewalls import MachineFirewall, firewall
 from paddock.drivers.kubevirt.rebuilt import on_pod_network, rebuild
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import TemplateMeta
-from paddock.meta.rendering import Rendering
-from paddock.meta.storage import ResourceRequirements
-from paddock.meta.translated import Loss
-from paddock.schema.finding import format_path
-from paddock.translate.virtrigaud import marks as translated
-from paddock.translate.virtrigaud import to_kubevirt
+from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.meta.objects import TemplateMeta
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.meta.storage import ResourceRequirements
+from paddock.kubernetes.meta.translated import Loss
+from paddock.kubernetes.schema.finding import format_path
+from paddock.kubevirt.kinds.instance import VirtualMachineInstanceTemplate
+from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
+from paddock.kubevirt.kinds.volumes import ClaimVolume
 
 _GIB = 1 << 30
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)

@@ -8,7 +8,6 @@ started and ended. Transfers are work of this process, and have failed when it e
 """
 
 from paddock.base.clock import Clock, SystemClock
-from paddock.client.client import Client
 from paddock.contract.driver import Calls, ComposedDriver
 from paddock.drivers.kubevirt import failures
 from paddock.drivers.kubevirt.capabilities import TargetCapabilities
@@ -26,6 +25,7 @@ from paddock.drivers.kubevirt.reconfiguration import MachineReconfiguration
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.kubevirt.snapshots import SnapshotControl
 from paddock.drivers.kubevirt.tasks import TaskJudge
+from paddock.kubernetes.client.client import Client
 
 
 class KubeVirtDriver(ComposedDriver):

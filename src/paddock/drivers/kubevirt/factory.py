@@ -6,16 +6,16 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from paddock.base.directories import running_kubeconfigs
-from paddock.client import incluster, kubeconfig
-from paddock.client.access import Access
-from paddock.client.client import Client
-from paddock.client.http.https import Https
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
-from paddock.driverkit.staging import StagingSettings, nfs_mounts
+from paddock.drivers.kit.staging import StagingSettings, nfs_mounts
 from paddock.drivers.kubevirt import credentials
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.kubernetes.client import incluster, kubeconfig
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
 
 _INSECURE = "TLS_INSECURE_SKIP_VERIFY"
 

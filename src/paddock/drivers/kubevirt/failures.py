@@ -4,12 +4,12 @@ from contextlib import AbstractContextManager
 
 from paddock.base import reasons
 from paddock.base.errors import PaddockError
-from paddock.client import errors as client
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
-from paddock.dialects.kubevirt.missinggates import MissingGates
-from paddock.driverkit import refusals
-from paddock.translate.virtrigaud import EncryptionRequired, MissingReference, MissingReferences, UntranslatableVirtualMachine
+from paddock.dialects.virtrigaud.translate import EncryptionRequired, MissingReference, MissingReferences, UntranslatableVirtualMachine
+from paddock.drivers.kit import refusals
+from paddock.kubernetes.client import errors as client
+from paddock.kubevirt.kinds.missinggates import MissingGates
 
 _QUOTA = "exceeded quota"
 # The first type that fits counts.

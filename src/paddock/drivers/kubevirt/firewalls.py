@@ -10,17 +10,17 @@ from typing import Any
 
 import msgspec
 
-from paddock.client.errors import AlreadyExists
-from paddock.client.options import DeletionOptions, json_patch
-from paddock.client.target import Data, Key
 from paddock.contract.payloads import NetworkPayload
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.dialects.virtrigaud.vmnetworkattachment import FirewallConfig, FirewallRule, NetworkIsolation
-from paddock.driverkit import refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import FirewallConfig, FirewallRule, NetworkIsolation
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, owner_reference
 from paddock.drivers.kubevirt.rebuilt import on_pod_network
+from paddock.kubernetes.client.errors import AlreadyExists
+from paddock.kubernetes.client.options import DeletionOptions, json_patch
+from paddock.kubernetes.client.target import Data, Key
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 _EVERYWHERE = "0.0.0.0/0"
 _SIDES = {

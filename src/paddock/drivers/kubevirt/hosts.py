@@ -8,15 +8,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from paddock.base import quantity
-from paddock.client.errors import Forbidden
-from paddock.client.options import EVERYTHING
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import observed, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.observed import MachineSize
+from paddock.kubernetes.client.errors import Forbidden
+from paddock.kubernetes.client.options import EVERYTHING
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 
 _MIB = 1 << 20
 _CPU_FEATURE, _CPU_MODEL = "cpu-feature.node.kubevirt.io/", "host-model-cpu.node.kubevirt.io/"

@@ -13,26 +13,26 @@ from paddock.base import names, reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.datasource import DataSource, DataSourceSource, DataSourceSpec
-from paddock.dialects.kubevirt.datavolume import DataVolumeSpec, NamespacedReference
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.dialects.virtrigaud import sources
-from paddock.dialects.virtrigaud.vmimage import VMImageSpec
-from paddock.driverkit import refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.dialects.virtrigaud.kinds import sources
+from paddock.dialects.virtrigaud.kinds.vmimage import VMImageSpec
+from paddock.dialects.virtrigaud.translate import fetching, to_kubevirt
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, marks, progress, rebuilt, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.meta.objects import ObjectMeta, owned_by
-from paddock.meta.rendering import Rendering
-from paddock.meta.storage import ResourceRequirements
-from paddock.meta.translated import Loss
-from paddock.meta.wire import to_data
-from paddock.translate.virtrigaud import fetching, to_kubevirt
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.meta.objects import ObjectMeta, owned_by
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.meta.storage import ResourceRequirements
+from paddock.kubernetes.meta.translated import Loss
+from paddock.kubernetes.meta.wire import to_data
+from paddock.kubevirt.kinds.datasource import DataSource, DataSourceSource, DataSourceSpec
+from paddock.kubevirt.kinds.datavolume import DataVolumeSpec, NamespacedReference
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 _TYPE = "qemu"
 # Well within the deadline of ImagePrepare.

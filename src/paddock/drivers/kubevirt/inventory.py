@@ -5,12 +5,12 @@ import json
 from collections.abc import Mapping
 
 from paddock.contract import messages as m
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
 from paddock.drivers.kubevirt import marks, observed, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import ObjectId
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 _GIB = 1 << 30
 

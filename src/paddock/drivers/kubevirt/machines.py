@@ -9,19 +9,19 @@ import asyncio
 import msgspec
 
 from paddock.base import names, reasons
-from paddock.client.target import Target
 from paddock.contract import messages as m
-from paddock.dialects.kubevirt import missinggates
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import description, refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import description, refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, documents, marks, megahertz, observed, power, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owner_reference
 from paddock.drivers.kubevirt.documents import INCOMPLETE, MachineDocuments
 from paddock.drivers.kubevirt.firewalls import FirewallControl
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import OwnerReference, owned_by
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.meta.objects import OwnerReference, owned_by
+from paddock.kubevirt.kinds import missinggates
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 # A machine that runs is cut off before it is deleted; what its disks hold goes with it.
 _NO_GRACE = 0

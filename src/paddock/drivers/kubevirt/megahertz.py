@@ -6,14 +6,14 @@ the translation say that there is no limit. A machine whose processors are pinne
 
 import msgspec
 
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.options import EVERYTHING
 from paddock.contract.payloads import ClassPayload
-from paddock.dialects.kubevirt.domain import Resources
-from paddock.dialects.kubevirt.instance import VirtualMachineInstanceTemplate
 from paddock.drivers.kubevirt import marks, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.options import EVERYTHING
+from paddock.kubevirt.kinds.domain import Resources
+from paddock.kubevirt.kinds.instance import VirtualMachineInstanceTemplate
 
 
 async def informed(cluster: TargetCluster, hardware: ClassPayload) -> KubeVirtDriverSettings:

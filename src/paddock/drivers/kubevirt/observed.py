@@ -7,14 +7,14 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.base import quantity
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
-from paddock.dialects.kubevirt.domain import DomainSpec
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.status import VirtualMachineInstanceStatus
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine, VirtualMachineStatus
-from paddock.dialects.kubevirt.volumes import Volume
 from paddock.drivers.kubevirt import booting, marks
-from paddock.meta.conditions import Condition, holds
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
+from paddock.kubernetes.meta.conditions import Condition, holds
+from paddock.kubevirt.kinds.domain import DomainSpec
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.status import VirtualMachineInstanceStatus
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine, VirtualMachineStatus
+from paddock.kubevirt.kinds.volumes import Volume
 
 ON, OFF, SUSPENDED, UNKNOWN = "On", "Off", "Suspended", "Unknown"
 _FINAL = ("Succeeded", "Failed")

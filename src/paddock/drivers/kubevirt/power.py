@@ -6,16 +6,16 @@ KubeVirt's, which counts a grace period.
 
 import enum
 
-from paddock.client.errors import Conflict
-from paddock.client.options import Patch, merge_patch
-from paddock.client.target import Data
 from paddock.contract import messages as m
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import observed, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
+from paddock.kubernetes.client.errors import Conflict
+from paddock.kubernetes.client.options import Patch, merge_patch
+from paddock.kubernetes.client.target import Data
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 GRACE_SECONDS = 60
 ALWAYS, HALTED = "Always", "Halted"

@@ -3,16 +3,16 @@
 from collections.abc import Iterable, Mapping
 
 from paddock.base import quantity
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
-from paddock.dialects.kubevirt.clone import VirtualMachineClone
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.restore import VirtualMachineRestore
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.kubevirt import observed
-from paddock.meta.conditions import holds
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
+from paddock.kubernetes.meta.conditions import holds
+from paddock.kubevirt.kinds.clone import VirtualMachineClone
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume, DataVolumeStatus
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.restore import VirtualMachineRestore
+from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 # A transfer that failed so often does not get better on its own.
 _MOST_RESTARTS = 3

@@ -5,19 +5,19 @@ import base64
 import msgspec
 
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload, PlacementPayload
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.virtrigaud import machine as spec
-from paddock.dialects.virtrigaud import vmclass
-from paddock.dialects.virtrigaud import vmnetworkattachment as net
-from paddock.dialects.virtrigaud.provider import Provider, ProviderSpec
-from paddock.dialects.virtrigaud.shared import GROUP, ObjectRef
-from paddock.dialects.virtrigaud.shared import LocalObjectReference as SecretReference
-from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
-from paddock.dialects.virtrigaud.vmimage import ImageMetadata, ImagePrepare, VMImage, VMImageSpec
-from paddock.driverkit.description import MachineDescription
+from paddock.dialects.virtrigaud.kinds import machine as spec
+from paddock.dialects.virtrigaud.kinds import vmclass
+from paddock.dialects.virtrigaud.kinds import vmnetworkattachment as net
+from paddock.dialects.virtrigaud.kinds.provider import Provider, ProviderSpec
+from paddock.dialects.virtrigaud.kinds.shared import GROUP, ObjectRef
+from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference as SecretReference
+from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.kinds.vmimage import ImageMetadata, ImagePrepare, VMImage, VMImageSpec
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.meta.objects import ObjectMeta, Resource
-from paddock.meta.world import ObjectSet
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.meta.objects import ObjectMeta, Resource
+from paddock.kubernetes.meta.world import ObjectSet
 
 API_VERSION = f"{GROUP}/v1beta1"
 USER_DATA = "userdata"

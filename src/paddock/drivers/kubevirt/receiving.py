@@ -4,17 +4,17 @@ import asyncio
 import functools
 
 from paddock.base.clock import Clock
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt.datavolume import DataVolumeSource, DataVolumeSpec
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume, DataVolumeStatus
-from paddock.driverkit import refusals, transfers
-from paddock.driverkit.transfers import DiskSink, ImportOrder, TransferResult
+from paddock.drivers.kit import refusals, transfers
+from paddock.drivers.kit.transfers import DiskSink, ImportOrder, TransferResult
 from paddock.drivers.kubevirt import booting, marks, progress, targets
 from paddock.drivers.kubevirt.channels import DiskChannel, TargetUploads
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
-from paddock.meta.objects import ObjectMeta
-from paddock.meta.storage import ResourceRequirements, StorageSpec
-from paddock.schema.field import Empty
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.meta.objects import ObjectMeta
+from paddock.kubernetes.meta.storage import ResourceRequirements, StorageSpec
+from paddock.kubernetes.schema.field import Empty
+from paddock.kubevirt.kinds.datavolume import DataVolumeSource, DataVolumeSpec
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume, DataVolumeStatus
 
 _MIB = 1 << 20
 _SECONDS = 600.0

@@ -8,15 +8,9 @@ import asyncio
 import msgspec
 
 from paddock.base import quantity
-from paddock.client.options import merge_patch
-from paddock.client.target import Data, Key
 from paddock.contract import messages as m
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import description, refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import description, refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, differences, documents, marks, megahertz, observed, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
@@ -25,7 +19,13 @@ from paddock.drivers.kubevirt.documents import MachineDocuments
 from paddock.drivers.kubevirt.firewalls import FirewallControl
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
-from paddock.meta.objects import ObjectMeta, owned_by
+from paddock.kubernetes.client.options import merge_patch
+from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.meta.objects import ObjectMeta, owned_by
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 # Every version of KubeVirt plugs disks in on this bus.
 _PLUGGED = {"disk": {"bus": "scsi"}}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import msgspec
 
-from paddock.driverkit.staging import StagingSettings
+from paddock.drivers.kit.staging import StagingSettings
 
 
 class KubeVirtDriverSettings(msgspec.Struct, frozen=True, kw_only=True):

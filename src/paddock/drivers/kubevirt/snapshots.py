@@ -6,18 +6,18 @@ import hashlib
 import msgspec
 
 from paddock.base import ownnames
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.options import EVERYTHING
 from paddock.contract import messages as m
-from paddock.dialects.kubevirt.restore import RestoreSpec, VirtualMachineRestore
-from paddock.dialects.kubevirt.snapshot import SnapshotSpec, VirtualMachineSnapshot
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks, progress, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.objects import ObjectMeta, OwnerReference, owned_by
-from paddock.meta.storage import TypedLocalReference
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.options import EVERYTHING
+from paddock.kubernetes.meta.objects import ObjectMeta, OwnerReference, owned_by
+from paddock.kubernetes.meta.storage import TypedLocalReference
+from paddock.kubevirt.kinds.restore import RestoreSpec, VirtualMachineRestore
+from paddock.kubevirt.kinds.snapshot import SnapshotSpec, VirtualMachineSnapshot
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 GROUP = "kubevirt.io"
 _SNAPSHOT, _RESTORE = "snapshot", "revert"

@@ -1,21 +1,21 @@
 """The kinds of objects that the driver reads and writes."""
 
-from paddock.client.target import Data, Target, declared, plain
-from paddock.dialects.core import networkattachment, persistentvolumeclaim, secret, storageclass
-from paddock.dialects.core.networkattachment import NetworkAttachmentDefinition
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.core.storageclass import StorageClass
-from paddock.dialects.kubevirt import clone, datasource, datavolume_kind, export, instance, kubevirt_cr, restore, snapshot, virtualmachine
-from paddock.dialects.kubevirt.clone import VirtualMachineClone
-from paddock.dialects.kubevirt.datasource import DataSource
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.export import VirtualMachineExport
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.kubevirt_cr import KubeVirt
-from paddock.dialects.kubevirt.restore import VirtualMachineRestore
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
+from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.kubernetes.core import networkattachment, persistentvolumeclaim, secret, storageclass
+from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.core.storageclass import StorageClass
+from paddock.kubevirt.kinds import clone, datasource, datavolume_kind, export, instance, kubevirt_cr, restore, snapshot, virtualmachine
+from paddock.kubevirt.kinds.clone import VirtualMachineClone
+from paddock.kubevirt.kinds.datasource import DataSource
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.export import VirtualMachineExport
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.kubevirt_cr import KubeVirt
+from paddock.kubevirt.kinds.restore import VirtualMachineRestore
+from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)

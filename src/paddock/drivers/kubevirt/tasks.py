@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from paddock.contract import messages as m
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.kubevirt import documents, progress, targets
 from paddock.drivers.kubevirt.cluster import TargetCluster
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 Judge = Callable[[TaskId], Awaitable[TaskProgress]]
 

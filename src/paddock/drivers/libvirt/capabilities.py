@@ -6,7 +6,7 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt.abilities import HypervisorAbilities
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.hypervisor import Hypervisor

@@ -14,8 +14,8 @@ from typing import IO, Any
 import msgspec
 
 from paddock.base import reasons
-from paddock.driverkit import conversion, refusals
-from paddock.driverkit.conversion import OpenLayer
+from paddock.drivers.kit import conversion, refusals
+from paddock.drivers.kit.conversion import OpenLayer
 from paddock.drivers.libvirt import imagesources, pools, streams, volumexml
 from paddock.drivers.libvirt.connection import LibvirtConnection
 

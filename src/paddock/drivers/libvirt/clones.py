@@ -21,11 +21,11 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError, TerminalProviderError
 from paddock.contract.payloads import PlacementPayload
-from paddock.driverkit import conversion, customization, refusals
-from paddock.driverkit.conversion import OpenLayer
-from paddock.driverkit.customization import CloneCustomization
-from paddock.driverkit.diskimages import PlainDisk
-from paddock.driverkit.progress import DONE, TaskProgress, failed
+from paddock.drivers.kit import conversion, customization, refusals
+from paddock.drivers.kit.conversion import OpenLayer
+from paddock.drivers.kit.customization import CloneCustomization
+from paddock.drivers.kit.diskimages import PlainDisk
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 from paddock.drivers.libvirt import (
     chains,
     clonexml,

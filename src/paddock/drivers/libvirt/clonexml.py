@@ -7,9 +7,9 @@ from xml.etree.ElementTree import Element
 import msgspec
 
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import cloudinit, refusals
-from paddock.driverkit.cloudinit import GuestDocuments
-from paddock.driverkit.customization import CloneCustomization
+from paddock.drivers.kit import cloudinit, refusals
+from paddock.drivers.kit.cloudinit import GuestDocuments
+from paddock.drivers.kit.customization import CloneCustomization
 from paddock.drivers.libvirt import definition, editing, marks, xmltree
 from paddock.drivers.libvirt.domainview import DiskView, DomainView
 from paddock.drivers.libvirt.marks import MachineMarks

@@ -10,7 +10,7 @@ import libvirt_qemu
 
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt import failures, machines
 from paddock.drivers.libvirt.machines import MachineStore
 

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.base import reasons
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt import abilities, failures
 from paddock.drivers.libvirt.abilities import HypervisorAbilities
 from paddock.drivers.libvirt.connection import LibvirtConnection

@@ -16,18 +16,18 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.dialects.virtrigaud import sources
-from paddock.dialects.virtrigaud.vmimage import HTTPImageSource, ImagePrepare, LibvirtImageSource, PrepareStorage, VMImageSpec
-from paddock.driverkit import downloads, refusals
-from paddock.driverkit.diskimages import DiskImages, WebImage
-from paddock.driverkit.progress import DONE, TaskProgress, failed
-from paddock.driverkit.transfers import StagingTransfers, TransferResult
+from paddock.dialects.virtrigaud.kinds import sources
+from paddock.dialects.virtrigaud.kinds.vmimage import HTTPImageSource, ImagePrepare, LibvirtImageSource, PrepareStorage, VMImageSpec
+from paddock.drivers.kit import downloads, refusals
+from paddock.drivers.kit.diskimages import DiskImages, WebImage
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
+from paddock.drivers.kit.transfers import StagingTransfers, TransferResult
 from paddock.drivers.libvirt import imagesources, keeping, pools, records, streams, volumexml
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.records import VolumeNote
 from paddock.drivers.libvirt.storageport import StoredDisk
 from paddock.drivers.libvirt.volumexml import PoolView
-from paddock.meta.wire import to_data
+from paddock.kubernetes.meta.wire import to_data
 
 PREPARED, CHECKED = "image", "image-check"
 _TYPE = "libvirt"

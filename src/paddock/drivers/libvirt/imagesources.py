@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.base import reasons
 from paddock.contract.payloads import ImagePayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt import pools, records, streams, volumexml
 from paddock.drivers.libvirt.storageport import StoredDisk
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import libvirt
 
-from paddock.driverkit import refusals
-from paddock.driverkit.diskimages import PlainDisk
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.diskimages import PlainDisk
 from paddock.drivers.libvirt import failures, pools, records, streams, volumexml
 from paddock.drivers.libvirt.records import VolumeNote
 from paddock.drivers.libvirt.volumexml import PoolView, VolumeOrder

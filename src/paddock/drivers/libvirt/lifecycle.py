@@ -14,10 +14,10 @@ import msgspec
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import cloudinit, description, refusals
-from paddock.driverkit.cloudinit import GuestDocuments
-from paddock.driverkit.description import MachineDescription
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit import cloudinit, description, refusals
+from paddock.drivers.kit.cloudinit import GuestDocuments
+from paddock.drivers.kit.description import MachineDescription
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.libvirt import clonexml, definition, domainview, failures, machines, marks, snapshots, support
 from paddock.drivers.libvirt.definition import DomainPlan
 from paddock.drivers.libvirt.hypervisor import Hypervisor

@@ -15,7 +15,7 @@ import libvirt
 import msgspec
 
 from paddock.contract.messages import ObjectIdentity
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt import domainview, failures
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.domainview import DomainView

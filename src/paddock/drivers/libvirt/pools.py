@@ -12,7 +12,7 @@ import libvirt
 from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt import failures, records, volumexml
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.volumexml import PoolView

@@ -14,8 +14,8 @@ import libvirt
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.libvirt import events, failures, lifecycle, machines, volumes
 from paddock.drivers.libvirt.identifiers import MachineGoal, MachineTask
 from paddock.drivers.libvirt.machines import LibvirtDomain, MachineStore

@@ -14,8 +14,8 @@ import msgspec
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import DiskPayload
-from paddock.driverkit import description, refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import description, refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import (
     definition,
     differences,

@@ -9,7 +9,7 @@ import msgspec
 from paddock.base import reasons
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
-from paddock.driverkit.staging import nfs_mounts
+from paddock.drivers.kit.staging import nfs_mounts
 
 # Names of the files in the directory of credentials.
 USERNAME, PASSWORD, KEY, KNOWN_HOSTS = "username", "password", "ssh-privatekey", "known_hosts"

@@ -11,8 +11,8 @@ import libvirt
 import msgspec
 
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 from paddock.drivers.libvirt import domainview, failures, machines, marks, monitor, snapshotxml
 from paddock.drivers.libvirt.machines import MachineStore
 from paddock.drivers.libvirt.marks import MachineMarks

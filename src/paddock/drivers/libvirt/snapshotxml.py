@@ -9,7 +9,7 @@ from xml.etree.ElementTree import Element
 import libvirt
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.libvirt import domainview, failures, volumexml, xmltree
 from paddock.drivers.libvirt.domainview import DiskView, DomainView
 

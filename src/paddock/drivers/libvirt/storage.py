@@ -4,9 +4,9 @@ from paddock.base.clock import Clock
 from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
-from paddock.driverkit import conversion
-from paddock.driverkit.diskimages import DiskImages
-from paddock.driverkit.progress import TaskProgress
+from paddock.drivers.kit import conversion
+from paddock.drivers.kit.diskimages import DiskImages
+from paddock.drivers.kit.progress import TaskProgress
 from paddock.drivers.libvirt import clones, images, snapshots, transfers
 from paddock.drivers.libvirt.clones import DomainCloning
 from paddock.drivers.libvirt.hypervisor import Hypervisor

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from paddock.contract.payloads import DiskPayload
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit.description import MachineDescription
 
 
 class NamedMachine(msgspec.Struct, frozen=True):

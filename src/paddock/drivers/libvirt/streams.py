@@ -10,7 +10,7 @@ from typing import Any
 
 import libvirt
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 _CHUNK = 256 << 10
 

@@ -7,8 +7,8 @@ from msgspec import UNSET
 
 from paddock.base import reasons
 from paddock.contract.payloads import ClassPayload, LimitsPayload, NetworkPayload, PerformancePayload, SecurityPayload
-from paddock.driverkit import refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import interfaces
 from paddock.drivers.libvirt.abilities import HypervisorAbilities
 

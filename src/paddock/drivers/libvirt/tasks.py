@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from paddock.contract import messages as m
-from paddock.driverkit.progress import DONE, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 from paddock.drivers.libvirt.identifiers import MachineGoal, MachineTask
 from paddock.drivers.libvirt.lifecycle import DomainCreation
 from paddock.drivers.libvirt.power import DomainPower

@@ -16,11 +16,11 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.driverkit import conversion, refusals, staging, transfers
-from paddock.driverkit.diskimages import DiskImages, PlainDisk, WebImage
-from paddock.driverkit.progress import DONE, TaskProgress
-from paddock.driverkit.staging import StagingSettings
-from paddock.driverkit.transfers import ExportOrder, ImportOrder, StagingTransfers, TransferResult
+from paddock.drivers.kit import conversion, refusals, staging, transfers
+from paddock.drivers.kit.diskimages import DiskImages, PlainDisk, WebImage
+from paddock.drivers.kit.progress import DONE, TaskProgress
+from paddock.drivers.kit.staging import StagingSettings
+from paddock.drivers.kit.transfers import ExportOrder, ImportOrder, StagingTransfers, TransferResult
 from paddock.drivers.libvirt import chains, keeping, machines, marks, pools, records, snapshotxml, volumes, volumexml
 from paddock.drivers.libvirt.chains import DiskContent
 from paddock.drivers.libvirt.connection import LibvirtConnection

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from paddock.contract.errors import ProviderError
-from paddock.driverkit.progress import RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import RUNNING, TaskProgress, failed
 
 _LOG = logging.getLogger(__name__)
 _MOST_ENDED = 256

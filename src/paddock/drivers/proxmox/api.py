@@ -15,8 +15,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from paddock.base.errors import Terminal
-from paddock.client.errors import BadAnswer
-from paddock.client.transport import Transport, TransportRequest, TransportResponse
+from paddock.kubernetes.client.errors import BadAnswer
+from paddock.kubernetes.client.transport import Transport, TransportRequest, TransportResponse
 
 FormValue = str | int | float | bool | Sequence[str] | None
 _ROOT = "/api2/json"

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.proxmox import failures
 from paddock.drivers.proxmox.api import FormValue, ProxmoxApi, ProxmoxRefusal, path
 from paddock.drivers.proxmox.config import ProxmoxMachineConfig

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import properties
 from paddock.drivers.proxmox.api import FormValue
 from paddock.drivers.proxmox.cluster import ProxmoxCluster

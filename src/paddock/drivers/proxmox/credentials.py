@@ -12,10 +12,10 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from paddock.client.access import Access, Credential, StaticCredential
-from paddock.client.errors import BadAccess, Unreachable
-from paddock.client.http.https import Https
-from paddock.client.transport import Transport, TransportRequest
+from paddock.kubernetes.client.access import Access, Credential, StaticCredential
+from paddock.kubernetes.client.errors import BadAccess, Unreachable
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.transport import Transport, TransportRequest
 
 _TOKEN_ID = re.compile(r"[^\s:/!]+@[A-Za-z][\w.-]*![A-Za-z][\w.-]*\Z", re.ASCII)
 _USER = re.compile(r"[^\s:/!]+@[A-Za-z][\w.-]*\Z", re.ASCII)

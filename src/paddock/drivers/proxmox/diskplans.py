@@ -7,8 +7,8 @@ import msgspec
 
 from paddock.base import reasons
 from paddock.contract.payloads import DiskDefaultsPayload, DiskPayload
-from paddock.driverkit import refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import naming, properties
 from paddock.drivers.proxmox.config import ProxmoxConfiguredDrive, ProxmoxMachineConfig
 

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from paddock.base.clock import Clock
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.driverkit import refusals, staging, transfers
-from paddock.driverkit.progress import TaskProgress
-from paddock.driverkit.transfers import DiskSink, ImportOrder, StagingTransfers, TransferResult
+from paddock.drivers.kit import refusals, staging, transfers
+from paddock.drivers.kit.progress import TaskProgress
+from paddock.drivers.kit.transfers import DiskSink, ImportOrder, StagingTransfers, TransferResult
 from paddock.drivers.proxmox import failures
 from paddock.drivers.proxmox.api import FormValue, ProxmoxUploadedFile, path
 from paddock.drivers.proxmox.cluster import ProxmoxCluster

@@ -7,17 +7,17 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from paddock.client.access import Access, StaticCredential
-from paddock.client.errors import BadAccess
-from paddock.client.http.https import Https
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
-from paddock.driverkit.staging import StagingSettings, nfs_mounts
+from paddock.drivers.kit.staging import StagingSettings, nfs_mounts
 from paddock.drivers.proxmox import credentials
 from paddock.drivers.proxmox.api import ProxmoxApi
 from paddock.drivers.proxmox.credentials import ProxmoxAccountCredentials
 from paddock.drivers.proxmox.driver import ProxmoxDriver
 from paddock.drivers.proxmox.settings import ProxmoxSettings
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.errors import BadAccess
+from paddock.kubernetes.client.http.https import Https
 
 _AUTHORITY = "ca.crt"
 _DEFAULT_PORT = 8006

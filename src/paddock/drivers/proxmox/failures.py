@@ -4,11 +4,11 @@ from contextlib import AbstractContextManager
 
 from paddock.base import reasons
 from paddock.base.errors import PaddockError
-from paddock.client import errors as client
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox.api import ProxmoxRefusal
+from paddock.kubernetes.client import errors as client
 
 _TYPES: tuple[tuple[type[PaddockError], ErrorKind], ...] = (
     (InvalidPayload, ErrorKind.INVALID_SPEC),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.contract.payloads import ClassPayload, LimitsPayload, PerformancePayload, SecurityPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import properties
 from paddock.drivers.proxmox.api import FormValue
 from paddock.drivers.proxmox.config import ProxmoxMachineConfig

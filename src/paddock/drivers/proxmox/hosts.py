@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import placing
 from paddock.drivers.proxmox.api import ProxmoxRefusal, path
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxResource

@@ -14,9 +14,9 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ImagePayload
-from paddock.dialects.virtrigaud import sources
-from paddock.dialects.virtrigaud.vmimage import ImagePrepare, ImageSource, VMImageSpec
-from paddock.driverkit import refusals
+from paddock.dialects.virtrigaud.kinds import sources
+from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, ImageSource, VMImageSpec
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import failures, placing
 from paddock.drivers.proxmox.api import FormValue, path
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxResource

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import failures, marks
 from paddock.drivers.proxmox.api import FormValue, ProxmoxRefusal, path
 from paddock.drivers.proxmox.cluster import ProxmoxCluster

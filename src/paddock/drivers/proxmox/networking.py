@@ -7,7 +7,7 @@ import re
 from msgspec import UNSET
 
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import properties
 from paddock.drivers.proxmox.config import ProxmoxConfiguredNic, ProxmoxMachineConfig
 

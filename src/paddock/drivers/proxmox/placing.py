@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox.cluster import ProxmoxResource
 
 IMAGES, ISO, IMPORT = "images", "iso", "import"

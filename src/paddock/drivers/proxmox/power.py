@@ -19,8 +19,8 @@ from typing import Any
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.proxmox import failures
 from paddock.drivers.proxmox.api import FormValue, ProxmoxRefusal
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxLocatedMachine

@@ -7,8 +7,8 @@ import msgspec
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import description, refusals
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit import description, refusals
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import diskplans, hardware, naming, networking, placing
 from paddock.drivers.proxmox.api import FormValue
 from paddock.drivers.proxmox.building import ProxmoxMachineBuilder

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from paddock.driverkit.staging import StagingSettings
+from paddock.drivers.kit.staging import StagingSettings
 
 
 class ProxmoxSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 import msgspec
 
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import naming
 from paddock.drivers.proxmox.api import FormValue, path
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxLocatedMachine

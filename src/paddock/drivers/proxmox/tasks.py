@@ -7,7 +7,7 @@ otherwise it has failed, and the same call goes on where it stopped.
 from collections.abc import Awaitable, Callable, Mapping
 
 from paddock.contract import messages as m
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.proxmox.cluster import ProxmoxCluster
 from paddock.drivers.proxmox.disks import ProxmoxDiskTransfers
 from paddock.drivers.proxmox.identifiers import ProxmoxTaskGoal, ProxmoxTaskId

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from paddock.base.errors import PaddockError
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.proxmox import failures
 
 _LOG = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from urllib.parse import urljoin, urlsplit
 import msgspec
 
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import downloads, refusals, staging
-from paddock.driverkit.downloads import DownloadOrder
+from paddock.drivers.kit import downloads, refusals, staging
+from paddock.drivers.kit.downloads import DownloadOrder
 from paddock.drivers.vsphere import ovf
 from paddock.drivers.vsphere.ovf import OvfDescriptor
 

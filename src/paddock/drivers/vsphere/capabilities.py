@@ -5,7 +5,7 @@ from pyVmomi import vim
 from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
-from paddock.driverkit import conversion
+from paddock.drivers.kit import conversion
 from paddock.drivers.vsphere import disks
 from paddock.drivers.vsphere.target import VSphereTarget
 from paddock.drivers.vsphere.transfers import IMPORT_FORMATS

@@ -9,7 +9,7 @@ from pyVmomi import vim
 from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere.inventory import InventoryRow, VSphereInventory
 
 _PATHS = ("name", "parent", "summary.accessible", "summary.capacity", "summary.freeSpace", "summary.maintenanceMode", "summary.type")

@@ -6,7 +6,7 @@ from typing import Any
 from pyVmomi import vim
 
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import hosts, observed
 from paddock.drivers.vsphere.target import VSphereTarget
 

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 _SECTOR = 512
 MOST = 64 << 10

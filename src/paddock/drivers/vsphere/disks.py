@@ -12,7 +12,7 @@ from pyVmomi import vim
 
 from paddock.base import reasons
 from paddock.contract.payloads import DiskPayload, ScsiPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 ROOT = "root"
 _GIB = 1 << 30

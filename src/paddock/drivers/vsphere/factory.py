@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
-from paddock.driverkit.staging import StagingSettings, nfs_mounts
+from paddock.drivers.kit.staging import StagingSettings, nfs_mounts
 from paddock.drivers.vsphere import settings
 from paddock.drivers.vsphere.driver import VSphereDriver
 from paddock.drivers.vsphere.session import VSphereSession

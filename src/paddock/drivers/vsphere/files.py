@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from paddock.client.access import Access, Credential, StaticCredential
-from paddock.client.errors import BadAccess, TimedOut, Unreachable
-from paddock.client.http.https import Https
-from paddock.client.transport import TransportRequest
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
+from paddock.kubernetes.client.access import Access, Credential, StaticCredential
+from paddock.kubernetes.client.errors import BadAccess, TimedOut, Unreachable
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.transport import TransportRequest
 
 _SILENT_SECONDS = 300.0
 _BINARY = "application/octet-stream"

@@ -12,7 +12,7 @@ import yaml
 from pyVmomi import vim
 
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import cloudinit, refusals
+from paddock.drivers.kit import cloudinit, refusals
 
 _USER, _META = "guestinfo.userdata", "guestinfo.metadata"
 _IGNITION = "guestinfo.ignition.config.data"

@@ -9,7 +9,7 @@ from msgspec import UNSET
 from pyVmomi import vim
 
 from paddock.contract.payloads import ClassPayload, LimitsPayload, PerformancePayload, SecurityPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 _FIRMWARE = {"": "", "bios": "bios", "uefi": "efi", "efi": "efi"}
 _SHARING = {"": "any", "auto": "any", "prefer": "any", "avoid": "none", "require": "internal"}

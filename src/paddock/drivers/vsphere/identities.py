@@ -11,7 +11,7 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import marks
 from paddock.drivers.vsphere.inventory import InventoryRow
 from paddock.drivers.vsphere.target import UUID, SeenMachine, VSphereTarget, mark_paths

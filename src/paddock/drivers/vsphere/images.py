@@ -19,12 +19,12 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.payloads import ImagePayload, PlacementPayload
-from paddock.dialects.virtrigaud import sources
-from paddock.dialects.virtrigaud.vmimage import ImagePrepare, PrepareStorage, VMImageSpec, VSphereStorage
-from paddock.driverkit import downloads, foreign, refusals, staging
-from paddock.driverkit.downloads import DownloadOrder
-from paddock.driverkit.progress import DONE, TaskProgress, failed
-from paddock.driverkit.transfers import StagingTransfers, TransferResult
+from paddock.dialects.virtrigaud.kinds import sources
+from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, PrepareStorage, VMImageSpec, VSphereStorage
+from paddock.drivers.kit import downloads, foreign, refusals, staging
+from paddock.drivers.kit.downloads import DownloadOrder
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
+from paddock.drivers.kit.transfers import StagingTransfers, TransferResult
 from paddock.drivers.vsphere import appliances, identifiers, marks, paths, templates
 from paddock.drivers.vsphere.appliances import LocalAppliance
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId

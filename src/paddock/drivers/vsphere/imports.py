@@ -7,7 +7,7 @@ import msgspec
 from pyVmomi import vim
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import failures, files, marks
 from paddock.drivers.vsphere.appliances import LocalAppliance
 from paddock.drivers.vsphere.leases import LeaseHolder

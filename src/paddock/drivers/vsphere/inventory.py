@@ -12,7 +12,7 @@ import msgspec
 from pyVmomi import vim, vmodl
 
 from paddock.base import reasons
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere.session import VSphereConnection
 
 _QUERY = vmodl.query.PropertyCollector

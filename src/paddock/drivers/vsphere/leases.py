@@ -15,7 +15,7 @@ import msgspec
 from pyVmomi import vim, vmodl
 
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import failures
 from paddock.drivers.vsphere.disks import VSphereDisk
 from paddock.drivers.vsphere.session import VSphereSession

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import disks, marks
 from paddock.drivers.vsphere.disks import VSphereDisk
 from paddock.drivers.vsphere.inventory import InventoryRow, VSphereInventory

@@ -10,7 +10,7 @@ from typing import Any
 from pyVmomi import vim
 
 from paddock.contract.messages import ObjectIdentity
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 # The VirtualMachine of the manager that a machine belongs to: the uid, and the name for people.
 OWNER_UID = "paddock.owner-uid"

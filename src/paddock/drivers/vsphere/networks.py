@@ -13,7 +13,7 @@ from pyVmomi import vim
 
 from paddock.base import reasons
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere.inventory import VSphereInventory
 
 _MODELS = {

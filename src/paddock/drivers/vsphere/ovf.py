@@ -11,7 +11,7 @@ from xml.parsers import expat
 
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 # The longest descriptor and manifest, and the most files of an appliance.
 MOST_TEXT, MOST_FILES = 4 << 20, 64

@@ -5,7 +5,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 _PATH = re.compile(r"\[([^\[\]]{1,80})\][ ]?(.{0,1024})\Z", re.DOTALL)
 

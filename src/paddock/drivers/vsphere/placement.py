@@ -7,7 +7,7 @@ from msgspec import UNSET
 from pyVmomi import vim
 
 from paddock.contract.payloads import PlacementPayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere.inventory import InventoryRow
 from paddock.drivers.vsphere.target import VSphereTarget
 

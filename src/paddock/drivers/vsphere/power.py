@@ -11,8 +11,8 @@ from pyVmomi import vim
 from paddock.base.clock import Clock
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.vsphere import failures
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
 from paddock.drivers.vsphere.target import SeenMachine, VSphereTarget, reference

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 
 _INSECURE = "TLS_INSECURE_SKIP_VERIFY"
 _PATH = "/sdk"

@@ -13,8 +13,8 @@ import msgspec
 from pyVmomi import vim
 
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, TaskProgress, failed
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
 from paddock.drivers.vsphere.lookups import ON, FoundMachine, MachineLookup
 

@@ -8,7 +8,7 @@ import msgspec
 from pyVmomi import vim, vmodl
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import credentials, descriptors, files
 from paddock.drivers.vsphere.descriptors import FlatDisk
 from paddock.drivers.vsphere.files import FileServer

@@ -9,8 +9,8 @@ import msgspec
 from pyVmomi import vim, vmodl
 
 from paddock.contract.messages import ObjectIdentity
-from paddock.driverkit import refusals
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.vsphere import failures, identifiers, marks
 from paddock.drivers.vsphere.inventory import InventoryRow, VSphereInventory
 from paddock.drivers.vsphere.session import VSphereConnection

@@ -10,7 +10,7 @@ from pyVmomi import vim
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError, TransientProviderError
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress, failed
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.vsphere import hardware, target
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
 from paddock.drivers.vsphere.identities import CloneIdentities

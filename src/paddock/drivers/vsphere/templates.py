@@ -3,7 +3,7 @@
 from pyVmomi import vim
 
 from paddock.contract.payloads import ImagePayload
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere.inventory import InventoryRow, VSphereInventory
 
 

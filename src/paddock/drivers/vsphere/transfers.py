@@ -19,10 +19,10 @@ from paddock.base.clock import Clock
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import conversion, foreign, refusals, staging, transfers
-from paddock.driverkit.progress import TaskProgress
-from paddock.driverkit.staging import StagingSettings
-from paddock.driverkit.transfers import DiskSink, ExportOrder, ImportOrder, StagingTransfers, TransferResult
+from paddock.drivers.kit import conversion, foreign, refusals, staging, transfers
+from paddock.drivers.kit.progress import TaskProgress
+from paddock.drivers.kit.staging import StagingSettings
+from paddock.drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder, StagingTransfers, TransferResult
 from paddock.drivers.vsphere import disks, files, leases, paths, snapshots, stores
 from paddock.drivers.vsphere.datastores import DatastoreInventory, FoundDatastore, roomiest
 from paddock.drivers.vsphere.disks import VSphereDisk

@@ -1,7 +1,7 @@
 """Newer versions of virtual hardware."""
 
 from paddock.contract import messages as m
-from paddock.driverkit import refusals
+from paddock.drivers.kit import refusals
 from paddock.drivers.vsphere import failures, hardware
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
 from paddock.drivers.vsphere.target import VSphereTarget, reference

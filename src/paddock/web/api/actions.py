@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from paddock.cli import arguments, protection
-from paddock.cli.machines import clones, restores, running, snapshots
-from paddock.cli.machines.clones import MachineCloneOptions
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VIRTRIGAUD
-from paddock.cli.machines.removing import MachineRemover
-from paddock.cli.machines.running import MachineRunner, RunOptions
-from paddock.cli.servers import ServerSession
+from paddock.fleet.kinds import VIRTRIGAUD
+from paddock.fleet.machines import clones, restores, running, snapshots
+from paddock.fleet.machines.clones import MachineCloneOptions
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.machines.removing import MachineRemover
+from paddock.fleet.machines.running import MachineRunner, RunOptions
+from paddock.fleet.servers.session import ServerSession
 from paddock.web.answers.rows import WebDone
 from paddock.web.routes import WebRefusal, WebRequest, WebRoute
 

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
-from paddock.cli.diagnosis.scene import texts
-from paddock.cli.machines import facts, removal, waiting, writing
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VIRTRIGAUD, VMI
+from paddock.fleet.diagnosis.scene import texts
+from paddock.fleet.kinds import VIRTRIGAUD, VMI
+from paddock.fleet.machines import facts, removal, waiting, writing
+from paddock.fleet.machines.finding import MachineView
 from paddock.web.answers.machine import WebActionState, WebSnapshotPart
 from paddock.web.api.serverparts import NO_SUSPENSION
 

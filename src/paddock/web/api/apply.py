@@ -7,16 +7,16 @@ changes count for nothing: controllers write them all the time. Other objects ar
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli import objectwrites
-from paddock.cli.diagnosis.scene import at, texts
-from paddock.cli.discovery import KindDiscovery
-from paddock.cli.machines.edits import merge_patch, written
-from paddock.cli.objectwrites import WrittenObject
-from paddock.cli.servers import ServerSession
-from paddock.client import warnings
-from paddock.client.errors import Conflict
-from paddock.client.options import WriteOptions
-from paddock.client.target import Data
+from paddock.fleet.diagnosis.scene import at, texts
+from paddock.fleet.machines.edits import merge_patch, written
+from paddock.fleet.servers import objectwrites
+from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.fleet.servers.objectwrites import WrittenObject
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client import warnings
+from paddock.kubernetes.client.errors import Conflict
+from paddock.kubernetes.client.options import WriteOptions
+from paddock.kubernetes.client.target import Data
 from paddock.web import problems
 from paddock.web.answers.editing import WebApplied, WebAppliedObject
 from paddock.web.api import managedfields, manifests

@@ -5,11 +5,11 @@ from collections.abc import Collection, Iterator
 
 from paddock.base import quantity
 from paddock.base.errors import PaddockError, Terminal
-from paddock.cli.creation import imagewords, newmachine, takennames, userdata
-from paddock.cli.creation.imagewords import ImageWord
-from paddock.cli.creation.newmachine import DIALECTS, HostPort, NewMachine
-from paddock.meta.manifests import write
-from paddock.meta.translated import Loss
+from paddock.fleet.creation import imagewords, newmachine, takennames, userdata
+from paddock.fleet.creation.imagewords import ImageWord
+from paddock.fleet.creation.newmachine import DIALECTS, HostPort, NewMachine
+from paddock.kubernetes.meta.manifests import write
+from paddock.kubernetes.meta.translated import Loss
 from paddock.web.answers.editing import WebComposed, WebFormProblem, WebMachineForm
 from paddock.web.api.convert import place_of
 from paddock.web.images import WebImageAddress

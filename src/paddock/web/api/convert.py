@@ -2,17 +2,17 @@
 
 import msgspec
 
-from paddock.cli import conversion, losses
-from paddock.cli.inputobjects import errors_of
-from paddock.cli.machines import kinds
-from paddock.cli.objects import LocatedFinding
-from paddock.cli.rendering import RenderSummary
-from paddock.client.target import Data
-from paddock.dialects import admission
-from paddock.meta.manifests import write
-from paddock.meta.rendering import Rendering
-from paddock.schema.kind import AdmissionSettings
-from paddock.translate import catalog
+from paddock.dialects import translators as catalog
+from paddock.fleet import kinds
+from paddock.fleet.documents import conversion, losses
+from paddock.fleet.documents.inputobjects import errors_of
+from paddock.fleet.documents.objects import LocatedFinding
+from paddock.fleet.documents.rendering import RenderSummary
+from paddock.kubernetes import admission
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.meta.manifests import write
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.web.answers.editing import WebComposed, WebFormProblem
 from paddock.web.api import manifests
 from paddock.web.routes import WebRefusal, WebRequest, WebRoute

@@ -8,16 +8,16 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.cli.diagnosis.scene import holds, texts
-from paddock.cli.machines import snapshots, trees, usage
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VIRTRIGAUD
-from paddock.cli.machines.writing import SUBRESOURCES
-from paddock.cli.servers import ServerSession
-from paddock.client.client import Client
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.options import Selection
-from paddock.client.target import Data, Key, Target, plain
+from paddock.fleet.diagnosis.scene import holds, texts
+from paddock.fleet.kinds import VIRTRIGAUD
+from paddock.fleet.machines import snapshots, trees, usage
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.machines.writing import SUBRESOURCES
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.options import Selection
+from paddock.kubernetes.client.target import Data, Key, Target, plain
 from paddock.web import rights
 from paddock.web.answers.machine import WebMachineDetail, WebSnapshotPart
 from paddock.web.api import actionstates, graphs, guestparts, hardware, objectparts, pending, snapshottrees

@@ -1,8 +1,8 @@
 """`GET machines/PLACE/events`: events of a machine and of what was made of it."""
 
-from paddock.cli.machines import eventlists
-from paddock.client.options import Selection
-from paddock.client.target import EVENTS
+from paddock.fleet.machines import eventlists
+from paddock.kubernetes.client.options import Selection
+from paddock.kubernetes.client.target import EVENTS
 from paddock.web.answers.machine import WebEvents
 from paddock.web.live.eventrows import part
 from paddock.web.routes import WebRequest, WebRoute

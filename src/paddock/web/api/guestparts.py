@@ -4,11 +4,11 @@ import base64
 import binascii
 from typing import Any
 
-from paddock.cli.diagnosis.scene import at, entries, holds, texts
-from paddock.cli.machines import parts, waiting
-from paddock.cli.machines.finding import MachineView
-from paddock.client.target import Data
-from paddock.meta.ages import timestamp
+from paddock.fleet.diagnosis.scene import at, entries, holds, texts
+from paddock.fleet.machines import parts, waiting
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.meta.ages import timestamp
 from paddock.web.answers.machine import WebAccess, WebCloudInit, WebFileSystem, WebGuestPart, WebGuestUser
 
 _SEEDS = ("cloudInitNoCloud", "cloudInitConfigDrive")

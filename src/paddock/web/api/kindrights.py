@@ -2,7 +2,7 @@
 
 import asyncio
 
-from paddock.cli.machines import kinds
+from paddock.fleet import kinds
 from paddock.web import rights
 from paddock.web.answers.rows import WebMissing, WebRights
 from paddock.web.api.actionstates import REASONS

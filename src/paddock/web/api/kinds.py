@@ -2,9 +2,9 @@
 
 from typing import cast, get_args
 
-from paddock.client.errors import NotFound
-from paddock.client.options import DeletionOptions
-from paddock.client.target import Key
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.options import DeletionOptions
+from paddock.kubernetes.client.target import Key
 from paddock.web.answers.machine import WebEvents
 from paddock.web.answers.rows import WebDone, WebEventPart, WebObjectRow, WebObjectRows, WebTaskRow, WebTaskRows
 from paddock.web.live.taskrows import TASK_KINDS

@@ -2,10 +2,10 @@
 
 import re
 
-from paddock.cli.guests import guestlogs
-from paddock.cli.guests.guest import GuestAccess, NotRunning, check_running
-from paddock.cli.machines import finding
-from paddock.client.errors import BadRequest, Conflict, Unavailable
+from paddock.fleet.guests import guestlogs
+from paddock.fleet.guests.guest import GuestAccess, NotRunning, check_running
+from paddock.fleet.machines import finding
+from paddock.kubernetes.client.errors import BadRequest, Conflict, Unavailable
 from paddock.web.routes import WebBytes, WebRefusal, WebRequest, WebRoute
 
 MOST_BYTES = 256 << 10

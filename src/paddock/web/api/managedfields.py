@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from paddock.cli.diagnosis.scene import at, entries, texts
-from paddock.client.target import Data
+from paddock.fleet.diagnosis.scene import at, entries, texts
+from paddock.kubernetes.client.target import Data
 
 Path = tuple[str, ...]
 

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable
 
-from paddock.cli import objects
-from paddock.cli.inputobjects import InputObjects, collected
-from paddock.cli.inventory import REFERENCE, Inventory
-from paddock.cli.objects import InputObject, LocatedFinding
-from paddock.dialects import admission
-from paddock.meta.manifests.unreadable import UnreadableManifest
-from paddock.schema.finding import Severity
-from paddock.schema.kind import AdmissionSettings
+from paddock.fleet.documents import objects
+from paddock.fleet.documents.inputobjects import InputObjects, collected
+from paddock.fleet.documents.inventory import REFERENCE, Inventory
+from paddock.fleet.documents.objects import InputObject, LocatedFinding
+from paddock.kubernetes import admission
+from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.web.answers.editing import WebFinding
 from paddock.web.routes import WebRefusal
 

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Mapping
 
-from paddock.cli.discovery import KindDiscovery
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.target import plain
+from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.target import plain
 from paddock.web import identities, rights
 from paddock.web.answers.rows import WebMe, WebMissing
 from paddock.web.api.serverparts import ServedParts

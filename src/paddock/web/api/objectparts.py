@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
-from paddock.cli.diagnosis import verdict
-from paddock.cli.diagnosis.scene import at, entries, holds, texts
-from paddock.cli.machines import parts
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VITISTACK, VM, VMI
-from paddock.client.target import Data, Target
-from paddock.meta.manifests import write
+from paddock.fleet.diagnosis import verdict
+from paddock.fleet.diagnosis.scene import at, entries, holds, texts
+from paddock.fleet.kinds import STAKATER, VITISTACK, VM, VMI
+from paddock.fleet.machines import parts
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.meta.manifests import write
 from paddock.web.answers.machine import WebConditionPart, WebObjectPart
 from paddock.web.live import kindtable
 

@@ -1,10 +1,10 @@
 """`DELETE objects/GROUP/KIND/NAMESPACE/NAME`: deletes one object that is no machine."""
 
-from paddock.cli.discovery import KindDiscovery
-from paddock.cli.machines import kinds
-from paddock.client.errors import NotFound
-from paddock.client.options import DeletionOptions
-from paddock.client.target import Key
+from paddock.fleet import kinds
+from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.options import DeletionOptions
+from paddock.kubernetes.client.target import Key
 from paddock.web.answers.rows import WebDone
 from paddock.web.api.sources import CORE
 from paddock.web.routes import WebRefusal, WebRequest, WebRoute

@@ -6,19 +6,19 @@ present one is judged by the same table as a plan.
 
 from collections.abc import Iterable
 
-from paddock.cli import surroundings
-from paddock.cli.diagnosis.scene import at, conditions, texts
-from paddock.cli.machines import planning, waiting
-from paddock.cli.machines.edits import ObjectEdit
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VM
-from paddock.cli.servers import ServerSession
-from paddock.client.errors import Forbidden, NotFound
-from paddock.client.target import Data, Key, plain
-from paddock.meta.objects import Resource
-from paddock.plan.changes.differences import ABSENT, format_named
-from paddock.plan.changes.effects import Effect
-from paddock.schema import finding
+from paddock.fleet.diagnosis.scene import at, conditions, texts
+from paddock.fleet.kinds import VM
+from paddock.fleet.machines import planning, waiting
+from paddock.fleet.machines.edits import ObjectEdit
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.servers import surroundings
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.errors import Forbidden, NotFound
+from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.meta.objects import Resource
+from paddock.kubernetes.schema import finding
+from paddock.kubevirt.plan.changes.differences import ABSENT, format_named
+from paddock.kubevirt.plan.changes.effects import Effect
 from paddock.web.answers.machine import WebPendingPart
 
 REVISIONS = plain("apps", "v1", "controllerrevisions", "ControllerRevision")

@@ -5,23 +5,26 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli import planlines, surroundings
-from paddock.cli.diagnosis.scene import texts
-from paddock.cli.inputobjects import InputObjects
-from paddock.cli.machines import changing, finding, kinds
-from paddock.cli.machines.finding import MachineNotFound
-from paddock.cli.machines.planning import ChangePlan, PlannedChange
-from paddock.cli.objects import InputObject
-from paddock.cli.planlines import PlanLine
-from paddock.cli.rendering import RenderSummary
-from paddock.cli.servers import ServerSession
-from paddock.cli.tenants import serverforecasts
-from paddock.client.client import Client
-from paddock.dialects import admission
-from paddock.meta.manifests.unreadable import UnreadableManifest
-from paddock.meta.objects import Resource
-from paddock.plan.changes.differences import format_named
-from paddock.schema.kind import AdmissionSettings
+from paddock.cli import changing
+from paddock.fleet import kinds
+from paddock.fleet.diagnosis.scene import texts
+from paddock.fleet.documents import planlines
+from paddock.fleet.documents.inputobjects import InputObjects
+from paddock.fleet.documents.objects import InputObject
+from paddock.fleet.documents.planlines import PlanLine
+from paddock.fleet.documents.rendering import RenderSummary
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.finding import MachineNotFound
+from paddock.fleet.machines.planning import ChangePlan, PlannedChange
+from paddock.fleet.servers import surroundings
+from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.tenants import serverforecasts
+from paddock.kubernetes import admission
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
+from paddock.kubernetes.meta.objects import Resource
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.plan.changes.differences import format_named
 from paddock.web.answers.editing import WebFinding, WebPlan, WebPlannedChange
 from paddock.web.api import manifests
 from paddock.web.routes import WebRequest, WebRoute

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
-from paddock.cli.machines import kinds
-from paddock.client.target import Data, Target
-from paddock.dialects import catalog
+from paddock.fleet import kinds
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.target import Data, Target
 from paddock.web.answers.rows import WebMissing
 from paddock.web.live import kindtable, topics
 from paddock.web.live.machinerows import MACHINE_TARGETS

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from paddock.cli.diagnosis.scene import at, texts
-from paddock.cli.machines import snapshots
-from paddock.client.target import Data
+from paddock.fleet.diagnosis.scene import at, texts
+from paddock.fleet.machines import snapshots
+from paddock.kubernetes.client.target import Data
 from paddock.web.answers.machine import WebSnapshotPart
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 
-from paddock.cli.creation import userdata
-from paddock.dialects import catalog as declared
-from paddock.schema.generate import jsonschema
+from paddock.fleet.creation import userdata
+from paddock.kubernetes import catalog as declared
+from paddock.kubernetes.schema.generate import jsonschema
 from paddock.web.answers.editing import WebCatalog, WebKeys, WebPublicKey
 from paddock.web.identities import KUBECONFIG
 from paddock.web.routes import WebBytes, WebRefusal, WebRequest, WebRoute

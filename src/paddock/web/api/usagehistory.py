@@ -4,8 +4,8 @@ from typing import Literal, get_args
 
 import msgspec
 
-from paddock.cli.machines.writing import SUBRESOURCES
-from paddock.client.errors import Forbidden, MethodNotAllowed, NotFound, Unavailable
+from paddock.fleet.machines.writing import SUBRESOURCES
+from paddock.kubernetes.client.errors import Forbidden, MethodNotAllowed, NotFound, Unavailable
 from paddock.web.answers.machine import WebUsageSeries
 from paddock.web.routes import WebRefusal, WebRequest, WebRoute
 

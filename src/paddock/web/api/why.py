@@ -2,12 +2,12 @@
 
 import re
 
-from paddock.cli.diagnosis.explain import Explanation, explain
-from paddock.cli.diagnosis.rule import Diagnosis
-from paddock.cli.diagnosis.table import every
-from paddock.cli.serverreader import ServerReader
-from paddock.meta.ages import timestamp
-from paddock.plan.instance.qemulog import legible
+from paddock.fleet.diagnosis.explain import Explanation, explain
+from paddock.fleet.diagnosis.rule import Diagnosis
+from paddock.fleet.diagnosis.table import every
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes.meta.ages import timestamp
+from paddock.kubevirt.plan.instance.qemulog import legible
 from paddock.web.answers.machine import WebCause, WebEvidence, WebWhy
 from paddock.web.routes import WebRequest, WebRoute
 

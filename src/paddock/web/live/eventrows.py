@@ -1,9 +1,9 @@
 """Rows of events."""
 
-from paddock.cli.diagnosis.scene import texts
-from paddock.cli.machines import eventlists
-from paddock.client.client import Client
-from paddock.client.target import EVENTS, Data
+from paddock.fleet.diagnosis.scene import texts
+from paddock.fleet.machines import eventlists
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import EVENTS, Data
 from paddock.web.answers.rows import WebEventPart
 from paddock.web.live.objects import LiveObjects
 

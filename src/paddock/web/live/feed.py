@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Callable
 
 from paddock.base.errors import PaddockError
-from paddock.client.client import BOOKMARK, DELETED, Client
-from paddock.client.errors import Expired, Forbidden, NotFound, Unauthorized, Unavailable, Unreachable
-from paddock.client.options import Selection, WatchOptions
-from paddock.client.target import Data, Key, Target
+from paddock.kubernetes.client.client import BOOKMARK, DELETED, Client
+from paddock.kubernetes.client.errors import Expired, Forbidden, NotFound, Unauthorized, Unavailable, Unreachable
+from paddock.kubernetes.client.options import Selection, WatchOptions
+from paddock.kubernetes.client.target import Data, Key, Target
 
 # A kind that the server does not have, or that the user may not see, may come.
 _ABSENT_SECONDS = 60.0

@@ -1,6 +1,6 @@
 """The kinds whose objects the console shows, besides machines. A test holds this table against the declarations."""
 
-from paddock.client.target import EVENTS, plain
+from paddock.kubernetes.client.target import EVENTS, plain
 
 DATA_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 DATA_SOURCES = plain("cdi.kubevirt.io", "v1beta1", "datasources", "DataSource")

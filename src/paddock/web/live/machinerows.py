@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
-from paddock.cli.diagnosis.explain import explain
-from paddock.cli.diagnosis.scene import at
-from paddock.cli.machines import facts, usage
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import MACHINES
-from paddock.cli.machines.usage import MachineUsage, UsageSample
-from paddock.cli.serverreader import ServerReader
-from paddock.client.client import Client
-from paddock.client.target import Key
+from paddock.fleet.diagnosis.explain import explain
+from paddock.fleet.diagnosis.scene import at
+from paddock.fleet.kinds import MACHINES
+from paddock.fleet.machines import facts, usage
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.machines.usage import MachineUsage, UsageSample
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Key
 from paddock.web.answers.rows import WebMachineRow, WebUsageRow
 from paddock.web.live import parts, verbs
 from paddock.web.live.objects import LiveObjects

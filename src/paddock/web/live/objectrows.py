@@ -4,13 +4,13 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from paddock.cli.diagnosis.scene import at, conditions, entries, texts
-from paddock.cli.diagnosis.verdict import ObjectVerdict, State
-from paddock.cli.machines import facts, snapshots
-from paddock.client.client import Client
-from paddock.client.target import Data, Key, Target
-from paddock.dialects.kubevirt.kubermaticmarks import DATA_SOURCE
-from paddock.meta.ages import timestamp
+from paddock.fleet.diagnosis.scene import at, conditions, entries, texts
+from paddock.fleet.diagnosis.verdict import ObjectVerdict, State
+from paddock.fleet.machines import facts, snapshots
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.meta.ages import timestamp
+from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE
 from paddock.web.answers.rows import WebObjectRow
 from paddock.web.images import WebImageSource, WebLibraryImage
 from paddock.web.live import kindtable as kinds

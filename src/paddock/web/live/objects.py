@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 
-from paddock.cli.machines import finding
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import MACHINES
-from paddock.client.target import Data, Key, Target
+from paddock.fleet.kinds import MACHINES
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.target import Data, Key, Target
 from paddock.web.live import parts
 
 

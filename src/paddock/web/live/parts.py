@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from paddock.cli.diagnosis import verdict
-from paddock.cli.diagnosis.scene import ObjectPlace, at, conditions, entries, texts
-from paddock.cli.machines import parts as machineparts
-from paddock.cli.machines.finding import MachineView
-from paddock.client.target import Data, Key, Target
+from paddock.fleet.diagnosis import verdict
+from paddock.fleet.diagnosis.scene import ObjectPlace, at, conditions, entries, texts
+from paddock.fleet.machines import parts as machineparts
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.target import Data, Key, Target
 from paddock.web.answers.rows import WebObjectRow
 
 Cells = dict[str, str | float | list[str]]

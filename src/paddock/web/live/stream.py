@@ -4,7 +4,7 @@ import asyncio
 import itertools
 from collections.abc import Callable, Sequence
 
-from paddock.edge.http import StreamSink
+from paddock.server.edge.http import StreamSink
 from paddock.web.live.page import LivePage, Message
 
 # Proxies and browsers give up a connection on which nothing comes.

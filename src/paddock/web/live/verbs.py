@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from paddock.cli.diagnosis.scene import texts
-from paddock.cli.machines import facts, waiting
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import VMI
+from paddock.fleet.diagnosis.scene import texts
+from paddock.fleet.kinds import VMI
+from paddock.fleet.machines import facts, waiting
+from paddock.fleet.machines.finding import MachineView
 
 
 def of(machine: MachineView) -> Iterator[str]:

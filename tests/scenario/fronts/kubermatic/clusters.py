@@ -10,10 +10,10 @@ import asyncio
 import random
 from pathlib import Path
 
-from paddock.apiserver.housekeeping.background import BackgroundControllers
-from paddock.controllers.kubermatic.controller import wire
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.dialects.kubermatic.controllers.controller import wire
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.server.housekeeping.background import BackgroundControllers
 from tests.apiharness import Harness
 from tests.fakehost import Clock, FakeHost
 from tests.scenario.fronts.kubermatic.making import Data

@@ -2,9 +2,9 @@
 
 import pytest
 
-from paddock.client.options import WriteOptions, merge_patch
-from paddock.client.target import Key
-from paddock.controllers.virtualmachine.targets import MACHINE_DATA
+from paddock.kubernetes.client.options import WriteOptions, merge_patch
+from paddock.kubernetes.client.target import Key
+from paddock.kubevirt.controllers.virtualmachine.targets import MACHINE_DATA
 from tests.fakehost import FakeHost
 from tests.scenario.fronts.kubermatic.making import URL, machine, settle, source, volume
 from tests.scenario.hosts.conftest import Play

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paddock.app.controllers import fronts
-from paddock.controllers.stakater import controller
-from paddock.controllers.stakater.settings import StakaterSettings
+from paddock.dialects import fronts
+from paddock.dialects.stakater.controllers import controller
+from paddock.dialects.stakater.controllers.settings import StakaterSettings
 from tests import virtualtime
 from tests.fakehost import FakeHost
 from tests.scenario.fronts.stakater.stage import Stage

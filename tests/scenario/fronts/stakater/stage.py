@@ -8,14 +8,14 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, cast
 
-from paddock.apiserver.security.identity import Identities
-from paddock.apiserver.security.reviewing import Reviews
-from paddock.apiserver.security.tokens import AccountTokens
-from paddock.client.options import WriteOptions, json_patch
-from paddock.client.target import Key
-from paddock.controllers.virtualmachine.targets import INSTANCES, MACHINE_DATA, MACHINES
-from paddock.plan.machine import runrequests
-from paddock.plan.machine.runrequests import RunPatches
+from paddock.kubernetes.client.options import WriteOptions, json_patch
+from paddock.kubernetes.client.target import Key
+from paddock.kubevirt.controllers.virtualmachine.targets import INSTANCES, MACHINE_DATA, MACHINES
+from paddock.kubevirt.plan.machine import runrequests
+from paddock.kubevirt.plan.machine.runrequests import RunPatches
+from paddock.server.security.identity import Identities
+from paddock.server.security.reviewing import Reviews
+from paddock.server.security.tokens import AccountTokens
 from tests.fakehost import FakeHost
 
 Data = dict[str, Any]

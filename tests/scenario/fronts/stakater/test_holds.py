@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.controllers.stakater.settings import StakaterSettings
+from paddock.dialects.stakater.controllers.settings import StakaterSettings
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import CATALOGUE, DISK, KEY, SOURCE, Data, Stage, front
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.catalog import find
-from paddock.dialects.stakater.marks import FINALIZER
+from paddock.dialects.stakater.kinds.marks import FINALIZER
+from paddock.kubernetes.catalog import find
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, KEY, Data, Stage, front
 

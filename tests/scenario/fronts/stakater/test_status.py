@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paddock.runtime import logs
+from paddock.kubernetes.runtime import logs
 from tests.enginefakes import EveryStart
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, IMAGE, KEY, Data, Stage, front
@@ -101,11 +101,11 @@ def test_figures_and_lines_name_the_dialect(play: Play, caplog: pytest.LogCaptur
             self.lines.append(logs.fields_of(record))
 
     kept = Kept()
-    logging.getLogger("paddock.controllers.stakater").addHandler(kept)
+    logging.getLogger("paddock.dialects.stakater.controllers").addHandler(kept)
     try:
         play(script)
     finally:
-        logging.getLogger("paddock.controllers.stakater").removeHandler(kept)
+        logging.getLogger("paddock.dialects.stakater.controllers").removeHandler(kept)
     line = next(each for each in kept.lines if each.get("step") == "apply")
     wanted = {"dialect": "stakater", "namespace": "default", "name": "web", "generation": "1", "step": "apply"}
     assert {name: line.get(name) for name in wanted} == wanted

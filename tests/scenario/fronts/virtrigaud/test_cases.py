@@ -11,7 +11,7 @@ import yaml
 from paddock.app.commands.provider_conformance import code
 from paddock.app.provider import casesteps
 from paddock.contract.conformance.results import SuiteResult
-from paddock.plan.virtrigaud.cases import document
+from paddock.dialects.virtrigaud.plan.cases import document
 from tests import virtualtime
 from tests.fakehost import FakeHost
 

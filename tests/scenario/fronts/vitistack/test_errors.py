@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
-from paddock.client.client import Frames
-from paddock.client.options import WatchOptions
-from paddock.client.transport import TransportRequest, TransportResponse
+from paddock.dialects.vitistack.plan.problems import ERROR_TYPES
 from paddock.engine.images.errors import ImageUnavailable
-from paddock.plan.vitistack.problems import ERROR_TYPES
-from paddock.runtime.informer import Informer
+from paddock.kubernetes.client.client import Frames
+from paddock.kubernetes.client.options import WatchOptions
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock.kubernetes.runtime.informer import Informer
 from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine, network
 
 IMAGE = "http://images/root.qcow2"

@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from paddock.dialects.vitistack.machine import Machine
-from paddock.meta.rendering import Rendering
-from paddock.meta.world import ObjectSet
-from paddock.translate.vitistack import to_kubevirt
+from paddock.dialects.vitistack.kinds.machine import Machine
+from paddock.dialects.vitistack.translate import to_kubevirt
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.meta.world import ObjectSet
 from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Play, Vitistack, machine, network
-from tests.unit.plan.vitistack.test_phases import STEPS
+from tests.unit.dialects.vitistack.plan.test_phases import STEPS
 
 _FIELDS = {"phase", "conditions", "claims", "vmName", "vmiName", "ipAddresses", "nodeName", "lastUpdated", "resourceVersion"}
 
@@ -346,7 +346,7 @@ def test_a_sweep_without_news_translates_nothing(play: Play, monkeypatch: pytest
         translated.append(source.metadata.name)
         return to_kubevirt(source, world, rendering)
 
-    monkeypatch.setattr("paddock.controllers.vitistack.translation.to_kubevirt", counted)
+    monkeypatch.setattr("paddock.dialects.vitistack.controllers.translation.to_kubevirt", counted)
 
     async def script(host: Vitistack) -> None:
         await host.make(machine())

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from paddock.dialects.vitistack.marks import CLUSTER_NAME
+from paddock.dialects.vitistack.kinds.marks import CLUSTER_NAME
 from paddock.engine.images.errors import ImageUnavailable
 from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine
 from tests.scenario.hosts import snapshotting

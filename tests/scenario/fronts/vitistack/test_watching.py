@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from paddock.runtime import logs
+from paddock.kubernetes.runtime import logs
 from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine, network
 
 PREFIX = "kubevirt_operator_"

@@ -3,7 +3,7 @@
 import asyncio
 from collections import Counter
 
-from paddock.store.contract import CommittedWrite
+from paddock.server.store.contract import CommittedWrite
 from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
 
 # An object that is made, and its changes after that.

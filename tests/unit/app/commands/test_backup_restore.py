@@ -10,8 +10,8 @@ import pytest
 from paddock.app.commands import backup_restore
 from paddock.base.errors import Terminal
 from paddock.cli.console import Console
-from paddock.store import backup
-from paddock.store.sqlite import open_store
+from paddock.server.store import backup
+from paddock.server.store.sqlite import open_store
 
 
 def made(place: Path) -> Path:

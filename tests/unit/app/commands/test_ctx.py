@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.apiserver.security import kubeconfig
 from paddock.app.commands import ctx
 from paddock.app.directory import contexts
 from paddock.base.directories import context_name
-from paddock.base.errors import Terminal
+from paddock.base.errors import Terminal, UsageError
 from paddock.cli import confirming
-from paddock.cli.arguments import UsageError
 from paddock.cli.console import Console
+from paddock.server.security import kubeconfig
 
 
 @pytest.fixture

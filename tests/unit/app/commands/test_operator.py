@@ -13,7 +13,7 @@ import pytest
 from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.console import Console
-from paddock.client.target import LEASES, Key
+from paddock.kubernetes.client.target import LEASES, Key
 from tests import apiclient
 
 

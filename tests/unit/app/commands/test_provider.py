@@ -13,8 +13,7 @@ import pytest
 from paddock.app.commands import provider, provider_conformance, provider_serve, provider_verify
 from paddock.app.provider import connection, server
 from paddock.app.server import eventloop
-from paddock.base.errors import Terminal
-from paddock.cli.arguments import UsageError
+from paddock.base.errors import Terminal, UsageError
 from paddock.cli.console import Console
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.server import ProviderServerSettings

@@ -5,9 +5,9 @@ import io
 import pytest
 
 from paddock.app.commands import renew
-from paddock.cli.arguments import UsageError
+from paddock.base.errors import UsageError
 from paddock.cli.console import Console
-from paddock.client.target import Key
+from paddock.kubernetes.client.target import Key
 from tests.scripted import scripted
 from tests.unit.app.subresources.world import World
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.apiserver.housekeeping.node import NodeProblem
 from paddock.app.controllers.standby import OutageReporter
+from paddock.server.housekeeping.node import NodeProblem
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost, machine
 

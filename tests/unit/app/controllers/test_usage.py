@@ -7,15 +7,15 @@ import sys
 import pytest
 
 from paddock.app.controllers.usage import in_use
-from paddock.store.contract import StoreKey
-from paddock.store.memory import MemoryStore
+from paddock.server.store.contract import StoreKey
+from paddock.server.store.memory import MemoryStore
 
 GROUP = "infra.virtrigaud.io"
 PROGRAM = """
 import sys
 import paddock.app.server.enginehost
 dialects = ("kubermatic", "stakater", "virtrigaud", "vitistack")
-late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *(f"paddock.controllers.{each}" for each in dialects))
+late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *(f"paddock.kubevirt.controllers.{each}" for each in dialects))
 print(*(each for each in sys.modules if each.startswith(late)))
 """
 

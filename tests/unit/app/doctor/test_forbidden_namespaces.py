@@ -13,7 +13,7 @@ from paddock.engine.host import subprocesses
 from paddock.engine.networks import hostnetwork, rootless
 from tests.scenario.why.cluster import NOW, condition
 from tests.unit.app.doctor.test_judge import USER, facts, outcome
-from tests.unit.plan.why.test_rules import RUNNING, why
+from tests.unit.kubevirt.plan.why.test_rules import RUNNING, why
 
 APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 

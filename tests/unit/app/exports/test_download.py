@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from paddock.app.exports.download import Downloads
-from paddock.client.client import Client
-from paddock.client.errors import NotFound, StatusDetails
-from paddock.client.target import Key, Target
-from paddock.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
-from paddock.dialects.core.secret import Secret
-from paddock.dialects.kubevirt.export import VirtualMachineExport
-from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from paddock.engine.storage.volumes import Volumes
-from paddock.plan.storage import exports as plan
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import NotFound, StatusDetails
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.core.secret import Secret
+from paddock.kubevirt.controllers.exports.sources import ExportSource, ExportSources, ExportUnavailable
+from paddock.kubevirt.kinds.export import VirtualMachineExport
+from paddock.kubevirt.plan.storage import exports as plan
+from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 
 TOKEN = "t" * 20
 DISK = "/exports/team/out/volumes/root/disk.img"

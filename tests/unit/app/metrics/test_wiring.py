@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from paddock.apiserver.security.audit.file import AuditFile, Rotation
-from paddock.apiserver.security.flow.control import FlowControl
-from paddock.apiserver.security.flow.metrics import MetricsEndpoint
-from paddock.edge.http import HttpResponse
-from paddock.store.memory import MemoryStore
+from paddock.server.edge.http import HttpResponse
+from paddock.server.security.audit.file import AuditFile, Rotation
+from paddock.server.security.flow.control import FlowControl
+from paddock.server.security.flow.metrics import MetricsEndpoint
+from paddock.server.store.memory import MemoryStore
 from tests.prometheus import read
 from tests.scripted import scripted
 from tests.unit.app.subresources.wire import served, until

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.app.operator import definitions
-from paddock.client.target import Key, Target, declared, plain
-from paddock.dialects.vitistack import machine
+from paddock.dialects.vitistack.kinds import machine
+from paddock.kubernetes.client.target import Key, Target, declared, plain
 from tests.apiclient import inside
 from tests.apiharness import Harness
 

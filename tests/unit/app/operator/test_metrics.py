@@ -14,21 +14,21 @@ import orjson
 import pytest
 from cryptography import x509
 
-from paddock.apiserver.security import pki
-from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.operator import metricscertificate, neededrights, options
 from paddock.app.operator.metricsaccess import ACCESS_REVIEWS, TOKEN_REVIEWS, MetricsAccess, bearer
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, MetricsSecurity, OperatorSettings
 from paddock.base.errors import Terminal
-from paddock.client.access import Access, Credential, StaticCredential
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.localtransport import LocalTransport
-from paddock.client.transport import TransportRequest, TransportResponse
-from paddock.edge.http import ConnectionPeer, HttpRequest
-from paddock.runtime.machinery import Machinery
+from paddock.dialects import fronts
+from paddock.dialects.fronts import FrontSettings
+from paddock.kubernetes.client.access import Access, Credential, StaticCredential
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.server.edge.http import ConnectionPeer, HttpRequest
+from paddock.server.security import pki
 from tests import apiclient, apiharness, virtualtime
 from tests.apiharness import GuardedHarness, Harness, Reply
 

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from paddock.app.controllers.fronts import DIALECTS, FrontSettings
 from paddock.app.operator import neededrights
 from paddock.app.operator.settings import LeaderElectionSettings, MetricsSecurity, OperatorSettings
-from paddock.client.errors import RefusedRight
-from paddock.client.ownrights import GrantedRule
+from paddock.dialects.fronts import DIALECTS, FrontSettings
+from paddock.kubernetes.client.errors import RefusedRight
+from paddock.kubernetes.client.ownrights import GrantedRule
 
 BARE = OperatorSettings(fronts=FrontSettings(wanted=frozenset(), embedded=False), lease=LeaderElectionSettings(wanted=False))
 

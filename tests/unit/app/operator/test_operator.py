@@ -12,23 +12,23 @@ import orjson
 import pytest
 
 from paddock.app import localtransport
-from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.operator import neededrights
 from paddock.app.operator.definitions import ForeignDefinition
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base.errors import Terminal
-from paddock.client.access import Access, StaticCredential
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.localtransport import LocalTransport
-from paddock.client.options import merge_patch
-from paddock.client.target import Key, plain
-from paddock.client.transport import TransportRequest
-from paddock.runtime.controller import DONE, Controller, Outcome
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.dialects import fronts
+from paddock.dialects.fronts import FrontSettings
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.options import merge_patch
+from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.transport import TransportRequest
+from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 from tests import apiclient, virtualtime
 from tests.apiharness import GuardedHarness, Harness
 

@@ -5,19 +5,18 @@ from typing import Any
 
 import pytest
 
-from paddock.app.controllers import fronts
-from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.operator import options
 from paddock.app.operator.options import BadSetting
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
-from paddock.base.errors import Terminal
-from paddock.cli.arguments import UsageError
-from paddock.client.client import Client
-from paddock.client.localtransport import LocalTransport
-from paddock.client.transport import TransportRequest, TransportResponse
-from paddock.controllers.vitistack import settings as vitistack
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.base.errors import Terminal, UsageError
+from paddock.dialects import fronts
+from paddock.dialects.fronts import FrontSettings
+from paddock.dialects.vitistack.controllers import settings as vitistack
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 
 
 def read(*given: str, **environ: str) -> OperatorSettings:
@@ -140,7 +139,7 @@ def test_an_unknown_option_is_refused() -> None:
 @pytest.mark.spec("vitistack", 77)
 def test_what_vitistack_is_given_by_default_is_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[vitistack.VitistackSettings] = []
-    monkeypatch.setattr("paddock.controllers.vitistack.controller.wire", lambda program, settings: given.append(settings))
+    monkeypatch.setattr("paddock.dialects.vitistack.controllers.controller.wire", lambda program, settings: given.append(settings))
 
     def wired(**environ: str) -> vitistack.VitistackSettings:
         settings = read("--dialect", "vitistack", **environ)

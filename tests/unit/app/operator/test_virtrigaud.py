@@ -8,22 +8,22 @@ from contextlib import asynccontextmanager
 import msgspec
 import pytest
 
-from paddock.app.controllers.fronts import FrontSettings
 from paddock.app.operator import options
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base.errors import Terminal
-from paddock.client.access import Access, StaticCredential
-from paddock.client.http.https import Https
-from paddock.client.target import Data
-from paddock.client.transport import TransportRequest
-from paddock.runtime.machinery import Machinery
-from paddock.schema.kind import AdmissionSettings
+from paddock.dialects.fronts import FrontSettings
+from paddock.kubernetes.client.access import Access, StaticCredential
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.target import Data
+from paddock.kubernetes.client.transport import TransportRequest
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests import apiclient, virtualtime
 from tests.apiharness import Harness
 from tests.scripted import timeless
-from tests.unit.controllers.providerpods import services_are_here
-from tests.unit.controllers.rigaudharness import base, provider
+from tests.unit.kubevirt.controllers.providerpods import services_are_here
+from tests.unit.kubevirt.controllers.rigaudharness import base, provider
 
 _USED = services_are_here
 

@@ -8,8 +8,8 @@ import pytest
 from paddock.app.operator import kubeconfig as wayin
 from paddock.app.operator.settings import OperatorSettings
 from paddock.base.clock import SystemClock
-from paddock.client import incluster
-from paddock.client.errors import BadAccess
+from paddock.kubernetes.client import incluster
+from paddock.kubernetes.client.errors import BadAccess
 
 POD = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}
 

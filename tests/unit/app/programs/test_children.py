@@ -19,11 +19,11 @@ from paddock.contract.client import ProviderClient, RemoteSettings
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.pool import PoolTarget
 from paddock.contract.tls import TlsMaterial
-from paddock.controllers.virtrigaud.registry import ProviderSecrets
-from paddock.driverkit import staging
-from paddock.driverkit.staging import StagedFile, StagingSettings
+from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
 from paddock.drivers.fake import diskfiles
 from paddock.drivers.fake.diskfiles import DiskFile
+from paddock.drivers.kit import staging
+from paddock.drivers.kit.staging import StagedFile, StagingSettings
 from tests import providertls
 from tests.providerchildren import KEY, NUMBERS, PASSWORD, gone, programs, provider
 from tests.scripted import scripted

@@ -13,21 +13,21 @@ import pytest
 
 from paddock.base.backoff import Backoff
 from paddock.base.clock import SystemClock
-from paddock.client.client import Client
-from paddock.client.target import Data, Key
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.controllers.virtrigaud import controller
-from paddock.controllers.virtrigaud.settings import VirtrigaudSettings
-from paddock.plan.virtrigaud import retries
-from paddock.plan.virtrigaud.polls import MachinePolls
-from paddock.runtime.machinery import Machinery
-from paddock.runtime.program import ControllerManager
+from paddock.dialects.virtrigaud.controllers import controller
+from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
+from paddock.dialects.virtrigaud.plan import retries
+from paddock.dialects.virtrigaud.plan.polls import MachinePolls
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.runtime.machinery import Machinery
+from paddock.kubernetes.runtime.program import ControllerManager
 from tests.apiharness import Harness
 from tests.interruption import Interruption
 from tests.providerchildren import KEY, Programs
 from tests.scripted import scripted
-from tests.unit.controllers.rigaudharness import WORLD, base, machine
+from tests.unit.kubevirt.controllers.rigaudharness import WORLD, base, machine
 
 SCRIPT = 'tasks = "mixed"\naddress_seconds = 0.0\n[task_seconds]\nleast = 0.0\nmost = 0.05\n'
 POLLS = dict.fromkeys(MachinePolls.__struct_fields__, 0.2)

@@ -13,15 +13,15 @@ import yaml
 
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options.settings import ServerSettings
-from paddock.client import kubeconfig
-from paddock.client.client import Client
-from paddock.client.http.https import Https
-from paddock.client.options import Selection
-from paddock.client.target import Key, plain
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.controllers.virtrigaud.registry import ProviderSecrets
-from paddock.dialects.virtrigaud.provider import Provider
+from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
+from paddock.dialects.virtrigaud.kinds.provider import Provider
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.http.https import Https
+from paddock.kubernetes.client.options import Selection
+from paddock.kubernetes.client.target import Key, plain
 from tests import providertls, virtualtime
 from tests.providerchildren import gone, programs, provider
 from tests.scripted import scripted

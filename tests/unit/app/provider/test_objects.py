@@ -3,7 +3,7 @@
 from typing import Any
 
 from paddock.app.provider import objects
-from paddock.meta import ages
+from paddock.kubernetes.meta import ages
 from tests.apiharness import Harness
 from tests.golden import Golden
 from tests.scripted import scripted

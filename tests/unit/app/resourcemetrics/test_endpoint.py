@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from paddock.apiserver.housekeeping import bootstrap
 from paddock.app.resourcemetrics import endpoint
-from paddock.plan.views import launchers
+from paddock.kubevirt.plan.views import launchers
+from paddock.server.housekeeping import bootstrap
 from tests.scripted import timeless
 from tests.unit.app.subresources.world import World
 

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 import paddock
-from paddock.apiserver.api import Api
-from paddock.apiserver.housekeeping import bootstrap
-from paddock.apiserver.resources.kubevirtsubresources import GROUP
-from paddock.apiserver.security.guard import Guard
-from paddock.apiserver.security.identity import Identities
+from paddock.server.api import Api
+from paddock.server.housekeeping import bootstrap
+from paddock.server.resources.kubevirtsubresources import GROUP
+from paddock.server.security.guard import Guard
+from paddock.server.security.identity import Identities
 from tests.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
 from tests.scripted import scripted
 from tests.unit.app.subresources.world import BASE, World, hardware, path

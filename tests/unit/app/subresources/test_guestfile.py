@@ -4,9 +4,9 @@ import base64
 
 import pytest
 
-from paddock.apiserver.resources.kubevirtsubresources import GROUP, INSTANCES
-from paddock.apiserver.routing import RequestRoute
-from paddock.apiserver.security.audit.content import is_closed
+from paddock.server.resources.kubevirtsubresources import GROUP, INSTANCES
+from paddock.server.routing import RequestRoute
+from paddock.server.security.audit.content import is_closed
 from tests.scripted import scripted
 from tests.unit.app.subresources.test_instances import conflict
 from tests.unit.app.subresources.world import World, path

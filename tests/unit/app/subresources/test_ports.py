@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paddock.edge import websocket
+from paddock.server.edge import websocket
 from tests.scripted import scripted
 from tests.unit.app.subresources.wire import forward, listening, served, tls_pair, until
 from tests.unit.app.subresources.world import World, path

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from paddock.app.subresources import streams
-from paddock.edge import websocket
+from paddock.server.edge import websocket
 from tests.apiharness import GuardedHarness
 from tests.enginefakes import PNG
 from tests.scripted import scripted, timeless

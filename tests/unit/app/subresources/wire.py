@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paddock.apiserver.security.pki import Authority
-from paddock.edge.connection import ServerConnection
-from paddock.edge.limits import ConnectionLimits, ConnectionStats
-from paddock.edge.server import Server, peer_of
+from paddock.server.edge.connection import ServerConnection
+from paddock.server.edge.limits import ConnectionLimits, ConnectionStats
+from paddock.server.edge.server import Server, peer_of
+from paddock.server.security.pki import Authority
 from tests.unit.app.subresources.world import World, path
 from tests.websockets import Socket, opened
 

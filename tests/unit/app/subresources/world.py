@@ -8,13 +8,13 @@ async with World() as world:
 import asyncio
 from typing import Any
 
-from paddock.apiserver.resources.kubevirtsubresources import GROUP, INSTANCES, MACHINES
 from paddock.app.subresources.environment import SubresourceEnvironment as Given
 from paddock.app.subresources.stored import StoredObjects
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, MachineConfig, MemoryConfig
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.errors import GuestUnreachable
+from paddock.server.resources.kubevirtsubresources import GROUP, INSTANCES, MACHINES
 from tests.apiharness import Harness, Reply
 from tests.enginefakes import FakeMachine, FakeMachines
 

@@ -10,11 +10,11 @@ import pytest
 from paddock.app.uploads.endpoint import Uploads
 from paddock.app.uploads.requests import GROUP, PLURAL, TokenRequests
 from paddock.app.uploads.tokens import UploadTokens
-from paddock.edge.http import ConnectionPeer, HttpRequest, HttpResponse
-from paddock.edge.requestbody import RequestBody
+from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
+from paddock.server.edge.requestbody import RequestBody
 from tests import virtualtime
 from tests.apiharness import Harness
-from tests.unit.controllers.storage.conftest import CORE, Data, Host, pvc, stage
+from tests.unit.kubevirt.controllers.storage.conftest import CORE, Data, Host, pvc, stage
 
 TOKENS = f"/apis/{GROUP}/v1beta1/namespaces/default/{PLURAL}"
 UPLOAD = "/v1beta1/upload"

@@ -9,10 +9,10 @@ from paddock.app.running.localimages import ProvidedImage
 from paddock.app.webconsole import hostimages
 from paddock.app.webconsole.hostimages import HostImages
 from paddock.base.errors import Terminal
-from paddock.cli.creation.imagewords import ImageWord
 from paddock.engine.images import catalogue
 from paddock.engine.images.library import ImageRecord
 from paddock.engine.images.store import Image
+from paddock.fleet.creation.imagewords import ImageWord
 from tests.scripted import scripted
 
 

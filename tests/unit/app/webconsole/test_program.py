@@ -10,7 +10,7 @@ from paddock.app.webconsole import program
 from paddock.app.webconsole.program import ConsoleOptions
 from paddock.base.clock import SystemClock
 from paddock.base.errors import Terminal
-from paddock.client import kubeconfig
+from paddock.kubernetes.client import kubeconfig
 from paddock.web.images import NoImages
 from tests.scripted import scripted
 

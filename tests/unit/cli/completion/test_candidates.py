@@ -9,7 +9,7 @@ from paddock.cli import main
 from paddock.cli.arguments import KnownNames
 from paddock.cli.completion import names
 from paddock.cli.completion.candidates import Candidate, Directive, NamesQuery, complete, lines
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
 
 TREE = main.every(COMMANDS)
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.dialects.admission import AdmissionResult, FieldValidation, admit, admit_change
 from paddock.dialects.stakater import rules
-from paddock.schema.finding import CauseType, Severity
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes.admission import AdmissionResult, FieldValidation, admit, admit_change
+from paddock.kubernetes.schema.finding import CauseType, Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAID3TomWVaH/e6dd61FMRtOGRxsYGn5cNQqxXhlHgqST2 emma@acme"
 ENCODED_KEY = base64.b64encode(KEY.encode()).decode()

@@ -16,12 +16,12 @@ import pytest
 from paddock.base.clock import SystemClock
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.driverkit import refusals
-from paddock.driverkit.staging import StagingSettings
 from paddock.drivers.firecracker import apifacts
 from paddock.drivers.firecracker.driver import FirecrackerDriver
 from paddock.drivers.firecracker.host import HypervisorFacts
 from paddock.drivers.firecracker.settings import FirecrackerSettings
+from paddock.drivers.kit import refusals
+from paddock.drivers.kit.staging import StagingSettings
 from tests.unit.drivers.firecracker import simulator
 
 GIB = 1 << 30

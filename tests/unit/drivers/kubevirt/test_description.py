@@ -8,7 +8,7 @@ import pytest
 
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import description
+from paddock.drivers.kit import description
 from paddock.drivers.kubevirt import booting, documents, failures, rebuilt
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.documents import MachineDocuments

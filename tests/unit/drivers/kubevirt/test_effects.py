@@ -9,7 +9,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import documents, rebuilt
 from paddock.drivers.kubevirt.booting import fetched
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings

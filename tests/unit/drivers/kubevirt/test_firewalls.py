@@ -7,7 +7,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt.firewalls import firewall
 from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, Play, Target, creation
 

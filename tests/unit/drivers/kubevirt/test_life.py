@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.client.client import Client
-from paddock.client.errors import Unreachable
-from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests.fakehost import machine
 from tests.interruption import Interruption
 from tests.kubevirts import install_kubevirt

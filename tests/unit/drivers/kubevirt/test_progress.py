@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt.clone import VirtualMachineClone
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.instance import VirtualMachineInstance
-from paddock.dialects.kubevirt.restore import VirtualMachineRestore
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.driverkit.progress import DONE, RUNNING, TaskProgress
+from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress
 from paddock.drivers.kubevirt import progress
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
-from paddock.meta.wire import from_data
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.meta.wire import from_data
+from paddock.kubevirt.kinds.clone import VirtualMachineClone
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.restore import VirtualMachineRestore
+from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 FALSE = {"type": "Running", "status": "False", "message": "404"}
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-from paddock.client import errors as client
-from paddock.client.client import Client
-from paddock.client.transport import TransportRequest, TransportResponse
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.dialects.virtrigaud.translate import EncryptionRequired, MissingReference, NothingToBoot
 from paddock.drivers.kubevirt import failures
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.translate.virtrigaud import EncryptionRequired, MissingReference, NothingToBoot
+from paddock.kubernetes.client import errors as client
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests.interruption import Interruption
 from tests.unit.drivers.kubevirt.conftest import SETTINGS, Play, Target, creation
 

@@ -17,16 +17,17 @@ import pytest
 from paddock.app.uploads import wiring as uploads
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
-from paddock.client.target import Key
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit import conversion, disklinks, staging, transfers
-from paddock.driverkit.disklinks import DiskLink
-from paddock.driverkit.staging import StagedObject, StagingSettings
-from paddock.driverkit.transfers import DiskSink, ExportOrder, ImportOrder
+from paddock.drivers.kit import conversion, staging, transfers
+from paddock.drivers.kit.staging import StagedObject, StagingSettings
+from paddock.drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
+from paddock.kubernetes.client.target import Key
+from paddock.kubevirt import disklinks
+from paddock.kubevirt.disklinks import DiskLink
 from tests import virtualtime
 from tests.s3server import KEY, SECRET, S3Server
 from tests.scripted import scripted

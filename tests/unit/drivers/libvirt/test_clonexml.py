@@ -5,7 +5,7 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import NetworkPayload
-from paddock.driverkit.customization import CloneCustomization
+from paddock.drivers.kit.customization import CloneCustomization
 from paddock.drivers.libvirt import clonexml, domainview, marks, xmltree
 from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
 from paddock.drivers.libvirt.storageport import DomainDisk

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.dialects.virtrigaud.provider import ENDPOINT_PATTERN
+from paddock.dialects.virtrigaud.kinds.provider import ENDPOINT_PATTERN
 from paddock.drivers.libvirt import settings
 from paddock.drivers.libvirt.settings import LibvirtDriverSettings
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import msgspec
 
-from paddock.client.errors import TimedOut, Unreachable
-from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.driverkit.staging import StagingSettings
+from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.proxmox.api import ProxmoxApi
 from paddock.drivers.proxmox.driver import ProxmoxDriver
 from paddock.drivers.proxmox.settings import ProxmoxSettings
+from paddock.kubernetes.client.errors import TimedOut, Unreachable
+from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from tests import virtualtime
 from tests.proxmox.client import Api
 from tests.proxmox.errors import failed

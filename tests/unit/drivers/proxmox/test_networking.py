@@ -6,7 +6,7 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, ImagePayload, NetworkPayload, QosPayload
-from paddock.driverkit.description import MachineDescription
+from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import guestdata, networking
 from paddock.drivers.proxmox.config import ProxmoxConfiguredNic, ProxmoxMachineConfig
 

@@ -13,7 +13,7 @@ from pyVmomi import vim, vmodl
 from paddock.base.clock import SystemClock
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.driverkit.staging import StagingSettings
+from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.vsphere import failures, leases
 from paddock.drivers.vsphere.disks import VSphereDisk
 from paddock.drivers.vsphere.files import FileServer

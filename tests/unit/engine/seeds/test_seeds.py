@@ -5,13 +5,13 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from paddock.dialects import admission
 from paddock.engine.seeds import configdrive, configfiles, nocloud, seed, sysprep
 from paddock.engine.seeds.configdrive import TaggedDevice
 from paddock.engine.seeds.errors import SeedError
 from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
-from paddock.schema.finding import Severity
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes import admission
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.unit.engine.seeds.reader import Iso
 
 UUID = "6f1a4a8e-5f0b-5f5e-9a64-0f1a9d3a2b11"

@@ -18,8 +18,8 @@ from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.directory.process import RunningServer
 from paddock.base.errors import Terminal
-from paddock.dialects.admission import admit
-from paddock.schema.kind import AdmissionSettings
+from paddock.kubernetes.admission import admit
+from paddock.kubernetes.schema.kind import AdmissionSettings
 from tools.demo import ending, play, sight, stage
 from tools.demo.place import Place
 from tools.demo.screen import Screen

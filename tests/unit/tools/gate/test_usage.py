@@ -23,7 +23,7 @@ FILES = {
     "tests/conftest.py": "from tools.gate import usage\n",
     "tests/unit/base/test_clock.py": "",
     "tests/reference/server.py": "",
-    "src/paddock/base/clock.py": "from paddock.dialects.kubevirt import machine\n",
+    "src/paddock/base/clock.py": "from paddock.kubevirt import machine\n",
     "src/paddock/base/unused.py": "",
     "src/paddock/dialects/stakater/machine.py": "",
     "src/paddock/plan/stakater.py": "",
@@ -60,7 +60,7 @@ def test_documents_other_suites_other_modules_and_unnamed_dialects_are_not_used(
 @pytest.mark.parametrize("where", [MODULE, "tests/host/machines/booting.py", "tests/imageserver.py", "tests/host/conftest.py"])
 def test_a_dialect_that_is_named_anywhere_is_used(where: str) -> None:
     files = {**FILES, where: f"{FILES[where]}# STAKATER\n"}
-    files["src/paddock/base/clock.py"] = "import paddock.plan.stakater\nimport paddock.dialects.stakater.machine\n"
+    files["src/paddock/base/clock.py"] = "import paddock.dialects.stakater.plan\nimport paddock.dialects.stakater.machine\n"
     found = usage.files_used(MODULE, files, reading(files))
     assert {"src/paddock/dialects/stakater/machine.py", "src/paddock/plan/stakater.py"} <= set(found)
 
@@ -135,7 +135,7 @@ SOURCE = {
     "src/paddock/cli/__init__.py": "",
     "src/paddock/cli/main.py": 'import_module(f"paddock.cli.commands.{name}")\n',
     "src/paddock/cli/rules/rules.toml": "",
-    "src/paddock/cli/commands/why.py": "def run():\n    import paddock.plan.causes\n",
+    "src/paddock/cli/commands/why.py": "def run():\n    import paddock.kubevirt.plan.causes\n",
     "src/paddock/plan/causes.py": "",
     "src/paddock/plan/stakater.py": "",
 }

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.dialects.kubevirt import virtualmachine
-from paddock.translate.machine.limits import Code
-from tests.unit.dialects.kubevirt.test_rules import CASES
+from paddock.kubevirt.kinds import virtualmachine
+from paddock.kubevirt.translate.limits import Code
+from tests.unit.kubevirt.kinds.test_rules import CASES
 from tools import gen
 from tools.kubevirtsupport import table
 

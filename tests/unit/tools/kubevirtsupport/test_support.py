@@ -4,25 +4,25 @@ from pathlib import Path
 
 import pytest
 
-from paddock.dialects.admission import admit
-from paddock.schema.finding import Severity
-from paddock.schema.kind import AdmissionSettings
-from paddock.translate.machine.limits import Code, Weight
-from tests.unit.translate.machine.machines import changed, instance, translated
+from paddock.kubernetes.admission import admit
+from paddock.kubernetes.schema.finding import Severity
+from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.translate.limits import Code, Weight
+from tests.unit.kubevirt.translate.machines import changed, instance, translated
 from tools.kubevirtsupport import table
 from tools.kubevirtsupport.row import SupportRow
 
-CARDS = "tests/unit/plan/instance/test_cards.py::test_a_card"
-TAGS = "tests/unit/plan/instance/test_facts.py::test_devices_with_a_tag_are_told"
-REFUSED = "tests/unit/dialects/kubevirt/test_rules.py::test_refused_at_its_place_and_accepted_otherwise"
+CARDS = "tests/unit/kubevirt/plan/instance/test_cards.py::test_a_card"
+TAGS = "tests/unit/kubevirt/plan/instance/test_facts.py::test_devices_with_a_tag_are_told"
+REFUSED = "tests/unit/kubevirt/kinds/test_rules.py::test_refused_at_its_place_and_accepted_otherwise"
 SECRETS = "tests/host/runs/test_inside.py::test_keys_and_passwords_of_secrets_are_in_the_guest"
 PROBES = "tests/host/runs/test_starts.py::test_a_guest_is_ready_as_its_probe_says_and_ended_when_it_is_dead"
 HOTPLUG = "tests/unit/app/subresources/test_volumes.py::test_a_volume_of_a_machine_stays_in_its_template_and_comes_to_what_runs"
-PLACEMENT = "tests/unit/plan/test_placement.py::test_alone_on_the_host"
-RESOLVERS = "tests/unit/plan/instance/test_cards.py::test_the_resolver_of_a_guest_is_told_with_its_card"
+PLACEMENT = "tests/unit/kubevirt/plan/test_placement.py::test_alone_on_the_host"
+RESOLVERS = "tests/unit/kubevirt/plan/instance/test_cards.py::test_the_resolver_of_a_guest_is_told_with_its_card"
 # What neither the command line nor a limit shows, and the test that does.
 ELSEWHERE = {
-    "domain.memory.reservedOverhead.addedOverhead": "tests/unit/translate/machine/test_config.py::test_memory_is_set_aside",
+    "domain.memory.reservedOverhead.addedOverhead": "tests/unit/kubevirt/translate/test_config.py::test_memory_is_set_aside",
     "domain.devices.interfaces[].slirp": REFUSED,
     "domain.devices.interfaces[].passt": REFUSED,
     "domain.devices.interfaces[].macvtap": REFUSED,
@@ -32,23 +32,23 @@ ELSEWHERE = {
     "domain.devices.interfaces[].tag": TAGS,
     "domain.devices.gpus[].tag": TAGS,
     "domain.devices.hostDevices[].tag": TAGS,
-    "volumes[].name": "tests/unit/plan/instance/test_defaults.py::test_defaults",
+    "volumes[].name": "tests/unit/kubevirt/plan/instance/test_defaults.py::test_defaults",
     "volumes[].dataVolume.hotpluggable": HOTPLUG,
     "volumes[].persistentVolumeClaim.readOnly": "tests/scenario/hosts/test_life.py::test_a_claim_that_is_only_read_is_no_disk_to_write_to",
     "volumes[].persistentVolumeClaim.hotpluggable": HOTPLUG,
-    "networks[].name": "tests/unit/plan/instance/test_cards.py::test_a_card_that_cannot_be_had",
+    "networks[].name": "tests/unit/kubevirt/plan/instance/test_cards.py::test_a_card_that_cannot_be_had",
     "networks[].pod.vmNetworkCIDR": CARDS,
     "networks[].pod.vmIPv6NetworkCIDR": CARDS,
     "networks[].multus.**": CARDS,
     "hostname": CARDS,
-    "subdomain": "tests/unit/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
+    "subdomain": "tests/unit/kubevirt/plan/instance/test_cards.py::test_the_names_of_a_guest_are_told_with_its_card",
     "dnsPolicy": RESOLVERS,
     "dnsConfig.nameservers": RESOLVERS,
     "dnsConfig.searches": RESOLVERS,
     "terminationGracePeriodSeconds": (
-        "tests/unit/controllers/virtualmachineinstance/test_life.py::test_a_guest_that_does_not_listen_is_ended_after_its_grace"
+        "tests/unit/kubevirt/controllers/virtualmachineinstance/test_life.py::test_a_guest_that_does_not_listen_is_ended_after_its_grace"
     ),
-    "evictionStrategy": "tests/unit/plan/instance/test_defaults.py::test_defaults",
+    "evictionStrategy": "tests/unit/kubevirt/plan/instance/test_defaults.py::test_defaults",
     "accessCredentials[].sshPublicKey.source.**": SECRETS,
     "accessCredentials[].sshPublicKey.propagationMethod.noCloud": SECRETS,
     "accessCredentials[].sshPublicKey.propagationMethod.configDrive": SECRETS,
@@ -58,7 +58,7 @@ ELSEWHERE = {
     "readinessProbe.**": PROBES,
     "nodeSelector": PLACEMENT,
     "affinity.**": PLACEMENT,
-    "tolerations[].**": "tests/unit/plan/test_placement.py::test_taints",
+    "tolerations[].**": "tests/unit/kubevirt/plan/test_placement.py::test_taints",
     "topologySpreadConstraints[].**": PLACEMENT,
     "priorityClassName": PLACEMENT,
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.cli.arguments import UsageError
+from paddock.base.errors import UsageError
 from paddock.cli.console import Console
 from tools.providerload import __main__ as providerload
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from paddock.cli.machines.finding import MachineView
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
-from paddock.client.target import Data
+from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
+from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.client.target import Data
 from paddock.web.api import actionstates
 from paddock.web.live import verbs
-from tests.unit.cli.machines.examples import stakater, virtrigaud, vitistack, vm, vmi
+from tests.unit.fleet.machines.examples import stakater, virtrigaud, vitistack, vm, vmi
 
 RUNNING = vmi(phase="Running", conditions=[{"type": "Ready", "status": "True"}])
 PAUSED = vmi(phase="Running", conditions=[{"type": "Paused", "status": "True"}])

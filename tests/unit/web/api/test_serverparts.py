@@ -1,6 +1,6 @@
 import pytest
 
-from paddock.cli.machines import kinds
+from paddock.fleet import kinds
 from paddock.web.api.serverparts import NO_SUSPENSION, ServedParts
 from paddock.web.live import kindtable
 from paddock.web.live.topics import TOPICS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.client.target import Data
+from paddock.kubernetes.client.target import Data
 from paddock.web.api.snapshottrees import of_machine, snapshot_parts
 
 

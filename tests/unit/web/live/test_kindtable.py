@@ -2,8 +2,8 @@
 
 import pytest
 
-from paddock.client.target import Data, Target
-from paddock.dialects import catalog
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client.target import Data, Target
 from paddock.web.live import kindtable, topics
 from paddock.web.live.machinerows import MACHINE_TARGETS
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.cli.machines.kinds import STAKATER, VIRTRIGAUD, VM, VMI
-from paddock.client.target import EVENTS, Data, Target
+from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM, VMI
+from paddock.kubernetes.client.target import EVENTS, Data, Target
 from paddock.web.answers.rows import WebObjectRow, WebTaskRow
 from paddock.web.images import NoImages, WebLibraryImage
 from paddock.web.live import kindtable, objectrows, topics, verbs
@@ -17,7 +17,7 @@ from paddock.web.live.taskrows import TaskRows
 from paddock.web.live.topicnames import WebTopic
 from tests.apiharness import Harness
 from tests.scripted import scripted
-from tests.unit.cli.machines import examples
+from tests.unit.fleet.machines import examples
 
 NOW = 1_800_000_000.0
 CLOCK = SystemClock()

@@ -10,13 +10,13 @@ import msgspec
 import pytest
 
 from paddock.app import localtransport
-from paddock.cli.diagnosis.explain import explain
-from paddock.cli.diagnosis.scene import ObjectPlace
-from paddock.cli.serverreader import ServerReader
-from paddock.client.client import Client
-from paddock.client.errors import Unreachable
-from paddock.client.localtransport import LocalTransport
-from paddock.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock.fleet.diagnosis.explain import explain
+from paddock.fleet.diagnosis.scene import ObjectPlace
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.errors import Unreachable
+from paddock.kubernetes.client.localtransport import LocalTransport
+from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.web.live.page import LivePage
 from paddock.web.live.topicnames import WebTopic
 from paddock.web.live.watches import WatchedSet

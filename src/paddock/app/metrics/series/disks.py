@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator
 
 from paddock.app.metrics.series.page import Sample, labels, sample
-from paddock.client.target import Key
-from paddock.dialects.core.storageclass import StorageClass
-from paddock.dialects.kubevirt.dataimportcron import DataImportCron
-from paddock.dialects.kubevirt.datavolume_kind import DataVolume
-from paddock.dialects.kubevirt.snapshot import VirtualMachineSnapshot
-from paddock.dialects.kubevirt.storageprofile import StorageProfile
-from paddock.meta import ages
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.core.storageclass import StorageClass
+from paddock.kubernetes.meta import ages
+from paddock.kubevirt.kinds.dataimportcron import DataImportCron
+from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot
+from paddock.kubevirt.kinds.storageprofile import StorageProfile
 
 # As the kubelet has it.
 SPACE = "kubelet_volume_stats_used_bytes"

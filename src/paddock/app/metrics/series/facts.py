@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from paddock.app.metrics.series.page import Sample, labels, sample
-from paddock.dialects.kubevirt.instance import VirtualMachineInstanceSpec
+from paddock.kubevirt.kinds.instance import VirtualMachineInstanceSpec
 
 NONE = "<none>"
 _CORE = ("masquerade", "bridge", "sriov", "passtBinding")

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from paddock.app.metrics.series.facts import NONE, cards, nature
 from paddock.app.metrics.series.page import Sample, labels, prefixed, sample
 from paddock.base import quantity
-from paddock.dialects.kubevirt.instance import OUTDATED, VirtualMachineInstance
-from paddock.dialects.kubevirt.status import GuestOSInfo, VirtualMachineInstanceStatus
-from paddock.plan.instance.conditions import FAULTS
+from paddock.kubevirt.kinds.instance import OUTDATED, VirtualMachineInstance
+from paddock.kubevirt.kinds.status import GuestOSInfo, VirtualMachineInstanceStatus
+from paddock.kubevirt.plan.instance.conditions import FAULTS
 
 _SIZES = {"instance_type": "instancetype-name", "preference": "preference-name"}
 

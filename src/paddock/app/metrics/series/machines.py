@@ -7,11 +7,11 @@ from paddock.app.metrics.series.facts import NONE, cards, nature
 from paddock.app.metrics.series.families import GROUPS
 from paddock.app.metrics.series.page import Sample, labels, prefixed, sample
 from paddock.base import quantity
-from paddock.dialects.core.persistentvolumeclaim import PersistentVolumeClaim
-from paddock.dialects.kubevirt.domain import DomainSpec
-from paddock.dialects.kubevirt.virtualmachine import VirtualMachine
-from paddock.meta import ages
-from paddock.plan.instance.volumes import claim_of
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.meta import ages
+from paddock.kubevirt.kinds.domain import DomainSpec
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock.kubevirt.plan.instance.volumes import claim_of
 
 _OF_GROUP = {
     "starting": ("Provisioning", "Starting", "WaitingForVolumeBinding", "WaitingForReceiver"),

@@ -7,7 +7,7 @@ from paddock.base.metrics import escaped, number
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.guest import GuestFilesystem
 from paddock.engine.machine.observation import MemoryStatistics, Statistics
-from paddock.plan.views import launchers
+from paddock.kubevirt.plan.views import launchers
 
 _CPU = "kubevirt_vmi_"
 _MEMORY = "kubevirt_vmi_memory_"

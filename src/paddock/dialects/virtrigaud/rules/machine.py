@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from paddock.base import duration
-from paddock.dialects.virtrigaud.machine import (
+from paddock.dialects.virtrigaud.kinds.machine import (
     LifecycleHandler,
     MetaData,
     UserData,
@@ -16,10 +16,10 @@ from paddock.dialects.virtrigaud.machine import (
     VirtualMachineLifecycle,
     VMNetworkRef,
 )
-from paddock.meta import cloudconfig
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, CrossFieldRule
+from paddock.kubernetes.meta import cloudconfig
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, CrossFieldRule
 
 IMAGE_OR_DISK = "virtrigaud/image-or-disk"
 NETWORK_REF = "virtrigaud/network-ref"

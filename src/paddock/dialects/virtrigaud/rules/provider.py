@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from paddock.dialects.virtrigaud.rules import machine
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.provider import Provider
+    from paddock.dialects.virtrigaud.kinds.provider import Provider
 
 ADOPT_VMS = "virtrigaud.io/adopt-vms"
 ADOPT_FILTER = "virtrigaud.io/adopt-filter"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.virtrigaud.rules import machine
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, transition
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.virtualmachine import VirtrigaudVirtualMachine
+    from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 
 SPEC: Path = ("spec",)
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import quantity
-from paddock.schema import finding
-from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import AdmissionSettings, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmclass import VMClass
+    from paddock.dialects.virtrigaud.kinds.vmclass import VMClass
 
 
 @rule("virtrigaud/class-memory")

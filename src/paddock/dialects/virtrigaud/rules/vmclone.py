@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.virtrigaud.rules import machine
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmclone import Password, VMClone
+    from paddock.dialects.virtrigaud.kinds.vmclone import Password, VMClone
 
 SOURCES = ("vmRef", "snapshotRef", "templateRef", "imageRef")
 SOURCE = "virtrigaud/clone-source"

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.virtrigaud.rules import machine
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmimage import VMImage
+    from paddock.dialects.virtrigaud.kinds.vmimage import VMImage
 
 SOURCE: Path = ("spec", "source")
 BLOCKS = ("vsphere", "libvirt", "proxmox", "http", "registry", "dataVolume")

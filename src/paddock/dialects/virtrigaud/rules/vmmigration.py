@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.virtrigaud.rules import hosts, machine
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmmigration import MigrationStorage, VMMigration
+    from paddock.dialects.virtrigaud.kinds.vmmigration import MigrationStorage, VMMigration
 
 STORAGE: Path = ("spec", "storage")
 BACKEND = "virtrigaud/migration-storage"

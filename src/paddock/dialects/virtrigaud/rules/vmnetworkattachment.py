@@ -4,12 +4,12 @@ import ipaddress
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmnetworkattachment import VLANConfig, VMNetworkAttachment
+    from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import VLANConfig, VMNetworkAttachment
 
 NETWORK: Path = ("spec", "network")
 ALLOCATION: Path = ("spec", "ipAllocation")

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.dialects.virtrigaud.rules import machine
-from paddock.meta import selectors
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.meta import selectors
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmset import VMSet
+    from paddock.dialects.virtrigaud.kinds.vmset import VMSet
 
 SELECTOR: Path = ("spec", "selector")
 LABELS: Path = ("spec", "template", "metadata", "labels")

@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.virtrigaud import cron
+from paddock.dialects.virtrigaud.kinds import cron
 from paddock.dialects.virtrigaud.rules import machine
-from paddock.schema import finding
-from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.virtrigaud.vmsnapshot import VMSnapshot
+    from paddock.dialects.virtrigaud.kinds.vmsnapshot import VMSnapshot
 
 SCHEDULE = "virtrigaud/schedule"
 MEMORY = "virtrigaud/snapshot-memory"

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import quantity
-from paddock.dialects.vitistack import boot, marks, ownform
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, rule
+from paddock.dialects.vitistack.kinds import boot, marks, ownform
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.kinds.machine import Machine
 
 _IMAGE: Path = ("spec", "os", "imageID")
 _HTTP = ("http://", "https://")

@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from paddock.base import quantity
-from paddock.dialects.vitistack import ownform
-from paddock.dialects.vitistack.effective import Effective, EffectiveDisk, effective
-from paddock.dialects.vitistack.templates import BUILT_IN
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, transition
+from paddock.dialects.vitistack.kinds import ownform
+from paddock.dialects.vitistack.kinds.effective import Effective, EffectiveDisk, effective
+from paddock.dialects.vitistack.kinds.templates import BUILT_IN
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, transition
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
-    from paddock.dialects.vitistack.machinespec import MachineSpec
+    from paddock.dialects.vitistack.kinds.machine import Machine
+    from paddock.dialects.vitistack.kinds.machinespec import MachineSpec
 
 _IMMUTABLE = "field is immutable"
 _CLASS = "(!has({0}.storageClass) || {0}.storageClass == '' ? 'default' : {0}.storageClass)"

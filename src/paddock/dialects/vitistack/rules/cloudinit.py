@@ -5,14 +5,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from paddock.meta import cloudconfig
-from paddock.schema import finding
-from paddock.schema.finding import Finding, Path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.kubernetes.meta import cloudconfig
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, Path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
-    from paddock.dialects.vitistack.machinespec import MachineSpec
+    from paddock.dialects.vitistack.kinds.machine import Machine
+    from paddock.dialects.vitistack.kinds.machinespec import MachineSpec
 
 _OWN_SECRET = "the machine's own Secret has this name, and only its key userdata can be referred to"
 

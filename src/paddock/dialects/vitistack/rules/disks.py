@@ -3,15 +3,15 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.vitistack import effective, ownform, templates
-from paddock.dialects.vitistack.marks import RESERVED_DISKS, ROOT_DISK
-from paddock.schema import finding
-from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.dialects.vitistack.kinds import effective, ownform, templates
+from paddock.dialects.vitistack.kinds.marks import RESERVED_DISKS, ROOT_DISK
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
-    from paddock.dialects.vitistack.machinespec import MachineSpec
+    from paddock.dialects.vitistack.kinds.machine import Machine
+    from paddock.dialects.vitistack.kinds.machinespec import MachineSpec
 
 _BUILT_IN = "['small', 'medium', 'large']"
 _TEMPLATED = "(has(self.template) && self.template != '')"

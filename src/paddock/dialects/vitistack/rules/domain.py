@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.vitistack import machinetypes
-from paddock.schema import finding
-from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.dialects.vitistack.kinds import machinetypes
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.fields import MachineBootloader
-    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.kinds.fields import MachineBootloader
+    from paddock.dialects.vitistack.kinds.machine import Machine
 
 _NEEDS_EFI = "Secure Boot needs efi: true"
 _NEEDS_Q35 = "Secure Boot needs SMM, which needs q35"

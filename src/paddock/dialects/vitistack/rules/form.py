@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.vitistack import ownform
-from paddock.schema import finding
-from paddock.schema.finding import Finding, format_path
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.dialects.vitistack.kinds import ownform
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding, format_path
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.kinds.machine import Machine
 
 _ONE_FORM = "a Machine is written in one form: the document's (template, resources, networks), or Vitistack's own (provider, machineClass)"
 _NEEDS_PROVIDER = 'Vitistack\'s own form names who makes the machine; write "provider: kubevirt"'

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from paddock.dialects.vitistack import macs
-from paddock.schema import finding
-from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.dialects.vitistack.kinds import macs
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.kinds.machine import Machine
 
 _UNICAST = "low bit of the first octet must be 0"
 _NOT_ZERO = "must not be all zero"

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 
 from paddock.base import names
 from paddock.base.nearest import nearest
-from paddock.dialects.vitistack import ownform, templates
-from paddock.dialects.vitistack.effective import effective
-from paddock.dialects.vitistack.marks import MACHINE_TEMPLATE
-from paddock.schema import finding
-from paddock.schema.finding import Finding
-from paddock.schema.kind import AdmissionSettings, Cel, rule
+from paddock.dialects.vitistack.kinds import ownform, templates
+from paddock.dialects.vitistack.kinds.effective import effective
+from paddock.dialects.vitistack.kinds.marks import MACHINE_TEMPLATE
+from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.finding import Finding
+from paddock.kubernetes.schema.kind import AdmissionSettings, Cel, rule
 
 if TYPE_CHECKING:
-    from paddock.dialects.vitistack.machine import Machine
+    from paddock.dialects.vitistack.kinds.machine import Machine
 
 _TEMPLATED = "(has(self.template) && self.template != '')"
 

@@ -1,1 +1,0 @@
-"""The wiring of each dialect: it makes the settings of its controllers from the common ones, and adds them to a program."""

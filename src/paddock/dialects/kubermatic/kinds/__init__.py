@@ -1,0 +1,1 @@
+"""The kinds of this dialect: one module each."""

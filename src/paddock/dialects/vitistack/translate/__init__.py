@@ -1,0 +1,8 @@
+"""Vitistack's machines to KubeVirt and back (docs/spec/vitistack.md section 2). Pure."""
+
+from paddock.dialects.vitistack.translate.backward import from_kubevirt
+from paddock.dialects.vitistack.translate.forward import to_kubevirt
+from paddock.dialects.vitistack.translate.ownwriting import to_own
+from paddock.dialects.vitistack.translate.resolved import unmet
+
+__all__ = ["from_kubevirt", "to_kubevirt", "to_own", "unmet"]

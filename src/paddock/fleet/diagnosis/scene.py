@@ -1,0 +1,109 @@
+"""The known part of a cluster at one moment: objects, events, and the gaps."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from paddock.kubernetes.schema.dialect import KindId
+
+Data = dict[str, Any]
+# Before kinds that KubeVirt has, too.
+_WHOSE = {"infrastructure.stakater.com": "Stakater ", "infra.virtrigaud.io": "VirtRigaud "}
+
+
+class ObjectPlace(NamedTuple):
+    """The place of an object. `namespace` is empty for what has none."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def id(self) -> KindId:
+        """Its kind."""
+        return self.group, self.kind
+
+    def __str__(self) -> str:
+        return f"{_WHOSE.get(self.group, '')}{self.kind} {self.name}"
+
+
+class ChildQuery(NamedTuple):
+    """All objects of a kind in a namespace, narrowed by labels."""
+
+    group: str
+    kind: str
+    namespace: str
+    labels: str = ""
+
+
+class EventQuery(NamedTuple):
+    """All events about objects of a name."""
+
+    namespace: str
+    name: str
+
+
+Ask = ObjectPlace | ChildQuery | EventQuery
+
+
+class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that was found. `now` is in seconds since the epoch."""
+
+    now: float
+    objects: Mapping[ObjectPlace, Data] = {}
+    # asked for, and not there
+    missing: frozenset[ObjectPlace] = frozenset()
+    # what could not be read, and why
+    blind: Mapping[Ask, str] = {}
+    # kinds that the server does not have
+    absent: frozenset[KindId] = frozenset()
+    lists: Mapping[ChildQuery, tuple[ObjectPlace, ...]] = {}
+    events: Mapping[EventQuery, tuple[Data, ...]] = {}
+
+    def knows(self, ask: Ask) -> bool:
+        """Return whether there is nothing more to read about it."""
+        if ask in self.blind:
+            return True
+        if isinstance(ask, EventQuery):
+            return ask in self.events
+        if ask[:2] in self.absent:
+            return True
+        if isinstance(ask, ChildQuery):
+            return ask in self.lists
+        return ask in self.objects or ask in self.missing
+
+    def is_missing(self, ref: ObjectPlace) -> bool:
+        """Return whether the object is known not to exist."""
+        return ref in self.missing or (ref not in self.objects and ref.id in self.absent)
+
+
+def at(data: Any, *path: str) -> Any:
+    """A member below; None where something on the way is not there."""
+    for name in path:
+        # Objects are dicts nearly always, and a look at an abstract class costs four times as much.
+        data = data.get(name) if isinstance(data, dict | Mapping) else None
+    return data
+
+
+def texts(data: Any, *path: str) -> str:
+    """A text below; empty where there is none."""
+    found = at(data, *path)
+    return found if isinstance(found, str) else ""
+
+
+def entries(data: Any, *path: str) -> Sequence[Data]:
+    """The objects of a list below."""
+    found = at(data, *path)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else ()
+
+
+def conditions(data: Any) -> Mapping[str, Data]:
+    """The conditions of an object by type."""
+    return {texts(each, "type"): each for each in entries(data, "status", "conditions")}
+
+
+def holds(data: Any, type: str, status: str = "True") -> bool:
+    """Return whether a condition has this status."""
+    return texts(conditions(data).get(type), "status") == status

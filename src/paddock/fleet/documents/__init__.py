@@ -1,0 +1,1 @@
+"""Manifests that people wrote: read, judged, rendered, converted, compared."""

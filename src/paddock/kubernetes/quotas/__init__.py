@@ -1,0 +1,1 @@
+"""The amounts that quotas count, and what machines and Pods take of them. Pure."""

@@ -1,0 +1,1 @@
+"""Decisions about claims and volumes that any program shares. Pure."""

@@ -1,0 +1,1 @@
+"""What KubeVirt's and CDI's webhooks do to an object before it is stored."""

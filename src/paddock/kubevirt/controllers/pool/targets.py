@@ -1,0 +1,17 @@
+"""The kinds that a pool touches, as the client names them."""
+
+from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.kubevirt.kinds import datavolume_kind, instance, pool, virtualmachine
+from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.pool import VirtualMachinePool
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+
+POOLS: Target[VirtualMachinePool] = declared(pool.KINDS[0], VirtualMachinePool)
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+MACHINE_DATA: Target[Data] = declared(virtualmachine.KINDS[0], dict)
+INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
+INSTANCE_DATA: Target[Data] = declared(instance.KINDS[0], dict)
+DISKS: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
+CLAIMS: Target[Data] = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+NODES = plain("", "v1", "nodes", "Node", namespaced=False)

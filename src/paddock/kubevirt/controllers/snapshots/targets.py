@@ -1,0 +1,25 @@
+"""The kinds that the controllers of snapshots and restores read and write."""
+
+from paddock.base import ownnames
+from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.kubernetes.core import persistentvolumeclaim, volumesnapshot
+from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.core.volumesnapshot import VolumeSnapshot
+from paddock.kubevirt.kinds import datavolume_kind, instance, restore, snapshot, virtualmachine
+from paddock.kubevirt.kinds.restore import VirtualMachineRestore
+from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+
+DRIVER = ownnames.DIRECTORY.name
+CLASS_NAME = "paddock"
+
+SNAPSHOTS: Target[VirtualMachineSnapshot] = declared(snapshot.KINDS[0], VirtualMachineSnapshot)
+CONTENTS: Target[VirtualMachineSnapshotContent] = declared(snapshot.KINDS[1], VirtualMachineSnapshotContent)
+RESTORES: Target[VirtualMachineRestore] = declared(restore.KINDS[0], VirtualMachineRestore)
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
+INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
+CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
+DATA_VOLUMES: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
+VOLUME_SNAPSHOTS: Target[VolumeSnapshot] = declared(volumesnapshot.KINDS[0], VolumeSnapshot)
+REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+VOLUME_CONTENTS = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents", "VolumeSnapshotContent", namespaced=False)

@@ -1,0 +1,1 @@
+"""The kinds of KubeVirt and CDI: one module each."""

@@ -1,6 +1,0 @@
-"""Kubermatic's machines, pools and DataSources to and from what KubeVirt and CDI take (docs/spec/kubermatic.md section 2)."""
-
-from paddock.translate.kubermatic.back import from_kubevirt
-from paddock.translate.kubermatic.forward import to_kubevirt
-
-__all__ = ["from_kubevirt", "to_kubevirt"]

@@ -1,6 +1,0 @@
-"""Stakater's machine to and from KubeVirt (docs/spec/stakater.md section 2)."""
-
-from paddock.translate.stakater.back import from_kubevirt
-from paddock.translate.stakater.forward import to_kubevirt
-
-__all__ = ["from_kubevirt", "to_kubevirt"]
