@@ -1,4 +1,4 @@
-"""Objects to ask KubeVirt's admission and ours about: `unit/dialects/kubevirt/admission/variants.yaml` says which, by name."""
+"""Objects to ask KubeVirt's admission and ours about: `unit/kubevirt/kinds/admission/variants.yaml` says which, by name."""
 
 import copy
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-FOLDER = Path(__file__).parent / "unit" / "dialects" / "kubevirt" / "admission"
+FOLDER = Path(__file__).parent / "unit" / "kubevirt" / "kinds" / "admission"
 VERDICTS = FOLDER / "verdicts.yaml"
 # Feature gates: those that KubeVirt 1.9 has by default, and with those that guard what the variants use.
 SETTINGS: dict[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""``python -m tools.cloudinitfacts SCHEMA``: writes what cloud-init reads, by its published schema, to src/paddock/kubernetes/meta/cloudinit.json.
+"""``python -m tools.cloudinitfacts SCHEMA``: writes what cloud-init reads, by its published schema, to `kubernetes/meta/cloudinit.json`.
 
 SCHEMA is schema-cloud-config-v1.json of a cloud-init package. Names and kinds of values are taken, no text. A node is
 ``{"kinds": [...], "keys": {name: node}, "items": node}``; a mapping without "keys" takes any key.

@@ -15,7 +15,7 @@ from typing import Any
 
 import yaml
 
-TARGET = Path(__file__).resolve().parent.parent / "src" / "paddock" / "dialects" / "kubevirt" / "releases.json"
+TARGET = Path(__file__).resolve().parent.parent / "src" / "paddock" / "kubernetes" / "releases.json"
 MODULE = "kubevirt.io/kubevirt"
 RELEASES = range(3, 10)
 NEWEST = RELEASES[-1]

@@ -4,14 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.kubernetes import admission
+from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.meta.manifests.load import load
 from paddock.kubernetes.schema.finding import Finding, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests.reference.client import Json, Resource
 from tests.reference.verdict import Complaint, Question, Verdict
 
-EXAMPLES = Path(__file__).parents[2] / "src" / "paddock" / "dialects"
 # Good objects of kinds for which users need no example.
 GOOD = Path(__file__).parent / "good"
 
@@ -41,10 +40,15 @@ class Example:
         return kind
 
 
+def place_of(path: Path) -> str:
+    """Return where an example stands: `stakater/examples/minimal.yaml`."""
+    return "/".join(path.parts[-3:])
+
+
 def examples() -> Iterator[Example]:
     """Every document of every dialect's examples."""
-    for path in sorted(EXAMPLES.glob("*/examples/**/*.yaml")):
-        yield from documents_of(path, str(path.relative_to(EXAMPLES)))
+    for path in catalog.examples():
+        yield from documents_of(path, place_of(path))
 
 
 def good_objects() -> Iterator[Example]:

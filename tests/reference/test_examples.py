@@ -5,16 +5,17 @@ from pathlib import Path
 import pytest
 import yaml
 
+from paddock.kubernetes import catalog
 from paddock.kubernetes.admission import admit
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.reference.answers import Answers, definitions
 from tests.reference.client import Json, Kubectl
-from tests.reference.paddock_side import EXAMPLES, Example, examples, judge
+from tests.reference.paddock_side import Example, examples, judge, place_of
 from tests.reference.verdict import Question
 
 pytestmark = pytest.mark.reference
 
-FILES = sorted(EXAMPLES.glob("*/examples/**/*.yaml"))
+FILES = catalog.examples()
 DOCUMENTS = list(examples())
 
 # What kubectl makes of some examples that are quoted as their authors published them, mistakes and all.
@@ -37,9 +38,9 @@ def test_there_are_examples() -> None:
     assert FILES
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(EXAMPLES)))
+@pytest.mark.parametrize("path", FILES, ids=lambda path: place_of(path))
 def test_kubectl_applies_it_strictly_and_without_a_warning(request: pytest.FixtureRequest, answers: Answers, path: Path) -> None:
-    refused = ONLY_PADDOCK_READS.get(str(path.relative_to(EXAMPLES)))
+    refused = ONLY_PADDOCK_READS.get(place_of(path))
     applied = answers.remember(
         ["kubectl apply", path.read_text(), definitions()], lambda _: _applied(request.getfixturevalue("kubectl"), path)
     )

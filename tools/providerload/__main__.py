@@ -6,10 +6,10 @@ import random
 import sys
 
 import msgspec
-from paddock.base.lines import one_line
 
 from paddock.app.provider import connection, machineoptions
 from paddock.base.errors import PaddockError
+from paddock.base.lines import one_line
 from paddock.cli import arguments
 from paddock.cli.arguments import HelpRequested, Parser
 from paddock.cli.console import Console

@@ -32,3 +32,7 @@ class Transient(PaddockError):
 
 class Terminal(PaddockError):
     """Trying again unchanged fails again: somebody has to change something first."""
+
+
+class UsageError(Terminal):
+    """The command line, or a word of it, is wrong."""

@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from paddock.base.errors import Terminal
+
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z", re.ASCII)
 _LONGEST_QUALIFIED = 253 + 1 + 63
@@ -103,3 +105,9 @@ def wrong_segment(text: str) -> Iterator[str]:
         yield f"may not be '{text}'"
     else:
         yield from (f"may not contain '{each}'" for each in "/%" if each in text)
+
+
+def check_name(word: str) -> None:
+    """Raise `Terminal` for a name that would change the path of a request."""
+    if not word or set(word) & set("/?#% "):
+        raise Terminal(f'"{word}" is no name')

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn
 
-from paddock.base.errors import Terminal
+from paddock.base.errors import UsageError
 
 # Columns of a help that is piped; of one on a terminal, the least and the most: longer lines are hard to read.
 _WIDTH, _NARROWEST, _WIDEST = 80, 60, 120
@@ -40,10 +40,6 @@ class KnownNames(StrEnum):
     OBJECTS = "objects"
     PROVIDERS = "providers"
     IMAGES = "images"
-
-
-class UsageError(Terminal):
-    """The command line is wrong."""
 
 
 class HelpRequested(Exception):
@@ -244,12 +240,6 @@ def add_directory(options: Container) -> None:
     """Add `--dir`, the directory of a server."""
     text = "Directory of the server (default: $PADDOCK_DIR, /var/lib/paddock for root, or ~/.local/state/paddock)"
     options.add_argument("--dir", type=Path, default=None, metavar="DIR", help=text)
-
-
-def check_name(word: str) -> None:
-    """Raise `Terminal` for a name that would change the path of a request."""
-    if not word or set(word) & set("/?#% "):
-        raise Terminal(f'"{word}" is no name')
 
 
 def add_files(options: Container) -> None:

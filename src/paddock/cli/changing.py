@@ -1,7 +1,6 @@
 """Carries out an edit of a machine: the server checks it, the plan is shown, a person agrees, the object is written."""
 
 import argparse
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -10,10 +9,10 @@ import msgspec
 from paddock.cli import confirming, servers, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
-from paddock.fleet.diagnosis.scene import at, texts
+from paddock.fleet.diagnosis.scene import at
 from paddock.fleet.documents import planlines
 from paddock.fleet.kinds import VIRTRIGAUD
-from paddock.fleet.machines import finding, planning, writing
+from paddock.fleet.machines import finding, planning, waiting, writing
 from paddock.fleet.machines.edits import ChangeRefused, ObjectEdit, edit
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.planning import ChangePlan
@@ -24,11 +23,8 @@ from paddock.kubernetes.client.errors import Conflict, StatusDetails
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
 from paddock.kubernetes.client.target import Data
 
-# Phases of an instance that is over.
-_ENDED = ("Succeeded", "Failed")
 # A front's controller needs a moment to pass a change on to the VirtualMachine.
 _PASS_ON_SECONDS = 30.0
-_POLL_SECONDS = 0.3
 # Attempts at an edit while others write to the object.
 _TRIES = 5
 
@@ -124,17 +120,10 @@ async def carry_out(
     return GOOD
 
 
-def runs(machine: MachineView) -> bool:
-    """Return True if the guest runs, here or on another hypervisor."""
-    if machine.vmi is not None:
-        return texts(machine.vmi, "status", "phase") not in _ENDED
-    return machine.vm is None and machine.kind is VIRTRIGAUD and texts(machine.data, "status", "powerState") == "On"
-
-
 async def _planned(server: ServerSession, machine: MachineView, edit: ObjectEdit) -> ChangePlan:
     before, after = await surroundings.read(server.client, edit.before), await surroundings.read(server.client, edit.after)
     unique = {(each.kind, each.metadata.namespace, each.metadata.name): each for each in (*before, *after)}
-    return planning.plan(edit, str(machine), unique.values(), running=runs(machine))
+    return planning.plan(edit, str(machine), unique.values(), running=waiting.runs(machine))
 
 
 async def _write(server: ServerSession, edit: ObjectEdit, *, dry_run: bool) -> None:
@@ -186,16 +175,5 @@ async def _restart(server: ServerSession, machine: MachineView, generation: obje
         return bool(at(found.vm, "metadata", "generation") != generation)
 
     if machine.kind.front:
-        await until(passed_on, _PASS_ON_SECONDS)
+        await waiting.until(passed_on, _PASS_ON_SECONDS)
     await writing.send(server.client, writing.call("virtualmachines", key, "restart", "a request to restart"))
-
-
-async def until(holds: Callable[[], Awaitable[bool]], seconds: float) -> bool:
-    """Wait until something holds; return False when the time is over."""
-    loop = asyncio.get_running_loop()
-    end = loop.time() + seconds
-    while not await holds():
-        if loop.time() >= end:
-            return False
-        await asyncio.sleep(_POLL_SECONDS)
-    return True

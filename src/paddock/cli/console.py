@@ -3,14 +3,6 @@
 import sys
 from typing import IO
 
-# Characters that would move a cursor or break a line of a report.
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
-    ord("\n"): "\\n",
-    ord("\t"): "\\t",
-    0x2028: "\\u2028",
-    0x2029: "\\u2029",
-}
-
 
 class Console:
     """Standard output and standard error of one command."""
@@ -48,8 +40,3 @@ class Console:
     def flush(self) -> None:
         """Write out what is buffered."""
         self._out.flush()
-
-
-def one_line(text: str) -> str:
-    """A text without the characters that would spoil a line."""
-    return text if text.isprintable() else text.translate(_CONTROL)

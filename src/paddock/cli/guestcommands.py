@@ -5,7 +5,7 @@ import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -14,14 +14,6 @@ if TYPE_CHECKING:
     from paddock.fleet.guests.guest import GuestAccess
 
 MACHINE_TEXT = "Machine, by the name of its object in any dialect"
-
-
-class ConsoleWish(NamedTuple):
-    """The session that a user wants: `wait` for a machine that is starting, `replay` the log first, go on over `restarts`."""
-
-    wait: bool = False
-    replay: bool = False
-    restarts: bool = True
 
 
 def add_command(options: arguments.Parser, text: str) -> None:

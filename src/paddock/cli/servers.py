@@ -12,23 +12,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from paddock.base.clock import Clock, SystemClock
+from paddock.base.clock import SystemClock
 from paddock.cli import serveraccess
 from paddock.cli.console import Console
-from paddock.kubernetes.client.access import Access
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.http.https import Https
 
 T = TypeVar("T")
-
-
-class ServerSession(msgspec.Struct, frozen=True):
-    """A server, and what a command needs to talk to it. `namespace` is the one that the user means."""
-
-    client: Client
-    access: Access
-    namespace: str
-    clock: Clock
 
 
 @asynccontextmanager

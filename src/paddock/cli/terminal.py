@@ -3,11 +3,12 @@
 import os
 import sys
 from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
+
+from paddock.base.lines import Colour
 
 # Without a terminal: what fits a page of documentation.
 _WIDTH, _HEIGHT = 80, 24
-Colour = Literal["", "red", "green", "yellow", "cyan", "grey", "bold"]
 _CODES: Mapping[Colour, str] = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "grey": "90", "bold": "1"}
 # The cursor to the first column, everything from there to the end cleared.
 CLEAR_BELOW = "\r\x1b[J"

@@ -14,16 +14,16 @@ import msgspec
 from paddock.kubernetes.schema.dialect import Dialect, KindId
 from paddock.kubernetes.schema.kind import Kind, KindFacts
 
-# The one list of dialects: packages beside this module, each with a value DIALECT. Kinds are listed, and names are looked for, in this
-# order: what people wrote goes before what was made of it.
-_PACKAGES = (
-    "core",
-    "stakater",
-    "virtrigaud",
-    "vitistack",
-    "kubevirt",
-    "kubermatic",
-)
+# The one list of dialects: packages with a value DIALECT. Kinds are listed, and names are looked for, in this order: what people wrote goes
+# before what was made of it.
+_PACKAGES = {
+    "core": "paddock.kubernetes.core",
+    "stakater": "paddock.dialects.stakater",
+    "virtrigaud": "paddock.dialects.virtrigaud",
+    "vitistack": "paddock.dialects.vitistack",
+    "kubevirt": "paddock.kubevirt",
+    "kubermatic": "paddock.dialects.kubermatic",
+}
 HUB = "kubevirt"
 # The built-in kinds of Kubernetes are nobody's dialect.
 CORE = "core"
@@ -36,7 +36,7 @@ _FACTS = Path(__file__).parent / "facts" / "kinds.json"
 @cache
 def every_dialect() -> tuple[Dialect, ...]:
     """All dialects, and the built-in kinds as one more, in the order of the list."""
-    return tuple(import_module(f"paddock.dialects.{name}").DIALECT for name in _PACKAGES)
+    return tuple(import_module(package).DIALECT for package in _PACKAGES.values())
 
 
 @cache
@@ -48,6 +48,16 @@ def fronts() -> tuple[Dialect, ...]:
 def dialect(name: str) -> Dialect:
     """The dialect of a name that is in the list."""
     return next(each for each in every_dialect() if each.name == name)
+
+
+def folder(name: str) -> Path:
+    """The folder of a dialect, with its examples in `examples`."""
+    return Path(import_module(_PACKAGES[name]).__file__ or "").parent
+
+
+def examples() -> list[Path]:
+    """The example manifests of all dialects and of the built-in kinds."""
+    return [path for name in _PACKAGES for path in sorted((folder(name) / "examples").glob("*.yaml"))]
 
 
 @cache
@@ -70,7 +80,8 @@ def owner(group: str, kind: str) -> Dialect | None:
 def module_of(group: str, kind: str) -> str:
     """The module that declares a known kind."""
     declaring, module = _places()[group, kind]
-    return f"paddock.dialects.{declaring.name}.{module}"
+    package = _PACKAGES[declaring.name]
+    return f"{package}.{module}" if declaring.name == CORE else f"{package}.kinds.{module}"
 
 
 def find(group: str, kind: str) -> Kind | None:

@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 
 from paddock.kubernetes.meta import fieldpath
-from paddock.kubernetes.releases import NEWEST, OLDEST
 from paddock.kubernetes.schema.finding import Finding, Path, format_path
 from paddock.kubernetes.schema.kind import KindFacts, Version
 from paddock.kubernetes.schema.messages import UNKNOWN_FIELD
 
+# Releases are the minor versions of 1.x.
+OLDEST, NEWEST = 3, 9
+_GROUP = "kubevirt.io"
 _FACTS = FilePath(__file__).with_name("releases.json")
 _ANY = "*"
 # In the status of a machine: Paddock's controllers keep here which copy of an instancetype and which move of volumes are the machine's.
@@ -40,6 +42,11 @@ class _Changes(msgspec.Struct, frozen=True):
     # version -> the first and the last release that serves it, and the first that deprecates it
     versions: dict[str, dict[str, tuple[int, ...]]]
     subresources: dict[str, int]
+
+
+def is_of_kubevirt(group: str) -> bool:
+    """Return whether a group is KubeVirt's or CDI's."""
+    return group == _GROUP or group.endswith(f".{_GROUP}")
 
 
 @cache

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,6 @@ from tests.host.guests import serving
 from tests.host.networks.namespaces import Lab, run, there
 from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk, condition, files_in, phase
 
-EXAMPLES = files("paddock.dialects")
 SECONDS = 200.0
 # A guest of eight processors under Secure Boot takes its time where it is emulated.
 BOOT_SECONDS = 500.0
@@ -98,7 +96,7 @@ class Example:
     @property
     def documents(self) -> list[Data]:
         """As they are."""
-        text = (EXAMPLES / self.dialect / "examples" / f"{self.name}.yaml").read_text()
+        text = (catalog.folder(self.dialect) / "examples" / f"{self.name}.yaml").read_text()
         return list(yaml.safe_load_all(text))
 
     @property

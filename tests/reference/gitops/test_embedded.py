@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 import yaml
 
 from paddock.engine.machine.process import holders
+from paddock.kubernetes import catalog
 from tests.host.fronts.life import Proxy, catalogue, storage_class
 from tests.host.guests import registry, serving, tiny_disk_image, tiny_guest
 from tests.host.machine import lacks
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.long
 
 # Fixtures that pytest finds here.
 __all__ = ["registry", "tiny_disk_image", "tiny_guest"]
-EXAMPLES = Path(str(files("paddock.dialects")))
 CLASSES = ("ocs-storagecluster-ceph-rbd", "fast-ssd")
 SECONDS = 240.0
 # Instances without a machine: their spec is filled in when they begin and may not be written again, as with KubeVirt. kubectl's
@@ -83,7 +82,7 @@ def test_nothing_writes_into_what_was_applied(
     prepared.append({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}})
     for document in prepared:
         kubectl.ok("apply", "-f", "-", stdin=yaml.safe_dump(document))
-    examples = sorted(each for each in (EXAMPLES / dialect / "examples").glob("*.yaml") if each.name not in RUNS)
+    examples = sorted(each for each in (catalog.folder(dialect) / "examples").glob("*.yaml") if each.name not in RUNS)
     assert examples
     watching.apply(kubectl, examples)
     watching.stays_as_applied(kubectl, examples, lives(kubectl, machines), SECONDS)

@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paddock.engine.machine.process import holders
+from paddock.kubernetes import catalog
 from tests.host.guests import registry, serving, tiny_disk_image, tiny_guest
 from tests.host.machine import lacks
 from tests.reference.build import Binaries
@@ -27,10 +27,9 @@ from tests.reference.embedded import serving as server
 
 # Fixtures that pytest finds here.
 __all__ = ["registry", "tiny_disk_image", "tiny_guest"]
-EXAMPLES = files("paddock.dialects")
-FEDORA = str(EXAMPLES / "kubevirt" / "examples" / "fedora.yaml")
-MACHINE = str(EXAMPLES / "kubermatic" / "examples" / "virtualmachine.yaml")
-POOL = str(EXAMPLES / "kubermatic" / "examples" / "pool.yaml")
+FEDORA = str(catalog.folder("kubevirt") / "examples" / "fedora.yaml")
+MACHINE = str(catalog.folder("kubermatic") / "examples" / "virtualmachine.yaml")
+POOL = str(catalog.folder("kubermatic") / "examples" / "pool.yaml")
 RUNNING_SECONDS = 150.0
 
 

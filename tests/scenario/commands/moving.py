@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.app.uploads import wiring as uploads
 from paddock.fleet.machines import finding
@@ -21,6 +20,7 @@ from paddock.fleet.moves.mover import MachineMover, MoveOptions
 from paddock.fleet.moves.plan.moveplan import MovePlan
 from paddock.fleet.moves.sides import MoveSide
 from paddock.fleet.moves.undoing import MoveUndoer
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key

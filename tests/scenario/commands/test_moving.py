@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import servers
 from paddock.cli.commands import move
@@ -24,6 +23,7 @@ from paddock.fleet.moves.mover import CannotMove
 from paddock.fleet.moves.plan.record import FENCE, RECORD, read, write
 from paddock.fleet.moves.sides import MoveSide
 from paddock.fleet.moves.transfer import DiskNotCarried
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubevirt import disklinks
 from tests import virtualtime

@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import protection
 from paddock.fleet.machines import finding
 from paddock.fleet.machines.removal import CannotKeepDisks, ProtectedMachine
 from paddock.fleet.machines.removing import MachineRemover
 from paddock.fleet.machines.running import RunOptions
+from paddock.fleet.servers.session import ServerSession
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH, play

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.app.commands import provider_describe, provider_list
 from paddock.app.provider import objects
@@ -17,6 +16,7 @@ from paddock.cli.commands import clone, events, get, info, ls, snap, snap_list
 from paddock.cli.console import Console
 from paddock.fleet.machines import finding
 from paddock.fleet.machines.finding import MachineNotFound
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Data
 from tests import virtualtime

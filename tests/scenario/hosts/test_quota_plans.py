@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.base import quantity
 from paddock.cli import serverplans
 from paddock.fleet.documents.objects import InputObject
 from paddock.fleet.servers import objectwrites
 from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.fleet.servers.session import ServerSession
 from paddock.fleet.tenants import serverforecasts
 from paddock.kubernetes import admission
 from paddock.kubernetes.client.options import WriteOptions

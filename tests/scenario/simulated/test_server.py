@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from paddock.kubernetes import catalog
 from tests.reference.client import Api
 from tests.reference.embedded import Embedded
 from tests.reference.server import probe
 from tests.scenario.simulated.conftest import Commands, until
 
-EXAMPLES = Path(__file__).parents[3] / "src/paddock/dialects"
 PREREQUISITES = Path(__file__).with_name("prerequisites.yaml")
 # In this order: the dialects that VirtRigaud's local Provider and the others stand on come first.
 DIALECTS = ("stakater", "vitistack", "kubevirt", "kubermatic", "virtrigaud")
@@ -66,7 +66,7 @@ def test_the_examples_of_all_dialects_run(server: Embedded, paddock: Commands) -
         paddock.ok("apply", "-f", "-", text=f"apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}")
     paddock.ok("apply", "-f", str(PREREQUISITES))
     for dialect, namespace in NAMESPACES.items():
-        files = [each for each in sorted((EXAMPLES / dialect / "examples").glob("*.yaml")) if each.name not in LATER]
+        files = [each for each in sorted((catalog.folder(dialect) / "examples").glob("*.yaml")) if each.name not in LATER]
         paddock.ok("apply", "-n", namespace, "--force-conflicts", *(word for each in files for word in ("-f", str(each))))
 
     def wrong() -> dict[str, str]:
@@ -78,7 +78,7 @@ def test_the_examples_of_all_dialects_run(server: Embedded, paddock: Commands) -
     assert len(there) > 30 and {each["dialect"] for each in there.values()} == set(DIALECTS)
     assert all(each["node"].startswith("simulated-") for name, each in there.items() if name not in STOPPED)
     assert not list(server.root.rglob("qemu.log")) and not list(server.root.rglob("*.qcow2"))
-    paddock.ok("apply", "-f", str(EXAMPLES / "kubevirt/examples/migration.yaml"))
+    paddock.ok("apply", "-f", str(catalog.folder("kubevirt") / "examples/migration.yaml"))
     assert until(lambda: paddock.get("vmim", "move", "-n", "default").get("status", {}).get("phase") in ("Succeeded", "Failed"))
 
 

@@ -4,7 +4,6 @@ import itertools
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import changing, confirming
 from paddock.cli.console import Console
@@ -14,6 +13,7 @@ from paddock.fleet.machines.claims import CLAIMS
 from paddock.fleet.machines.edits import ChangeRefused, ObjectEdit, merge_patch
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.planning import ChangePlan
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client import options
 from paddock.kubernetes.client.errors import Conflict, StatusDetails
 from paddock.kubernetes.meta.patch import apply_merge_patch

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.base.errors import Terminal
 from paddock.cli import servers
 from paddock.cli.commands import apply, delete, edit, events, get
 from paddock.cli.console import Console
 from paddock.fleet.servers.discovery import KindDiscovery, UnservedKind
+from paddock.fleet.servers.session import ServerSession
 from tests.apiclient import inside
 from tests.apiharness import Harness
 from tests.unit.cli.commands import paddock

@@ -7,13 +7,11 @@ named loss, or a refusal. A translator that stops reading a field makes both out
 import copy
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path as File
 from typing import Any
 
 import msgspec
 import pytest
 
-import paddock.dialects
 from paddock.base.errors import PaddockError
 from paddock.dialects import translators as translators
 from paddock.kubernetes import admission, catalog
@@ -51,7 +49,7 @@ FIELDS = [(dialect, *kind) for dialect, kinds in KINDS.items() for kind in kinds
 @cache
 def examples(dialect: str) -> tuple[Json, ...]:
     """The examples of a dialect."""
-    folder = File(paddock.dialects.__file__).parent / dialect / "examples"
+    folder = catalog.folder(dialect) / "examples"
     return tuple(each.data for file in sorted(folder.glob("*.yaml")) for each in load(file.read_bytes(), str(file)))
 
 

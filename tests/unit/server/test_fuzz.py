@@ -16,12 +16,11 @@ import orjson
 import pytest
 import yaml
 
-import paddock.dialects
+from paddock.kubernetes import catalog
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.resource import ServedResource
 from tests.apiharness import Harness, Reply
 
-EXAMPLES = Path(paddock.dialects.__file__).parent
 # Built-in kinds and definitions of users' own, as the reference tests speak of them.
 OTHERS = Path(__file__).parents[2] / "reference" / "scripted" / "kinds.yaml"
 NAMES = ("one", "two", "UPPER", "a.b", "x" * 300, "ü", "..", "%00", "a b")
@@ -89,7 +88,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS", 
 
 def examples() -> list[dict[str, Any]]:
     """Objects that the server takes."""
-    found = [each for file in sorted(EXAMPLES.glob("*/examples/*.yaml")) for each in yaml.safe_load_all(file.read_text())]
+    found = [each for file in catalog.examples() for each in yaml.safe_load_all(file.read_text())]
     others = yaml.safe_load(OTHERS.read_text().replace("LONG", "x").replace("NAMESPACE", "default"))
     found.extend(others["definitions"] * 5)
     found.extend(body for kind in others["kinds"] for body in kind["good"])

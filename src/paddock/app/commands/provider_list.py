@@ -4,6 +4,7 @@ import asyncio
 
 from paddock.app.provider import objects
 from paddock.base.clock import SystemClock
+from paddock.base.names import check_name
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.fleet.documents import report
@@ -26,7 +27,7 @@ def run(argv: list[str], console: Console) -> int:
     """Print the list."""
     parsed = parser().parse_args(argv)
     if parsed.namespace:
-        arguments.check_name(parsed.namespace)
+        check_name(parsed.namespace)
     found = asyncio.run(objects.listed(parsed, console))
     if parsed.output == "table":
         console.out(objects.table(found, SystemClock().seconds(), namespaced=parsed.all_namespaces))

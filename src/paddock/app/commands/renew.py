@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from paddock.base.errors import PaddockError
+from paddock.base.names import check_name
 from paddock.cli import arguments, serveraccess
 from paddock.cli.console import Console
 from paddock.kubernetes.client.client import Client, ClientSettings
@@ -41,7 +42,7 @@ def run(argv: list[str], console: Console) -> int:
     if bool(parsed.names) == parsed.outdated or (parsed.all_namespaces and not parsed.outdated):
         options.error("name machines, or ask for --outdated (with -A for every namespace)")
     for word in (*parsed.names, *filter(None, [parsed.namespace])):
-        arguments.check_name(word)
+        check_name(word)
     return asyncio.run(_renew(parsed, console))
 
 

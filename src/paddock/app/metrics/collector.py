@@ -20,6 +20,7 @@ from paddock.base.metrics import Counter
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
 from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.quotas import launcher
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.informers import Informers
@@ -28,7 +29,6 @@ from paddock.kubevirt.controllers.snapshots.targets import SNAPSHOTS
 from paddock.kubevirt.controllers.storage import targets
 from paddock.kubevirt.controllers.virtualmachineinstance.controller import RECONCILES
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
-from paddock.kubevirt.plan.views import launchers
 
 MACHINES: Target[VirtualMachine] = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
 _SERIES = {
@@ -178,7 +178,7 @@ class MetricsCollector:
         if used is None or machine is None:
             return
         yield from usage.samples(at, used)
-        yield from usage.container(seen.key.namespace, launchers.name_of(seen.key.name, seen.meta.uid), used)
+        yield from usage.container(seen.key.namespace, launcher.name_of(seen.key.name, seen.meta.uid), used)
         yield usage.affinity(at, machine.config, machine.observed.sockets, len(self._engine.facts.cpus))
         guest = self._asking.guest(machine.id)
         if guest is not None:

@@ -16,9 +16,9 @@ from paddock.engine.host import usage as host_usage
 from paddock.engine.machine import process
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.wire import from_data
+from paddock.kubernetes.quotas import launcher
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.plan.network.endpoints import labels_of
-from paddock.kubevirt.plan.views import launchers
 from paddock.kubevirt.plan.views.launchers import CONTAINER
 from paddock.server.api import Api
 from paddock.server.context import RequestContext, ServerParts
@@ -121,7 +121,7 @@ class _Endpoint:
     def _selected(self, query: Query) -> Iterator[tuple[str, Data]]:
         for (namespace, name), about in self._parts.view.noted(_INSTANCES, _labels):
             if query.namespace in ("", namespace) and query.labels.matches(about.labels):
-                yield about.uid, {"name": launchers.name_of(name, about.uid), "namespace": namespace, "labels": about.labels}
+                yield about.uid, {"name": launcher.name_of(name, about.uid), "namespace": namespace, "labels": about.labels}
 
     def _object(self, kind: str, meta: Data, used: MeasuredUse) -> Data:
         now = self._parts.clock.now()

@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
+from paddock.base.names import check_name
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
@@ -30,7 +31,7 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    arguments.check_name(parsed.new)
+    check_name(parsed.new)
     from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     return serve(_clone(parsed, console))

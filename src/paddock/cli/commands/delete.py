@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.names import check_name
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
@@ -95,7 +96,7 @@ async def _places(
         for data in objects:
             kind = await discovery.of(str(data.get("apiVersion", "")), str(data.get("kind", "")))
             metadata = data.get("metadata") or {}
-            arguments.check_name(str(metadata.get("name") or ""))
+            check_name(str(metadata.get("name") or ""))
             found.append((kind, Key(metadata.get("namespace") or session.namespace if kind.namespaced else "", metadata["name"])))
         # What was made last goes first.
         return None if reader.unusable else found[::-1]
@@ -103,7 +104,7 @@ async def _places(
     for each in parsed.names[1:] if first else parsed.names:
         word, slash, name = each.partition("/")
         kind = await discovery.called(word if slash else first)
-        arguments.check_name(name if slash else word)
+        check_name(name if slash else word)
         found.append((kind, Key(session.namespace if kind.namespaced else "", name if slash else word)))
     return found
 

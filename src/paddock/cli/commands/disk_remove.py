@@ -51,10 +51,7 @@ async def _remove(parsed: argparse.Namespace, console: Console) -> int:
 
 
 async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argparse.Namespace, agreed: set[str], console: Console) -> int:
-    from paddock.cli import (
-        changing,  # noqa: PLC0415
-        confirming,  # noqa: PLC0415 - as above
-    )
+    from paddock.cli import changing, confirming  # noqa: PLC0415 - as above
     from paddock.fleet.machines import disks, edits  # noqa: PLC0415
 
     data, claim = disks.removed(machine, parsed.disk)
@@ -86,14 +83,13 @@ async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argp
 
 
 async def _purge(server: "ServerSession", machine: "MachineView", claim: str, console: Console) -> int:
-    from paddock.cli import changing  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import claims  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import claims, waiting  # noqa: PLC0415 - as above
     from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async def free() -> bool:
         return not claims.is_in_use(await find(server.client, str(machine), machine.namespace), claim)
 
-    if not await changing.until(free, _UNPLUG_SECONDS):
+    if not await waiting.until(free, _UNPLUG_SECONDS):
         console.say(f"paddock: the guest still uses the claim {claim}, so it was not deleted; restart the machine and repeat the command")
         return FINDINGS
     await claims.purge(server.client, machine, claim)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paddock.base.names import check_name
 from paddock.cli import arguments, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
@@ -88,7 +89,7 @@ async def _object(session: "ServerSession", text: str) -> tuple["ServedKind", "D
     if not slash or any(each.is_called(word) for each in kinds.MACHINES):
         machine = await finding.find(session.client, text, session.namespace)
         return await discovery.of(machine.kind.target.api_version, machine.kind.kind), machine.data
-    arguments.check_name(name)
+    check_name(name)
     kind = await discovery.called(word)
     return kind, await session.client.get(kind.target, Key(session.namespace if kind.namespaced else "", name))
 

@@ -4,7 +4,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import paddock.dialects
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
@@ -15,7 +14,6 @@ from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = "Print example manifests with comments, as one YAML stream. With -o json, print the objects alone."
 _EXITS = {0: "success", 2: "wrong usage"}
-_FOLDER = Path(paddock.dialects.__file__).parent
 
 
 def parser() -> arguments.Parser:
@@ -43,7 +41,7 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 def _files(dialect: str | None) -> Iterator[Path]:
     for each in catalog.DIALECTS if dialect is None else (dialect,):
-        folder = _FOLDER / each / "examples"
+        folder = catalog.folder(each) / "examples"
         if folder.is_dir():
             yield from sorted(path for path in folder.iterdir() if path.suffix in (".yaml", ".yml", ".json"))
 

@@ -1,11 +1,13 @@
 """`paddock fork`: makes machines that continue from the memory of a running one."""
 
 import argparse
+import asyncio
 from collections.abc import Sequence
 
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
 
 _TEXT = """Make machines that continue where a running machine is, with its memory and layers over its disks. The machine runs on. A fork
 has MAC addresses, addresses and a firmware UUID of its own, and its guest agent gives the guest a host name, machine id, SSH host keys and
@@ -35,9 +37,9 @@ def run(argv: Sequence[str], console: Console) -> int:
     options = parser()
     parsed = options.parse_args(argv)
     _check(options, parsed)
-    from paddock.fleet.machines import forks  # noqa: PLC0415 - heavy imports wait until there is something to do
+    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
 
-    return forks.run(parsed, console)
+    return serve(_fork(parsed, console))
 
 
 def _check(options: Parser, parsed: argparse.Namespace) -> None:
@@ -48,3 +50,33 @@ def _check(options: Parser, parsed: argparse.Namespace) -> None:
         options.error("--rm waits for the forks: leave out --dry-run and --no-wait")
     if parsed.count > 1 and not parsed.wait:
         options.error("--count takes one snapshot for all forks and waits for them: leave out --no-wait")
+
+
+async def _fork(parsed: argparse.Namespace, console: Console) -> int:
+    from paddock.cli import servers  # noqa: PLC0415 - as above
+    from paddock.fleet.machines import finding, forks  # noqa: PLC0415
+
+    if parsed.rm:
+        servers.end_as_by_interrupt()
+    async with servers.connected(parsed, console) as server:
+        machine = await finding.find(server.client, parsed.name, server.namespace)
+        wanted = await forks.wishes(server, machine, parsed.count)
+        if forks.shares_identity(machine):
+            console.say("paddock: the guest has no agent: a fork keeps its host name, machine id, SSH host keys and random numbers")
+        names = forks.names_of(wanted)
+        if parsed.dry_run:
+            await forks.rehearse(server, wanted)
+            console.say(f"paddock: the server would fork {machine} as {', '.join(names)}; nothing was changed (--dry-run)")
+            return GOOD
+        try:
+            await forks.make(server, wanted, parsed.timeout if parsed.wait else 0.0)
+            for name in names:
+                console.out(f"vm/{name} forked from {machine}\n")
+            if parsed.rm:
+                console.say("paddock: ctrl+C deletes what was made")
+                await asyncio.Event().wait()
+        finally:
+            if parsed.rm:
+                await forks.delete(server, wanted)
+                console.say(f"paddock: {', '.join(names)} deleted")
+    return GOOD

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from paddock.base.names import check_name
 from paddock.cli import arguments, tables, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
@@ -52,7 +53,7 @@ async def _get(parsed: argparse.Namespace, console: Console) -> None:
     word, slash, name = parsed.kind.partition("/")
     names = [name, *(each.rpartition("/")[2] for each in parsed.names)] if slash else parsed.names
     for each in names:
-        arguments.check_name(each)
+        check_name(each)
     async with connected(parsed, console) as session:
         kind = await KindDiscovery(session.client).called(word)
         if parsed.output in ("json", "yaml", "name"):

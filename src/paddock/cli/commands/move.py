@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from paddock.base.errors import UsageError
 from paddock.base.lines import one_line
+from paddock.base.names import check_name
 from paddock.cli import arguments, confirming
 from paddock.cli.arguments import KnownNames, Parser
 from paddock.cli.console import Console
@@ -68,7 +69,7 @@ def _check(options: Parser, parsed: argparse.Namespace) -> None:
     if parsed.undo and parsed.delete_source:
         options.error("--undo and --delete-source exclude each other")
     for name in parsed.names:
-        arguments.check_name(name.rpartition("/")[2])
+        check_name(name.rpartition("/")[2])
 
 
 async def _run(parsed: argparse.Namespace, console: Console) -> int:

@@ -55,18 +55,15 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _restore(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import (
-        changing,  # noqa: PLC0415
-        confirming,  # noqa: PLC0415 - as above
-    )
+    from paddock.cli import confirming  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import restores, snapshots  # noqa: PLC0415
+    from paddock.fleet.machines import restores, snapshots, waiting  # noqa: PLC0415
     from paddock.fleet.machines.finding import find  # noqa: PLC0415
 
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         found = await restores.usable(server, machine, parsed.snapshot)
-        running = changing.runs(machine)
+        running = waiting.runs(machine)
         row = snapshots.row(found)
         _check_start(parsed, machine, running=running)
         _check_memory(parsed, machine, has_memory=row.consistency == "with memory")

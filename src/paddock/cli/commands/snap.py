@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
+from paddock.base.names import check_name
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
@@ -55,7 +56,7 @@ async def _take(parsed: argparse.Namespace, console: Console) -> int:
     async with connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         name = parsed.snapshot or snapshots.default_name(machine.name, server.clock.seconds())
-        arguments.check_name(name)
+        check_name(name)
         if parsed.dry_run:
             key = snapshots.place_of(machine, name)
             wanted = snapshots.wish(machine, name, memory=parsed.memory)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from paddock.base.names import check_name
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
@@ -57,7 +58,7 @@ async def _make(parsed: argparse.Namespace, console: Console) -> int:
     from paddock.fleet.tenants import tenancy  # noqa: PLC0415
     from paddock.fleet.tenants.tenant import TenantShares  # noqa: PLC0415
 
-    arguments.check_name(parsed.name)
+    check_name(parsed.name)
     shares = TenantShares(parsed.cpu, parsed.memory, parsed.storage, parsed.machines, parsed.cpu_shares)
     async with connected(parsed, console) as session:
         for what, word in await tenancy.make(session, parsed.name, shares, dry_run=parsed.dry_run):

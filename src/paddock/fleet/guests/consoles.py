@@ -6,12 +6,11 @@ import os
 import termios
 import tty
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.fleet.diagnosis.scene import texts
-from paddock.fleet.guests.consoles import ConsoleWish
 from paddock.fleet.guests.guest import CONSOLE, GuestAccess, NotRunning
 from paddock.fleet.machines.finding import MachineView, find
 from paddock.kubernetes.client.errors import BadRequest, NotFound, Unreachable
@@ -23,6 +22,14 @@ _PAUSE_SECONDS = 0.5
 # A machine that stops and is started again has a new instance within this time.
 _RESTART_SECONDS = 30.0
 End = Literal["left", "ended"]
+
+
+class ConsoleWish(NamedTuple):
+    """The session that a user wants: `wait` for a machine that is starting, `replay` the log first, go on over `restarts`."""
+
+    wait: bool = False
+    replay: bool = False
+    restarts: bool = True
 
 
 class ConsoleTaken(Terminal):

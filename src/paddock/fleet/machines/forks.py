@@ -1,14 +1,10 @@
 """The whole way to forks of a running machine: free names, one snapshot of its memory for all of them, and their guests have gone on."""
 
-import argparse
 import asyncio
 import contextlib
 from collections.abc import Iterable
 
 from paddock.base import ownnames
-from paddock.cli import servers
-from paddock.cli.console import Console
-from paddock.cli.exits import GOOD
 from paddock.fleet.diagnosis.scene import holds, texts
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines import finding, snapshots
@@ -24,38 +20,6 @@ _POLL_SECONDS = 0.1
 _OVER = ("Succeeded", "Failed")
 _LONGEST_NAME = 63
 _WARM = {ownnames.WARM.name: "true"}
-
-
-def run(parsed: argparse.Namespace, console: Console) -> int:
-    """Carry out the command line of `paddock fork`."""
-    return servers.serve(_fork(parsed, console))
-
-
-async def _fork(parsed: argparse.Namespace, console: Console) -> int:
-    if parsed.rm:
-        servers.end_as_by_interrupt()
-    async with servers.connected(parsed, console) as server:
-        machine = await finding.find(server.client, parsed.name, server.namespace)
-        wanted = await wishes(server, machine, parsed.count)
-        if shares_identity(machine):
-            console.say("paddock: the guest has no agent: a fork keeps its host name, machine id, SSH host keys and random numbers")
-        names = names_of(wanted)
-        if parsed.dry_run:
-            await rehearse(server, wanted)
-            console.say(f"paddock: the server would fork {machine} as {', '.join(names)}; nothing was changed (--dry-run)")
-            return GOOD
-        try:
-            await make(server, wanted, parsed.timeout if parsed.wait else 0.0)
-            for name in names:
-                console.out(f"vm/{name} forked from {machine}\n")
-            if parsed.rm:
-                console.say("paddock: ctrl+C deletes what was made")
-                await asyncio.Event().wait()
-        finally:
-            if parsed.rm:
-                await delete(server, wanted)
-                console.say(f"paddock: {', '.join(names)} deleted")
-    return GOOD
 
 
 async def wishes(server: ServerSession, machine: MachineView, count: int) -> list[Data]:

@@ -1,9 +1,8 @@
 """The whole way back to a snapshot: the guest stops, its disks change, and it starts again."""
 
 from paddock.base.errors import Terminal
-from paddock.cli import changing
 from paddock.fleet.kinds import VIRTRIGAUD
-from paddock.fleet.machines import snapshots, writing
+from paddock.fleet.machines import snapshots, waiting, writing
 from paddock.fleet.machines.finding import MachineView, find
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.target import Data
@@ -22,7 +21,7 @@ async def carry_out(
 ) -> None:
     """Bring a machine back. With `start`, a machine that ran runs again afterwards, also if the restore failed."""
     # VirtRigaud's Providers stop and start the machine themselves.
-    by_hand = changing.runs(machine) and machine.kind is not VIRTRIGAUD
+    by_hand = waiting.runs(machine) and machine.kind is not VIRTRIGAUD
     if by_hand:
         await snapshots.stopped(server, machine, seconds)
     name = f"{snapshot}-{int(server.clock.seconds())}"
@@ -31,5 +30,5 @@ async def carry_out(
     finally:
         if by_hand and start:
             now = await find(server.client, str(machine), machine.namespace)
-            if not changing.runs(now):
+            if not waiting.runs(now):
                 await writing.send(server.client, writing.power(now, "start"))

@@ -12,7 +12,6 @@ import msgspec
 
 from paddock.base import ownnames
 from paddock.base.nearest import nearest
-from paddock.cli import changing
 from paddock.fleet.diagnosis.scene import at, conditions, texts
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, MachineKind
 from paddock.fleet.machines import finding, waiting, writing
@@ -111,7 +110,7 @@ async def take(server: ServerSession, machine: MachineView, name: str, seconds: 
         found.update(now)
         return state_of(found) in ("ready", "failed")
 
-    if seconds and not await changing.until(over, seconds):
+    if seconds and not await waiting.until(over, seconds):
         raise SnapshotNotTaken(
             f"the snapshot {name} of {machine} is not ready after {seconds:g} s",
             fix=f"`paddock snap ls {machine.name}` shows how it goes on",
@@ -194,7 +193,7 @@ async def delete(server: ServerSession, machine: MachineView, name: str, seconds
     async def gone() -> bool:
         return await server.client.find(target, key) is None
 
-    if seconds and not await changing.until(gone, seconds):
+    if seconds and not await waiting.until(gone, seconds):
         raise SnapshotNotDeleted(
             f"the snapshot {name} of {machine} is not gone after {seconds:g} s",
             why="its controller has not let go of it",
@@ -256,7 +255,7 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
         failed = texts(conditions(found).get("Failure") or {}, "status") == "True"
         return bool(at(found, "status", "complete")) or failed
 
-    if not await changing.until(over, seconds):
+    if not await waiting.until(over, seconds):
         raise SnapshotNotTaken(
             f"the restore of {machine} is not complete after {seconds:g} s",
             fix=f"`paddock why vmrestore/{key.name} -n {key.namespace}` says what it waits for",
@@ -298,10 +297,10 @@ async def _revert(server: ServerSession, machine: MachineView, snapshot: str, se
     if at(machine.data, "spec", "snapshot", "revertToRef"):
         await want(None)
         # A controller that saw only the end of both changes would find nothing to do.
-        if not await changing.until(seen, seconds):
+        if not await waiting.until(seen, seconds):
             raise SnapshotNotTaken(f"no controller took up the change of {machine} within {seconds:g} s", fix="repeat the restore")
     await want({"revertToRef": {"name": snapshot}})
-    if not await changing.until(over, seconds):
+    if not await waiting.until(over, seconds):
         raise SnapshotNotTaken(
             f"{machine} is not back at {snapshot} after {seconds:g} s", fix=f"`paddock why {machine}` says what it waits for"
         )
@@ -314,7 +313,7 @@ async def stopped(server: ServerSession, machine: MachineView, seconds: float) -
     async def gone() -> bool:
         return waiting.is_stopped(await finding.find(server.client, str(machine), machine.namespace))
 
-    if not await changing.until(gone, seconds):
+    if not await waiting.until(gone, seconds):
         raise SnapshotNotTaken(
             f"{machine} did not stop within {seconds:g} s",
             fix=f"`paddock stop {machine.name} --force` ends its guest, then repeat the command",
@@ -370,7 +369,7 @@ async def clone(server: ServerSession, target: Target[Data], wanted: Data, secon
         found.update(now)
         return texts(found, "status", "phase") in _OVER
 
-    if not await changing.until(over, seconds):
+    if not await waiting.until(over, seconds):
         raise SnapshotNotTaken(
             f"the clone is not complete after {seconds:g} s", fix=f"`paddock why {target.kind}/{key.name}` says what it waits for"
         )

@@ -1,18 +1,22 @@
 """Waits until a machine is as somebody wants it, and says why it does not become so."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Transient
 from paddock.fleet.diagnosis.explain import Explanation, explain
 from paddock.fleet.diagnosis.scene import at, holds, texts
+from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import facts, finding
 from paddock.fleet.machines.finding import MachineNotFound, MachineView
 from paddock.fleet.servers.serverreader import ServerReader
 from paddock.kubernetes.client.client import Client
 
 _FIRST, _LONGEST = 0.2, 1.0
+_POLL_SECONDS = 0.3
+# Phases of an instance that is over.
+_ENDED = ("Succeeded", "Failed")
 # States that a machine seldom leaves by itself. In one of them, or with a cause that somebody has to fix, the wait ends after `_PATIENCE`.
 HOPELESS = frozenset(
     ("ErrorUnschedulable", "ErrorPvcNotFound", "DataVolumeError", "CrashLoopBackOff", "ErrImagePull", "ImagePullBackOff", "Failed")
@@ -142,3 +146,21 @@ def is_another_run(before: MachineView) -> Done:
         return holds(now.vmi, "AgentConnected") or not agent
 
     return done
+
+
+def runs(machine: MachineView) -> bool:
+    """Return True if the guest runs, here or on another hypervisor."""
+    if machine.vmi is not None:
+        return texts(machine.vmi, "status", "phase") not in _ENDED
+    return machine.vm is None and machine.kind is VIRTRIGAUD and texts(machine.data, "status", "powerState") == "On"
+
+
+async def until(holds: Callable[[], Awaitable[bool]], seconds: float) -> bool:
+    """Wait until something holds; return False when the time is over."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while not await holds():
+        if loop.time() >= end:
+            return False
+        await asyncio.sleep(_POLL_SECONDS)
+    return True

@@ -1,6 +1,6 @@
 """Gathers what an explanation asks for: a few requests at a time, each thing once.
 
-Which objects matter is decided in `paddock.fleet.diagnosis`; here they are fetched. Of Secrets and ConfigMaps only the metadata is asked for.
+Which objects matter is decided in `paddock.fleet.diagnosis`; here they are fetched. Of Secrets and ConfigMaps it asks for the metadata.
 Objects that the user may not read are noted and nothing else.
 """
 

@@ -3,6 +3,7 @@
 They depend on the instance alone, so the same machine takes the same part of a quota here and on a cluster. Amounts are in billionths.
 """
 
+import hashlib
 from typing import Any, NamedTuple
 
 from paddock.base import quantity
@@ -10,6 +11,10 @@ from paddock.base import quantity
 Data = dict[str, Any]
 Amounts = dict[str, int]
 CPU_ALLOCATION_RATIO = 10
+PREFIX = "virt-launcher-"
+# What names of Pods are made of: no vowels, and nothing that looks like them.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX, _LONGEST = 5, 63
 # Without a limit of its own, a launcher in a namespace with a quota of limits may take so many times the memory that it requests.
 _MEMORY_LIMIT_RATIO = 2
 _MIB = 1 << 20
@@ -28,6 +33,22 @@ class Launcher(NamedTuple):
     requests: Amounts
     limits: Amounts
     implied: Amounts
+
+
+def prefix_of(name: str) -> str:
+    """Return what the names of an instance's Pods begin with."""
+    return f"{PREFIX}{name}-"[: _LONGEST - _SUFFIX]
+
+
+def name_of(name: str, instance_uid: str) -> str:
+    """Return the name of the Pod of an instance; one instance after another of a machine has another."""
+    digest = hashlib.sha256(instance_uid.encode()).digest()
+    return prefix_of(name) + "".join(_LETTERS[each % len(_LETTERS)] for each in digest[:_SUFFIX])
+
+
+def is_name_of(name: str, pod: str) -> bool:
+    """Return whether a Pod may be one of an instance, by its name."""
+    return pod[:-_SUFFIX] == prefix_of(name)
 
 
 def vcpus_of(spec: Data) -> int:

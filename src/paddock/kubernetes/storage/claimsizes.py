@@ -6,11 +6,11 @@ filesystem overhead find what they expect. Here a guest gets exactly the request
 
 from collections.abc import Mapping
 from decimal import ROUND_CEILING, Decimal
+from typing import Protocol
 
 from paddock.base import quantity
 from paddock.kubernetes.core import persistentvolumeclaim
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim, storage_request
-from paddock.kubevirt.kinds.cdiconfig import FilesystemOverhead
 
 MIB = 1 << 20
 OVERHEAD = "0.06"
@@ -28,7 +28,17 @@ def usable(size: int, overhead: str) -> int:
     return int(size / (1 + Decimal(overhead))) // MIB * MIB
 
 
-def overhead_of(configured: FilesystemOverhead | None, storage_class: str) -> str:
+class ConfiguredOverhead(Protocol):
+    """The part of volumes that CDI's configuration sets aside."""
+
+    @property
+    def global_(self) -> str | None: ...
+
+    @property
+    def storageClass(self) -> dict[str, str] | None: ...
+
+
+def overhead_of(configured: ConfiguredOverhead | None, storage_class: str) -> str:
     """The part that is set aside in a class."""
     if configured is None:
         return OVERHEAD

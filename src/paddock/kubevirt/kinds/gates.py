@@ -11,9 +11,8 @@ from typing import Any
 import msgspec
 
 from paddock.base import ownnames
+from paddock.kubernetes.releases import NEWEST, OLDEST
 
-# Releases are the minor versions of 1.x.
-OLDEST, NEWEST = 3, 9
 RELEASES = range(OLDEST, NEWEST + 1)
 _NEVER = 1 << 30
 _VERSION = re.compile(r"v?1\.(\d+)\.")

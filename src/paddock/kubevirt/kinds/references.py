@@ -21,11 +21,6 @@ class KindReference(Protocol):
     def kind(self) -> str: ...
 
 
-def is_of_kubevirt(group: str) -> bool:
-    """Return whether a group is KubeVirt's or CDI's."""
-    return group == VIRT or group.endswith(f".{VIRT}")
-
-
 # (group, kind)
 GroupKind = tuple[str, str]
 MACHINE: GroupKind = (VIRT, "VirtualMachine")

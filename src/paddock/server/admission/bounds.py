@@ -7,10 +7,9 @@ when KubeVirt creates it, and again with every change of the instance that makes
 from typing import NamedTuple
 
 from paddock.kubernetes.meta import failure
-from paddock.kubernetes.quotas import measuring, quota, usage
+from paddock.kubernetes.quotas import launcher, measuring, quota, usage
 from paddock.kubernetes.quotas.measuring import Amounts, Data
 from paddock.kubernetes.quotas.quota import Quota
-from paddock.kubevirt.plan.views import launchers
 from paddock.server.admission.ledger import QuotaUsage
 from paddock.server.resources.resource import ServedResource
 
@@ -54,7 +53,7 @@ def _asks(instance: Data, before: Data) -> bool:
 
 def _launcher(instance: Data) -> failure.FailureTarget:
     meta = instance["metadata"]
-    return failure.FailureTarget(name=launchers.name_of(meta["name"], meta.get("uid") or ""), kind=measuring.PODS)
+    return failure.FailureTarget(name=launcher.name_of(meta["name"], meta.get("uid") or ""), kind=measuring.PODS)
 
 
 def check_quotas(ledger: QuotaUsage, write: BoundWrite) -> None:

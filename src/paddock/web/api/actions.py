@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from paddock.cli import arguments, protection
+from paddock.base.names import check_name
+from paddock.cli import protection
 from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import clones, restores, running, snapshots
 from paddock.fleet.machines.clones import MachineCloneOptions
@@ -87,7 +88,7 @@ async def _delete(action: Action) -> str:
 
 async def _snapshot(action: Action) -> str:
     name = action.options.name or snapshots.default_name(action.machine.name, action.server.clock.seconds())
-    arguments.check_name(name)
+    check_name(name)
     await snapshots.take(action.server, action.machine, name, 0.0)
     return f"is being kept as the snapshot {name}"
 
@@ -102,7 +103,7 @@ async def _restore(action: Action) -> str:
 
 
 async def _clone(action: Action) -> str:
-    arguments.check_name(action.options.name)
+    check_name(action.options.name)
     start = action.options.start is True
     options = MachineCloneOptions(as_kubevirt=action.options.as_kubevirt, start=start, seconds=_LONG_SECONDS if start else 0.0)
     made = await clones.carry_out(action.server, action.machine, action.options.name, options)

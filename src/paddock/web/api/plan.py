@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.cli import changing
 from paddock.fleet import kinds
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.documents import planlines
@@ -13,7 +12,7 @@ from paddock.fleet.documents.inputobjects import InputObjects
 from paddock.fleet.documents.objects import InputObject
 from paddock.fleet.documents.planlines import PlanLine
 from paddock.fleet.documents.rendering import RenderSummary
-from paddock.fleet.machines import finding
+from paddock.fleet.machines import finding, waiting
 from paddock.fleet.machines.finding import MachineNotFound
 from paddock.fleet.machines.planning import ChangePlan, PlannedChange
 from paddock.fleet.servers import surroundings
@@ -102,7 +101,7 @@ async def _runs(server: ServerSession, objects: Sequence[InputObject]) -> bool:
             continue
         namespace = texts(each.data, "metadata", "namespace") or server.namespace
         try:
-            if changing.runs(await finding.find(server.client, f"{kind.word}/{name}", namespace)):
+            if waiting.runs(await finding.find(server.client, f"{kind.word}/{name}", namespace)):
                 return True
         except MachineNotFound:
             continue

@@ -15,7 +15,7 @@ PROGRAM = """
 import sys
 import paddock.app.server.enginehost
 dialects = ("kubermatic", "stakater", "virtrigaud", "vitistack")
-late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *(f"paddock.kubevirt.controllers.{each}" for each in dialects))
+late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *(f"paddock.dialects.{each}.controllers" for each in dialects))
 print(*(each for each in sys.modules if each.startswith(late)))
 """
 

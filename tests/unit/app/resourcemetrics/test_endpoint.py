@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from paddock.app.resourcemetrics import endpoint
-from paddock.kubevirt.plan.views import launchers
+from paddock.kubernetes.quotas import launcher
 from paddock.server.housekeeping import bootstrap
 from tests.scripted import timeless
 from tests.unit.app.subresources.world import World
@@ -44,7 +44,7 @@ async def world(*names: str, ready: bool = True) -> AsyncIterator[tuple[World, l
 
 
 def pod_of(machine: Process) -> str:
-    return launchers.name_of("web", machine.id)
+    return launcher.name_of("web", machine.id)
 
 
 def names(data: dict[str, Any]) -> list[str]:

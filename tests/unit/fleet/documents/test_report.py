@@ -4,8 +4,8 @@ import json
 
 import pytest
 import yaml
-from paddock.base.lines import one_line
 
+from paddock.base.lines import one_line
 from paddock.fleet.documents import report
 from paddock.fleet.documents.objects import LocatedFinding
 from paddock.kubernetes.meta.manifests.document import Position

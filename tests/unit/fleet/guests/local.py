@@ -5,13 +5,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from paddock.fleet.servers.session import ServerSession
-
 from paddock.base.clock import SystemClock
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import AgentError
 from paddock.fleet.guests import guest as guests
 from paddock.fleet.guests.guest import GuestAccess
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.http.https import Https

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import servers
 from paddock.cli.console import Console
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.options import WriteOptions
 from paddock.kubernetes.client.target import Key, plain

@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from paddock.fleet.servers.session import ServerSession
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, Request
 
 from paddock.base.clock import SystemClock
 from paddock.fleet.moves.sides import MoveSide
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.http.https import Https

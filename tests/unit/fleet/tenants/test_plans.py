@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import servers
 from paddock.cli.commands import apply, plan
@@ -17,6 +16,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
 from paddock.fleet.documents.inputobjects import gather
 from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.apiclient import inside
 from tests.apiharness import Harness

@@ -8,11 +8,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from paddock.fleet.servers.session import ServerSession
 
 from paddock.cli import servers
 from paddock.cli.commands import tenant_list, tenant_remove, top
 from paddock.cli.console import Console
+from paddock.fleet.servers.session import ServerSession
 from paddock.fleet.tenants import tenancy, tenant
 from paddock.fleet.tenants.tenancy import NoTenant
 from paddock.fleet.tenants.tenant import TenantShares, WrongShare

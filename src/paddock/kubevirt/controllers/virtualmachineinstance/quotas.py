@@ -14,7 +14,7 @@ from paddock.base.clock import Clock
 from paddock.kubernetes.client.errors import Forbidden, MissingRight
 from paddock.kubernetes.client.target import Data, Key
 from paddock.kubernetes.meta import ages
-from paddock.kubernetes.quotas import measuring, quota, usage
+from paddock.kubernetes.quotas import launcher, measuring, quota, usage
 from paddock.kubernetes.quotas.measuring import Amounts, ObjectUsage
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
 from paddock.kubernetes.runtime.controller import Keys
@@ -27,7 +27,6 @@ from paddock.kubevirt.kinds.status import VirtualMachineInstanceStatus
 from paddock.kubevirt.plan.instance import prerequisites
 from paddock.kubevirt.plan.instance.phases import PENDING, SCHEDULING, transitions
 from paddock.kubevirt.plan.instance.prerequisites import REFUSAL, REFUSED
-from paddock.kubevirt.plan.views import launchers
 
 # A change of a quota that this program missed must not hold a machine for ever.
 _AGAIN_SECONDS = 60.0
@@ -206,7 +205,7 @@ def _sum(one: Amounts, other: Amounts) -> Amounts:
 
 def _about(seen: CachedObject, why: str) -> str:
     """Return a refusal in the words of the server, which refuses the Pod."""
-    return f'{measuring.PODS} "{launchers.name_of(seen.meta.name, seen.meta.uid)}" is forbidden: {why}'
+    return f'{measuring.PODS} "{launcher.name_of(seen.meta.name, seen.meta.uid)}" is forbidden: {why}'
 
 
 def _said(seen: CachedObject) -> str:

@@ -3,7 +3,6 @@
 Nothing of it is stored. Everything comes from the instance, so the same instance always gives the same Pod.
 """
 
-import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,36 +17,27 @@ from paddock.kubevirt.plan.network.endpoints import labels_of, primary_card
 from paddock.kubevirt.plan.storage import requesters
 
 Data = dict[str, Any]
-PREFIX, CONTAINER = "virt-launcher-", "compute"
+CONTAINER = "compute"
 # The engine is part of the server: no image is pulled.
 IMAGE = "paddock"
 UNPAUSED = "kubevirt.io/virtual-machine-unpaused"
 # The phase of the Pod for each phase of an instance. KubeVirt makes the Pod to schedule the instance, which is Scheduled when the Pod runs.
 PHASES = {"Scheduling": "Pending", "Scheduled": "Running", "Running": "Running", "Succeeded": "Succeeded", "Failed": "Failed"}
 _ENDED = ("Succeeded", "Failed")
-# What names of Pods are made of: no vowels, and nothing that looks like them.
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX, _LONGEST = 5, 63
 # KubeVirt gives the Pod more time than the guest.
 _MORE_GRACE_SECONDS = 15
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "priorityClassName", "schedulerName", "subdomain")
 
 
-def name_of(name: str, instance_uid: str) -> str:
-    """Return the name of the Pod of an instance; one instance after another of a machine has another."""
-    digest = hashlib.sha256(instance_uid.encode()).digest()
-    return _base(name) + "".join(_LETTERS[each % len(_LETTERS)] for each in digest[:_SUFFIX])
-
-
 def _name(instance: VirtualMachineInstance) -> str:
     """Return the name of the present Pod of an instance."""
     uid, pod = instance.metadata.uid or "", launcher_uid(instance)
-    return name_of(instance.metadata.name, uid if pod == launcher_of(uid) else pod)
+    return launcher.name_of(instance.metadata.name, uid if pod == launcher_of(uid) else pod)
 
 
 def may_be_of(name: str, pod: str) -> bool:
     """Return whether a Pod of this name can be that of an instance of that name."""
-    return pod[:-_SUFFIX] == _base(name)
+    return launcher.is_name_of(name, pod)
 
 
 def pods(data: Data) -> Iterator[Data]:
@@ -77,16 +67,12 @@ def stopping(data: Data) -> str:
     return f"it shows the VirtualMachineInstance {name}, which changes by its own verbs only; {what}"
 
 
-def _base(name: str) -> str:
-    return f"{PREFIX}{name}-"[: _LONGEST - _SUFFIX]
-
-
 def _metadata(instance: VirtualMachineInstance) -> Data:
     meta = instance.metadata
     owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "name": meta.name, "uid": meta.uid or ""}
     found: Data = {
         "name": _name(instance),
-        "generateName": _base(meta.name),
+        "generateName": launcher.prefix_of(meta.name),
         "namespace": meta.namespace or "",
         "uid": launcher_uid(instance),
         "creationTimestamp": meta.creationTimestamp,
