@@ -1,4 +1,4 @@
-"""A dialect is one value (docs/design/0029-dialects-as-values.md): without its folders the rest works, and another one is a folder and a
+"""A dialect is one value (docs/design/0029-dialects-as-values.md): without its folder the rest works, and another one is a folder and a
 line."""
 
 import ast
@@ -34,9 +34,8 @@ _COMMAND = "from paddock.app.main import main; import sys; sys.exit(main())"
 
 
 def places(package: Path, dialect: str) -> Iterator[Path]:
-    """Yield the folders and modules of a dialect."""
-    layers = (f"{layer}/{dialect}" for layer in ("dialects", "translate", "plan", "controllers"))
-    for pattern in (*layers, f"app/controllers/dialects/{dialect}.py", *_MORE.get(dialect, ())):
+    """Yield the folder of a dialect, and what else goes with it."""
+    for pattern in (f"dialects/{dialect}", *_MORE.get(dialect, ())):
         yield from package.glob(pattern)
 
 
@@ -47,7 +46,7 @@ def copy(tmp_path: Path) -> Path:
 
 
 def edit_list(package: Path, old: str, new: str) -> None:
-    path = package / "dialects" / "catalog.py"
+    path = package / "kubernetes" / "catalog.py"
     text = path.read_text(encoding="utf-8")
     assert text.count(old) == 1
     path.write_text(text.replace(old, new), encoding="utf-8")
@@ -62,14 +61,15 @@ def python(package: Path, program: str, *words: str) -> str:
 
 
 def examples(package: Path, dialect: str) -> list[str]:
-    return [word for path in sorted((package / "dialects" / dialect / "examples").glob("*.yaml")) for word in ("-f", str(path))]
+    folder = package / ("kubevirt" if dialect == catalog.HUB else f"dialects/{dialect}") / "examples"
+    return [word for path in sorted(folder.glob("*.yaml")) for word in ("-f", str(path))]
 
 
 @pytest.mark.parametrize("dialect", _LEAVING)
 def test_without_a_dialect_everything_else_works(copy: Path, dialect: str) -> None:
     for place in places(copy, dialect):
         shutil.rmtree(place) if place.is_dir() else place.unlink()
-    edit_list(copy, f'    "{dialect}",\n', "")
+    edit_list(copy, f'    "{dialect}": "paddock.dialects.{dialect}",\n', "")
     stayed = [each for each in catalog.DIALECTS if each != dialect]
     assert python(copy, _GENERATE + _LOAD).split() == stayed
     for each in stayed:
@@ -98,14 +98,15 @@ DIALECT = Dialect(
     group="sixth.example",
     kinds={MACHINE.id: "box"},
     machines=(MACHINE,),
-    translator="paddock.dialects.sixth.forward",
+    translator="paddock.dialects.sixth.translate",
     translated=(MACHINE.id,),
-    effects="paddock.dialects.sixth.effects",
+    effects="paddock.dialects.sixth.plan",
     wiring="paddock.dialects.sixth.wiring",
     stored="sixth.example",
 )
 ''',
-    "box.py": """from typing import Annotated
+    "kinds/__init__.py": "",
+    "kinds/box.py": """from typing import Annotated
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema.field import Field, Object, Quantity
 from paddock.kubernetes.schema.kind import AGE, Kind, Version
@@ -123,8 +124,8 @@ KINDS = (
     ),
 )
 """,
-    "forward.py": """from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
-from paddock.dialects.sixth.box import Box
+    "translate.py": """from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock.dialects.sixth.kinds.box import Box
 from paddock.kubernetes.meta.translated import Translated
 from paddock.kubernetes.meta.wire import from_data
 
@@ -140,7 +141,7 @@ def from_kubevirt(machine, world, rendering):
     made = {"apiVersion": "sixth.example/v1", "kind": "Box", "metadata": {"name": machine.metadata.name}, "spec": {"memory": memory}}
     return Translated((from_data(made, Box),))
 """,
-    "effects.py": """from paddock.kubevirt.plan.changes.effects import EffectRow
+    "plan.py": """from paddock.kubevirt.plan.changes.effects import EffectRow
 from paddock.kubevirt.plan.changes.rows import RESTART
 
 EFFECTS = {("sixth.example", "Box"): (EffectRow("spec.memory", RESTART, "boxes are small"),)}
@@ -166,13 +167,13 @@ def test_a_sixth_dialect_is_a_folder_and_a_line(copy: Path, tmp_path: Path) -> N
         path = copy / "dialects" / "sixth" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    edit_list(copy, '    "kubevirt",\n', '    "sixth",\n    "kubevirt",\n')
+    edit_list(copy, '    "kubevirt": ', '    "sixth": "paddock.dialects.sixth",\n    "kubevirt": ')
     python(copy, _GENERATE)
     box, bigger = examples(copy, "sixth")[1], tmp_path / "bigger.yaml"
     bigger.write_text(Path(box).read_text(encoding="utf-8").replace("1Gi", "2Gi"), encoding="utf-8")
     assert "guest: 1Gi" in python(copy, _COMMAND, "render", "-f", box)
     assert "kind: Box" in python(
-        copy, _COMMAND, "convert", "--to", "sixth", "-f", str(copy / "dialects" / "kubevirt" / "examples" / "minimal.yaml")
+        copy, _COMMAND, "convert", "--to", "sixth", "-f", str(copy / "kubevirt" / "examples" / "minimal.yaml")
     )
     assert "boxes are small" in python(copy, _COMMAND, "plan", "-f", str(bigger), "--against", box)
     assert "The memory." in python(copy, _COMMAND, "explain", "box.spec.memory")
@@ -182,19 +183,18 @@ def test_a_sixth_dialect_is_a_folder_and_a_line(copy: Path, tmp_path: Path) -> N
 
 # Who names a part of a dialect and not its value: commands that do something for this dialect alone, and load it when it is met.
 _KNOWN = {
-    "vitistack": {"cli/conversion.py"},
-    "virtrigaud": {"cli/diagnosis/explain.py", "app/options/machines.py"},
+    "vitistack": {"fleet/documents/conversion.py"},
+    "virtrigaud": {"fleet/diagnosis/explain.py", "app/options/machines.py"},
 }
 
 
 @pytest.mark.parametrize("dialect", _LEAVING)
 def test_only_its_own_modules_import_a_dialect(dialect: str) -> None:
     own = set(places(PACKAGE, dialect))
-    names = tuple(f"paddock.{layer}.{dialect}" for layer in ("dialects", "translate", "plan", "controllers"))
     found = set()
     for path, tree in trees_of("."):
         imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
         modules = (f"{node.module}.{each.name}." for node in imports for each in node.names)
-        if not own & {path, *path.parents} and any(each.startswith(f"{name}.") for each in modules for name in names):
+        if not own & {path, *path.parents} and any(each.startswith(f"paddock.dialects.{dialect}.") for each in modules):
             found.add(path.relative_to(PACKAGE).as_posix())
     assert found == _KNOWN.get(dialect, set())

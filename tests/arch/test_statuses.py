@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.arch.trees import PACKAGE, trees_of
+from tests.arch.trees import PACKAGE, controllers, trees_of
 
-WRITER = "runtime/statuses.py"
+WRITER = "kubernetes/runtime/statuses.py"
 ALLOWED = {
     # One JSON patch brings an instance up to its machine: spec, annotations and the revision in its status change together or not at all.
-    "controllers/virtualmachine/controller.py": ["a JSON patch of /status/virtualMachineRevisionName"],
+    "kubevirt/controllers/virtualmachine/controller.py": ["a JSON patch of /status/virtualMachineRevisionName"],
 }
 
 
@@ -52,11 +52,10 @@ def _has_status(node: ast.AST | None, documents: set[str]) -> bool:
 
 def test_controllers_write_statuses_through_the_writer() -> None:
     found = {}
-    for room in ("controllers", "runtime"):
-        for path, module in trees_of(room):
-            name = path.relative_to(PACKAGE).as_posix()
-            if name != WRITER and (each := writes(module)):
-                found[name] = each
+    for path, module in (*controllers(), *trees_of("kubernetes/runtime")):
+        name = path.relative_to(PACKAGE).as_posix()
+        if name != WRITER and (each := writes(module)):
+            found[name] = each
     assert found == ALLOWED
 
 

@@ -122,4 +122,4 @@ def test_names_are_nouns_of_the_domain() -> None:
 
 
 def test_every_decision_has_a_room() -> None:
-    assert [path.name for path in sorted((PACKAGE / "plan").glob("*.py"))] == ["__init__.py"]
+    assert [path.name for path in sorted((PACKAGE / "kubevirt" / "plan").glob("*.py"))] == ["__init__.py"]

@@ -8,9 +8,8 @@ import ast
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.arch.trees import PACKAGE, trees_of
+from tests.arch.trees import PACKAGE, controllers
 
-CONTROLLERS = PACKAGE / "controllers"
 # Attributes that may be set on objects of others, with the reason.
 ALLOWED = {
     "check_hostname": "the standard library's SSL context has no parameter for it",
@@ -18,17 +17,18 @@ ALLOWED = {
 }
 
 
+_PLANTED = "kubevirt/controllers/storage/planted.py"
 Modules = Sequence[tuple[Path, ast.Module]]
 
 
 def test_no_attribute_is_set_on_an_object_after_its_constructor() -> None:
-    found = list(_assignments(trees_of("controllers")))
+    found = list(_assignments(controllers()))
     assert [each for each in found if each.rpartition(".")[2] not in ALLOWED] == []
     assert ALLOWED.keys() - {each.rpartition(".")[2] for each in found} == set(), "an exception that nothing needs"
 
 
 def test_no_attribute_starts_as_a_placeholder() -> None:
-    assert list(_placeholders(trees_of("controllers"))) == []
+    assert list(_placeholders(controllers())) == []
 
 
 def test_the_rules_bite() -> None:
@@ -48,9 +48,9 @@ class Observer:
     def __init__(self):
         self.users = lambda claim: ""
 """
-    planted = [(CONTROLLERS / "storage" / "planted.py", ast.parse(code))]
-    assert list(_assignments(planted)) == ["storage/planted.py:11 observer.queue", "storage/planted.py:11 observer.users"]
-    assert list(_placeholders(planted)) == ["storage/planted.py:15"]
+    planted = [(PACKAGE / "kubevirt" / "controllers" / "storage" / "planted.py", ast.parse(code))]
+    assert list(_assignments(planted)) == [f"{_PLANTED}:11 observer.queue", f"{_PLANTED}:11 observer.users"]
+    assert list(_placeholders(planted)) == [f"{_PLANTED}:15"]
 
 
 def _assignments(modules: Modules) -> Iterator[str]:
@@ -64,19 +64,19 @@ def _assignments(modules: Modules) -> Iterator[str]:
                 continue
             is_own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
             if not is_own and node.attr not in fields[_controller(path)]:
-                yield f"{path.relative_to(CONTROLLERS)}:{node.lineno} {ast.unparse(node)}"
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno} {ast.unparse(node)}"
 
 
-def _controller(path: Path) -> str:
-    """The controller that a module belongs to: the folder below `controllers`, with all its rooms."""
-    return path.relative_to(CONTROLLERS).parts[0]
+def _controller(path: Path) -> tuple[str, ...]:
+    """The controller that a module belongs to: a folder of `kubevirt/controllers`, or the controllers of a dialect."""
+    return path.relative_to(PACKAGE).parts[:3]
 
 
 def _placeholders(modules: Modules) -> Iterator[str]:
     for path, tree in modules:
         for node in ast.walk(tree):
             if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Lambda) and _is_attribute(node):
-                yield f"{path.relative_to(CONTROLLERS)}:{node.lineno}"
+                yield f"{path.relative_to(PACKAGE)}:{node.lineno}"
 
 
 def _record_fields(tree: ast.Module) -> set[str]:

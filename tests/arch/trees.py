@@ -18,3 +18,9 @@ def trees_of(folder: str) -> tuple[tuple[Path, ast.Module], ...]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def controllers() -> tuple[tuple[Path, ast.Module], ...]:
+    """Return the modules of all controllers: those of KubeVirt's kinds and those of each dialect."""
+    folders = ("kubevirt/controllers", *(each.relative_to(PACKAGE).as_posix() for each in sorted(PACKAGE.glob("dialects/*/controllers"))))
+    return tuple(module for folder in folders for module in trees_of(folder))
