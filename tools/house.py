@@ -191,7 +191,7 @@ def _targets(modules: Sequence[Module]) -> int:
 
 def _frameless(modules: Sequence[Module]) -> int:
     """Reconcilers that read, remember and put on finalizers by themselves."""
-    return sum(each.name == "reconcile" for module in modules if module.room == "controllers" for each in module.functions())
+    return sum(each.name == "reconcile" for module in modules if "controllers" in module.path.parts for each in module.functions())
 
 
 def _owner(modules: Sequence[Module]) -> int:

@@ -1,6 +1,6 @@
 """Draws the pictures of the documents: `make gen` writes them below docs/pictures.
 
-The layers come from .importlinter, and the states of a machine from the engine's table; the other two are drawn from the lists here.
+The rooms come from .importlinter, and the states of a machine from the engine's table; the other two are drawn from the lists here.
 """
 
 import configparser
@@ -10,29 +10,22 @@ from textwrap import wrap
 
 from paddock.engine.machine.requests import STATES
 from tools import diagrams
-from tools.drawing import ACTS, BASE, LINE, PALE, PLAIN, PLANNED, PURE, SMALL, TITLE, WIDE, Box, arrow, caption, picture
+from tools.drawing import ACTS, BASE, LINE, PALE, PLAIN, PURE, SMALL, TITLE, WIDE, Box, arrow, caption, picture
 
 ROOT = Path(__file__).resolve().parent.parent
-# What each layer holds, in a few words that fit below its name.
+# What each room holds, in a few words that fit below its name.
 ROLES: Mapping[str, str] = {
     "app": "composition root: settings, wiring, programs",
-    "cli": "commands and printers",
     "web": "the console's server",
-    "apiserver": "admission, watch, RBAC",
-    "edge": "HTTP, WebSockets",
-    "controllers": "reconcile one kind each",
+    "cli": "commands and printers",
+    "fleet": "machines of every dialect: find, create, change, explain, move",
     "drivers": "other hypervisors",
-    "driverkit": "what drivers share",
+    "dialects": "Stakater, VirtRigaud, Vitistack, Kubermatic: kinds, translation, decisions, controllers",
+    "kubevirt": "the hub: kinds, rules, decisions, controllers",
+    "server": "the Kubernetes API: HTTP, store, security, admission",
     "contract": "what a driver promises",
-    "translate": "dialect to KubeVirt and back",
-    "plan": "decisions: observed to actions",
-    "runtime": "informers, queues, leases",
-    "client": "typed API client",
-    "dialects": "kinds, defaults, validation",
-    "store": "revisioned log on SQLite",
     "engine": "QEMU, images, disks, networks",
-    "meta": "object metadata, conditions, losses",
-    "schema": "how a field is declared, and what follows from it",
+    "kubernetes": "kinds and schemas, client, machinery of controllers",
     "base": "quantities, clock, errors; standard library only",
 }
 
@@ -45,33 +38,32 @@ def contracts(root: Path = ROOT) -> configparser.ConfigParser:
 
 
 def rows(parser: configparser.ConfigParser) -> list[list[str]]:
-    """Return the layers from top to bottom; a layer in parentheses has no folder yet."""
-    lines = parser["importlinter:contract:layers"]["layers"].split("\n")
+    """Return the rooms from top to bottom."""
+    lines = parser["importlinter:contract:rooms"]["layers"].split("\n")
     return [[each.strip() for each in line.split("|")] for line in lines if line.strip()]
 
 
 def layers() -> str:
-    """Draw the layers, with the pure ones in a colour of their own."""
+    """Draw the rooms, with those of machines in a colour of their own."""
     parser = contracts()
-    pure = {name.strip().removeprefix("paddock.") for name in parser["importlinter:contract:pure"]["source_modules"].split("\n")}
+    floored = {
+        name.strip().removeprefix("paddock.").split(".")[0] for name in parser["importlinter:contract:floors"]["containers"].split("\n")
+    }
     width, high, gap, margin = 980, 60, 12, 20
     parts: list[str] = []
     y = 56.0
     for row in rows(parser):
         wide = (width - 2 * margin - gap * (len(row) - 1)) / len(row)
-        for column, word in enumerate(row):
-            name = word.strip("()")
-            planned = word != name
-            fill = PLANNED if planned else PURE if name in pure else BASE if name == "base" else ACTS
-            lines = tuple(wrap(ROLES[name] + (" (planned)" if planned else ""), int(wide / WIDE)))
-            parts += Box(margin + column * (wide + gap), y, wide, high, name, lines, fill, planned).svg()
+        for column, name in enumerate(row):
+            fill = PURE if name in floored else BASE if name == "base" else ACTS
+            parts += Box(margin + column * (wide + gap), y, wide, high, name, tuple(wrap(ROLES[name], int(wide / WIDE))), fill).svg()
         y += high + gap
-    legend = ((ACTS, "acts: effects, I/O, clock"), (PURE, "pure: values in, values out"))
+    legend = ((PURE, "has floors: kinds, rules, translate, plan (pure), controllers"),)
     for number, (fill, text) in enumerate(legend):
         parts.append(f'<rect x="{margin + number * 240}" y="20" width="18" height="18" rx="4" fill="{fill}" stroke="{LINE}"/>')
         parts.append(caption(margin + 26 + number * 240, 34, text, PLAIN, anchor="start"))
-    parts.append(caption(width - margin, 34, "A layer imports the layers below it, never one beside or above.", PLAIN, anchor="end"))
-    return picture(width, int(y) + 8, "Layers of Paddock", parts)
+    parts.append(caption(width - margin, 34, "A room imports the rooms below it, never one beside or above.", PLAIN, anchor="end"))
+    return picture(width, int(y) + 8, "Rooms of Paddock", parts)
 
 
 def overview() -> str:
@@ -107,16 +99,16 @@ def overview() -> str:
 
 # title, what happens, where
 _STEPS = (
-    ("kubectl apply", "a Stakater VirtualMachine arrives over HTTPS", "edge"),
-    ("authenticate, authorize, queue", "certificate or token, RBAC, priority level", "apiserver/security"),
-    ("default and validate", "declared fields, rules, webhooks, policies", "dialects/stakater, apiserver/admission"),
-    ("store", "one transaction, one revision; watchers see it", "store"),
-    ("translate", "to KubeVirt's VirtualMachine, DataVolumes and Secrets", "translate/stakater, controllers/stakater"),
-    ("keep the run strategy", "VirtualMachine to VirtualMachineInstance", "plan, controllers/virtualmachine"),
-    ("fill the disks", "download, verify, convert, clone", "controllers/storage, engine/images"),
-    ("configure the machine", "VirtualMachineInstance to MachineConfig", "translate/machine"),
+    ("kubectl apply", "a Stakater VirtualMachine arrives over HTTPS", "server/edge"),
+    ("authenticate, authorize, queue", "certificate or token, RBAC, priority level", "server/security"),
+    ("default and validate", "declared fields, rules, webhooks, policies", "dialects/stakater, server/admission, kubevirt/admission"),
+    ("store", "one transaction, one revision; watchers see it", "server/store"),
+    ("translate", "to KubeVirt's VirtualMachine, DataVolumes and Secrets", "dialects/stakater"),
+    ("keep the run strategy", "VirtualMachine to VirtualMachineInstance", "kubevirt/controllers/virtualmachine"),
+    ("fill the disks", "download, verify, convert, clone", "kubevirt/controllers/storage, engine/images"),
+    ("configure the machine", "VirtualMachineInstance to MachineConfig", "kubevirt/translate"),
     ("start QEMU", "MachineConfig to arguments; one owner per process", "engine/machine"),
-    ("report", "status, conditions and events, back up to the Stakater object", "controllers, plan"),
+    ("report", "status, conditions and events, back up to the Stakater object", "kubevirt, dialects/stakater"),
 )
 
 
@@ -125,7 +117,7 @@ def manifest() -> str:
     parts: list[str] = []
     high, gap, y = 46, 16, 20.0
     for number, (title, text, place) in enumerate(_STEPS, 1):
-        fill = PURE if place.startswith(("translate", "plan")) else ACTS
+        fill = PURE if title in ("translate", "configure the machine") else ACTS
         parts += Box(60, y, 330, high, title, (), fill).svg()
         parts.append(caption(36, y + high / 2 + 5, str(number), TITLE))
         parts.append(caption(410, y + 20, text, PLAIN, anchor="start"))

@@ -172,9 +172,7 @@ def test_a_sixth_dialect_is_a_folder_and_a_line(copy: Path, tmp_path: Path) -> N
     box, bigger = examples(copy, "sixth")[1], tmp_path / "bigger.yaml"
     bigger.write_text(Path(box).read_text(encoding="utf-8").replace("1Gi", "2Gi"), encoding="utf-8")
     assert "guest: 1Gi" in python(copy, _COMMAND, "render", "-f", box)
-    assert "kind: Box" in python(
-        copy, _COMMAND, "convert", "--to", "sixth", "-f", str(copy / "kubevirt" / "examples" / "minimal.yaml")
-    )
+    assert "kind: Box" in python(copy, _COMMAND, "convert", "--to", "sixth", "-f", str(copy / "kubevirt" / "examples" / "minimal.yaml"))
     assert "boxes are small" in python(copy, _COMMAND, "plan", "-f", str(bigger), "--against", box)
     assert "The memory." in python(copy, _COMMAND, "explain", "box.spec.memory")
     assert "boxes.sixth.example" in python(copy, _COMMAND, "crds", "--dialect", "sixth")
