@@ -10,19 +10,19 @@ import paddock
 
 ROOT = Path(__file__).parents[1]
 FIELD = '    tint: Annotated[str | None, Field("A field that no translator knows.")] = None\n'
-# file of the dialects -> class that gets the field
+# file of the package -> class that gets the field
 DECLARATIONS = (
-    ("vitistack/fields.py", "MachineCpu"),
-    ("vitistack/fields.py", "MachineDisk"),
-    ("vitistack/networkconfiguration.py", "NetworkConfigurationSpec"),
-    ("stakater/fields.py", "CpuTopology"),
-    ("stakater/virtualmachine.py", "StakaterMachineSpec"),
-    ("virtrigaud/shared.py", "ObjectRef"),
-    ("virtrigaud/vmclass.py", "VMClassSpec"),
-    ("kubevirt/datasource.py", "DataSourceSpec"),
-    ("kubevirt/devices.py", "Disk"),
-    ("kubevirt/domain.py", "CPU"),
-    ("kubevirt/instance.py", "VirtualMachineInstanceSpec"),
+    ("dialects/vitistack/kinds/fields.py", "MachineCpu"),
+    ("dialects/vitistack/kinds/fields.py", "MachineDisk"),
+    ("dialects/vitistack/kinds/networkconfiguration.py", "NetworkConfigurationSpec"),
+    ("dialects/stakater/kinds/fields.py", "CpuTopology"),
+    ("dialects/stakater/kinds/virtualmachine.py", "StakaterMachineSpec"),
+    ("dialects/virtrigaud/kinds/shared.py", "ObjectRef"),
+    ("dialects/virtrigaud/kinds/vmclass.py", "VMClassSpec"),
+    ("kubevirt/kinds/datasource.py", "DataSourceSpec"),
+    ("kubevirt/kinds/devices.py", "Disk"),
+    ("kubevirt/kinds/domain.py", "CPU"),
+    ("kubevirt/kinds/instance.py", "VirtualMachineInstanceSpec"),
 )
 
 
@@ -32,7 +32,7 @@ def copied(folder: Path) -> Path:
     # With the bytecode, which is valid for every file that stays as it is.
     shutil.copytree(package, folder / "paddock")
     for file, cls in DECLARATIONS:
-        declared = folder / "paddock/dialects" / file
+        declared = folder / "paddock" / file
         parts = re.split(rf"(\nclass {cls}\(\w+\):\n)", declared.read_text(), maxsplit=1)
         assert len(parts) == 3, (file, cls)
         before, head, after = parts

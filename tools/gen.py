@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -56,7 +55,7 @@ def reference_pages() -> Mapping[str, str]:
     """The pages of all dialects; a dialect introduces itself with the first paragraph of its package's text."""
     kinds = catalog.every()
     names = dict.fromkeys(kind.dialect for kind in kinds)
-    texts = {name: import_module(f"paddock.dialects.{name}").__doc__ or "" for name in names}
+    texts = {name: catalog.package(name).__doc__ or "" for name in names}
     pages = files.reference_pages(kinds, {name: " ".join(text.split("\n\n")[0].split()) for name, text in texts.items()}, whole={"core"})
     return {
         **pages,

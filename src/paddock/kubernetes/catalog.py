@@ -8,6 +8,7 @@ kind only when somebody uses it.
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import msgspec
 
@@ -50,9 +51,14 @@ def dialect(name: str) -> Dialect:
     return next(each for each in every_dialect() if each.name == name)
 
 
+def package(name: str) -> ModuleType:
+    """The package of a dialect, or of the built-in kinds."""
+    return import_module(_PACKAGES[name])
+
+
 def folder(name: str) -> Path:
     """The folder of a dialect, with its examples in `examples`."""
-    return Path(import_module(_PACKAGES[name]).__file__ or "").parent
+    return Path(package(name).__file__ or "").parent
 
 
 def examples() -> list[Path]:
@@ -80,8 +86,8 @@ def owner(group: str, kind: str) -> Dialect | None:
 def module_of(group: str, kind: str) -> str:
     """The module that declares a known kind."""
     declaring, module = _places()[group, kind]
-    package = _PACKAGES[declaring.name]
-    return f"{package}.{module}" if declaring.name == CORE else f"{package}.kinds.{module}"
+    home = _PACKAGES[declaring.name]
+    return f"{home}.{module}" if declaring.name == CORE else f"{home}.kinds.{module}"
 
 
 def find(group: str, kind: str) -> Kind | None:

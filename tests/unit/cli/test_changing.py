@@ -8,7 +8,7 @@ import pytest
 from paddock.cli import changing, confirming
 from paddock.cli.console import Console
 from paddock.fleet.kinds import VM
-from paddock.fleet.machines import sizes
+from paddock.fleet.machines import sizes, waiting
 from paddock.fleet.machines.claims import CLAIMS
 from paddock.fleet.machines.edits import ChangeRefused, ObjectEdit, merge_patch
 from paddock.fleet.machines.finding import MachineView
@@ -297,7 +297,7 @@ def test_a_refused_restart_is_no_reason_to_begin_anew(monkeypatch: pytest.Monkey
         raise Conflict(409, StatusDetails(message="VM is not running", reason="Conflict"))
 
     monkeypatch.setattr(changing, "_restart", refused)
-    monkeypatch.setattr(changing, "runs", lambda machine: True)
+    monkeypatch.setattr(waiting, "runs", lambda machine: True)
     answer = FakeServer(monkeypatch, vm(runStrategy="Always")).run("set", "web", "cpu=1", "--restart", "--yes")
     assert (calls, answer.code) == (["web"], 2), answer.err
     assert "VM is not running" in answer.err and "nothing to change" not in answer.err

@@ -32,9 +32,9 @@ def test_checking_settles_a_document_and_typing_keeps_it(kind: Kind, data: st.Da
     assert [found for found in once.findings if found.severity is Severity.ERROR] == []
     twice = check(kind.cls, once.value)
     assert twice.value == once.value
-    again = check(kind.cls, to_data(from_data(once.value, kind.cls)))
-    assert again.findings == once.findings
     place = shape.shape_of(kind.cls)
+    again = check(kind.cls, to_data(from_data(once.value, kind.cls)))
+    assert again.findings == check(kind.cls, _without_nulls(place, once.value)).findings
     assert _without_nulls(place, again.value) == _without_nulls(place, once.value)
 
 

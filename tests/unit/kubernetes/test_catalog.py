@@ -9,36 +9,36 @@ from importlib import import_module
 import pytest
 
 import paddock.dialects
+import paddock.kubernetes.core
+import paddock.kubevirt
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import Kind, KindFacts
 
-ROOT = "paddock.dialects."
+ROOTS = (paddock.kubernetes.core, paddock.kubevirt, paddock.dialects)
 
 
 def _declared() -> dict[tuple[str, str], str]:
-    """(group, kind) -> module below paddock.dialects, for every module that has KINDS of its own."""
+    """(group, kind) -> module, for every module of kinds that has KINDS of its own."""
     found: dict[tuple[str, str], str] = {}
-    for module in pkgutil.walk_packages(paddock.dialects.__path__, ROOT):
-        kinds: tuple[Kind, ...] = vars(import_module(module.name)).get("KINDS", ())
+    for module in (each.name for root in ROOTS for each in pkgutil.walk_packages(root.__path__, f"{root.__name__}.")):
+        if ".kinds." not in module and not module.startswith("paddock.kubernetes.core."):
+            continue
+        kinds: tuple[Kind, ...] = vars(import_module(module)).get("KINDS", ())
         for kind in kinds:
-            assert (kind.group, kind.kind) not in found, f"{module.name} declares {kind.kind} of {kind.group} again"
-            found[kind.group, kind.kind] = module.name.removeprefix(ROOT)
+            assert (kind.group, kind.kind) not in found, f"{module} declares {kind.kind} of {kind.group} again"
+            found[kind.group, kind.kind] = module
     return found
 
 
 def test_the_table_is_what_the_modules_declare() -> None:
-    assert {(kind.group, kind.kind): _module_of(kind) for kind in catalog.every()} == _declared()
-
-
-def _module_of(kind: Kind) -> str:
-    return catalog.module_of(kind.group, kind.kind).removeprefix(ROOT)
+    assert {(kind.group, kind.kind): catalog.module_of(kind.group, kind.kind) for kind in catalog.every()} == _declared()
 
 
 def test_every_dialect_has_kinds_and_every_kind_a_dialect() -> None:
     dialects = {kind.dialect for kind in catalog.every()}
     assert dialects == {*catalog.DIALECTS, "core"}
     for kind in catalog.every():
-        assert _module_of(kind).startswith(f"{kind.dialect}.")
+        assert f".{kind.dialect}." in catalog.module_of(kind.group, kind.kind)
 
 
 def test_a_kind_is_found_by_its_group_and_name() -> None:
@@ -75,8 +75,8 @@ def test_facts_are_those_of_the_declarations() -> None:
 
 def test_facts_load_no_declaration() -> None:
     program = (
-        "import sys; from paddock.kubernetes import catalog; catalog.facts(); print(*(each for each in sys.modules if 'dialects.' in each))"
+        "import sys; from paddock.kubernetes import catalog; catalog.facts(); print(*(each for each in sys.modules if '.kinds.' in each))"
     )
     made = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     # The packages hold the values of the dialects, and some their marks.
-    assert {name for name in made.stdout.split() if name.count(".") > 2} <= {f"{ROOT}stakater.marks", f"{ROOT}vitistack.marks"}
+    assert set(made.stdout.split()) <= {"paddock.dialects.stakater.kinds.marks", "paddock.dialects.vitistack.kinds.marks"}

@@ -15,7 +15,8 @@ PROGRAM = """
 import sys
 import paddock.app.server.enginehost
 dialects = ("kubermatic", "stakater", "virtrigaud", "vitistack")
-late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *(f"paddock.dialects.{each}.controllers" for each in dialects))
+controllers = (f"paddock.dialects.{each}.controllers" for each in dialects)
+late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *controllers)
 print(*(each for each in sys.modules if each.startswith(late)))
 """
 

@@ -26,8 +26,8 @@ FILES = {
     "src/paddock/base/clock.py": "from paddock.kubevirt import machine\n",
     "src/paddock/base/unused.py": "",
     "src/paddock/dialects/stakater/machine.py": "",
-    "src/paddock/plan/stakater.py": "",
-    "src/paddock/dialects/kubevirt/machine.py": "",
+    "src/paddock/dialects/stakater/plan.py": "",
+    "src/paddock/kubevirt/machine.py": "",
     "tools/gate/usage.py": "",
     "tools/kubevirtsupport/table.py": "",
     "tools/setup.sh": "",
@@ -38,7 +38,7 @@ FILES = {
 USED = [
     "new/thing.txt",
     "src/paddock/base/clock.py",
-    "src/paddock/dialects/kubevirt/machine.py",
+    "src/paddock/kubevirt/machine.py",
     "tests/conftest.py",
     "tests/host/conftest.py",
     "tests/host/machines/booting.py",
@@ -62,7 +62,7 @@ def test_a_dialect_that_is_named_anywhere_is_used(where: str) -> None:
     files = {**FILES, where: f"{FILES[where]}# STAKATER\n"}
     files["src/paddock/base/clock.py"] = "import paddock.dialects.stakater.plan\nimport paddock.dialects.stakater.machine\n"
     found = usage.files_used(MODULE, files, reading(files))
-    assert {"src/paddock/dialects/stakater/machine.py", "src/paddock/plan/stakater.py"} <= set(found)
+    assert {"src/paddock/dialects/stakater/machine.py", "src/paddock/dialects/stakater/plan.py"} <= set(found)
 
 
 def test_what_a_module_imports_of_other_suites_is_used() -> None:
@@ -136,8 +136,8 @@ SOURCE = {
     "src/paddock/cli/main.py": 'import_module(f"paddock.cli.commands.{name}")\n',
     "src/paddock/cli/rules/rules.toml": "",
     "src/paddock/cli/commands/why.py": "def run():\n    import paddock.kubevirt.plan.causes\n",
-    "src/paddock/plan/causes.py": "",
-    "src/paddock/plan/stakater.py": "",
+    "src/paddock/kubevirt/plan/causes.py": "",
+    "src/paddock/dialects/stakater/plan.py": "",
 }
 
 
@@ -159,7 +159,7 @@ def test_a_test_uses_what_it_imports_of_the_source_and_what_that_imports() -> No
 
 def test_what_is_imported_by_name_or_in_a_function_is_used_and_so_are_files_below_it() -> None:
     found = used_of("from paddock.cli.main import main\n")
-    assert {"cli/main.py", "cli/commands/why.py", "plan/causes.py", "cli/rules/rules.toml"} <= found
+    assert {"cli/main.py", "cli/commands/why.py", "kubevirt/plan/causes.py", "cli/rules/rules.toml"} <= found
     assert not found & {"base/clock.py", "base/zones.toml"}
 
 
@@ -178,7 +178,7 @@ def test_a_file_beside_the_test_that_starts_the_program_counts_as_well() -> None
 @pytest.mark.parametrize("name", ['"tests.host.machines.killed"', 'f"tests.host.machines.{program}"'])
 def test_what_a_program_of_the_suite_imports_counts_as_well(name: str) -> None:
     found = used_of(f"run([sys.executable, '-m', {name}])", {"tests/host/machines/killed.py": "import paddock.base.ticks\n"})
-    assert "base/ticks.py" in found and "plan/causes.py" not in found
+    assert "base/ticks.py" in found and "kubevirt/plan/causes.py" not in found
 
 
 # --- histories --------------------------------------------------------------------------------------------------------
