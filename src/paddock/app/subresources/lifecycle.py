@@ -1,4 +1,4 @@
-"""start, stop, restart and migrate of a machine. What each becomes is decided in `kubevirt/plan/machine/runrequests.py`; here it is carried out."""
+"""start, stop, restart and migrate of a machine, as `kubevirt/plan/machine/runrequests.py` decides them."""
 
 from collections.abc import Callable
 from functools import partial

@@ -11,19 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import httptools
 
-from paddock.server.edge import heads, refusals
+from paddock.server.edge import heads, http, refusals
 from paddock.server.edge.deadline import Deadline
-from paddock.server.edge.http import (
-    NO_DOORS,
-    Answer,
-    ConnectionPeer,
-    Handler,
-    HttpRequest,
-    HttpResponse,
-    StreamingRoutes,
-    StreamResponse,
-    Upgrade,
-)
+from paddock.server.edge.http import Answer, ConnectionPeer, Handler, HttpRequest, HttpResponse, StreamingRoutes, StreamResponse, Upgrade
 from paddock.server.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.server.edge.refusals import HttpRefusal
 from paddock.server.edge.rejections import Rejections
@@ -108,7 +98,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         limits: ConnectionLimits,
         census: ConnectionStats,
         peer_of: Callable[[asyncio.Transport], ConnectionPeer],
-        doors: StreamingRoutes = NO_DOORS,
+        doors: StreamingRoutes = http.NO_DOORS,
     ) -> None:
         self._handler = handler
         self._doors = doors
