@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base.errors import Terminal
 from paddock.server.security.oidcsettings import OidcSettings
 
 DEFAULT_PORT = 7443
@@ -154,8 +155,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse_listen(text: str, default: int = DEFAULT_PORT) -> tuple[str, int]:
     """`ADDRESS`, `:PORT` or `ADDRESS:PORT`; IPv6 addresses with a port stand in brackets. `default` is the port of an address alone."""
-    from paddock.base.errors import Terminal  # noqa: PLC0415 - only a wrong address needs it
-
     host, colon, port = text.rpartition(":")
     if not colon or (":" in host and not host.startswith("[")):
         host, port = text, str(default)

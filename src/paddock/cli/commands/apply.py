@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.errors import PaddockError, Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
@@ -43,7 +44,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Console) -> int:
-    from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
     from paddock.cli import warned  # noqa: PLC0415
     from paddock.cli.servers import connected  # noqa: PLC0415
     from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415
@@ -94,7 +94,6 @@ async def _tell_quotas(session: "ServerSession", made: "list[tuple[InputObject, 
 
 async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", options: "WriteOptions") -> "WrittenObject":
     """Apply one object."""
-    from paddock.base.errors import Terminal  # noqa: PLC0415 - as above
     from paddock.fleet.servers import objectwrites  # noqa: PLC0415
     from paddock.kubernetes.client.errors import Conflict  # noqa: PLC0415
 

@@ -5,6 +5,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.errors import PaddockError
 from paddock.base.names import check_name
 from paddock.cli import arguments
 from paddock.cli.console import Console
@@ -50,7 +51,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _delete(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
     from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
     from paddock.kubernetes.client.errors import NotFound  # noqa: PLC0415

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paddock.base.errors import Terminal
 from paddock.base.names import check_name
 from paddock.cli import arguments, terminal
 from paddock.cli.console import Console
@@ -95,8 +96,6 @@ async def _object(session: "ServerSession", text: str) -> tuple["ServedKind", "D
 
 
 def _open(path: Path) -> None:
-    from paddock.base.errors import Terminal  # noqa: PLC0415 - as above
-
     words = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     try:
         ended = subprocess.run([*words, str(path)], check=False)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.descriptors import write_all
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments
 from paddock.cli import guestcommands as commandline
@@ -51,7 +52,6 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error("the guest agent gives no terminal; leave -t out, or use `paddock ssh` or `paddock console`")
     if wrong := [each for each in parsed.env if "=" not in each or each.startswith("=")]:
         options.error(f'-e "{wrong[0]}" is not NAME=VALUE')
-    from paddock.base.descriptors import write_all  # noqa: PLC0415
     from paddock.cli import servers  # noqa: PLC0415
     from paddock.fleet.guests.guest import GuestRefused  # noqa: PLC0415
 

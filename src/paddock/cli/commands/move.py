@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from paddock.base.errors import UsageError
+from paddock.base.errors import PaddockError, UsageError
 from paddock.base.lines import one_line
 from paddock.base.names import check_name
 from paddock.cli import arguments, confirming
@@ -162,7 +162,6 @@ class _Moves:
 
     async def _each(self, machines: "Sequence[MachineView]", work: "Callable[[MachineView], Awaitable[str]]") -> int:
         """Do the work for each machine. The first that fails ends the command: the others have not begun."""
-        from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
         from paddock.fleet.machines.waiting import NotReached  # noqa: PLC0415
         from paddock.fleet.moves.mover import CannotMove  # noqa: PLC0415
 

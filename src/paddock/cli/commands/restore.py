@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from paddock.base.errors import UsageError
-from paddock.cli import arguments
+from paddock.cli import arguments, confirming
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
@@ -55,7 +55,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _restore(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import confirming  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
     from paddock.fleet.machines import restores, snapshots, waiting  # noqa: PLC0415
     from paddock.fleet.machines.finding import find  # noqa: PLC0415

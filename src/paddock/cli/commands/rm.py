@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from paddock.base.errors import PaddockError
 from paddock.base.lines import one_line
 from paddock.cli import arguments, several, terminal
 from paddock.cli.console import Console
@@ -41,7 +42,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.base.errors import PaddockError  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
     from paddock.fleet.machines import finding  # noqa: PLC0415
     from paddock.fleet.machines.removing import MachineRemover  # noqa: PLC0415

@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, confirming
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
@@ -37,7 +37,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import confirming  # noqa: PLC0415 - as above
     from paddock.cli.servers import connected  # noqa: PLC0415
     from paddock.fleet.machines import snapshots  # noqa: PLC0415
     from paddock.fleet.machines.finding import find  # noqa: PLC0415

@@ -1,5 +1,8 @@
 """Machines from their creation to their end: create, delete, power, describe, list."""
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
 import msgspec
 
 from paddock.contract import messages as m
@@ -7,7 +10,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake import specs
 from paddock.drivers.fake.inventory import IMAGE_BYTES, FakeInventory, is_other, named, shown
 from paddock.drivers.fake.machines import GIB, OFF, ON, SUSPENDED, FakeDisk, FakeMachine
-from paddock.drivers.fake.patterns import matches_any
+
 
 _GRACE = 60
 
@@ -75,9 +78,9 @@ class FakeLifecycle:
         for name, prepared in self._inventory.images.items():
             if image.template_name == name or (image.path and image.path == prepared.disk.path):
                 return prepared.disk
-        if image.template_name and matches_any(image.template_name, settings.templates):
+        if image.template_name and _matches_any(image.template_name, settings.templates):
             return None
-        if (image.path and matches_any(image.path, settings.paths)) or image.url:
+        if (image.path and _matches_any(image.path, settings.paths)) or image.url:
             return None
         if not (image.template_name or image.path):
             raise specs.invalid("image_json", "it names no template, path or URL")
@@ -127,7 +130,7 @@ class FakeLifecycle:
         """The guest's time to shut down, or the timeout after which it is forced off."""
         settings = self._inventory.settings
         timeout = request.graceful_timeout_seconds if request.graceful_timeout_seconds > 0 else _GRACE
-        hangs = matches_any(machine.name, (settings.hanging_guests,)) or machine.power == SUSPENDED
+        hangs = _matches_any(machine.name, (settings.hanging_guests,)) or machine.power == SUSPENDED
         return float(timeout) if hangs else min(settings.shutdown_seconds, timeout)
 
     def _set_power(self, machine: FakeMachine, op: m.PowerOp) -> None:
@@ -193,3 +196,8 @@ def _has(machine: FakeMachine, op: m.PowerOp) -> bool:
     if op is m.PowerOp.ON:
         return machine.power == ON
     return op is not m.PowerOp.REBOOT and machine.power == OFF
+
+
+def _matches_any(name: str, patterns: Iterable[str]) -> bool:
+    """Return True if one of the patterns matches; an empty one matches nothing."""
+    return any(each and fnmatchcase(name, each) for each in patterns)

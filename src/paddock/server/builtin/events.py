@@ -1,11 +1,13 @@
 """Events: one collection, two shapes (docs/spec/kube-api.md section 7). The shape of the core group is the stored one."""
 
 from collections.abc import Iterator
+from typing import Any
 
+from paddock.kubernetes.meta import ages
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.builtin.times import settle
 from paddock.server.resources.strategy import Data, Strategy, WriteContext
+
 
 GROUP = "events.k8s.io"
 COLLECTION = "events"
@@ -70,8 +72,8 @@ class EventStrategy(Strategy):
         return self._settled(new)
 
     def _settled(self, new: Data) -> Data:
-        settle(new, whole=(self._name("firstTimestamp"), self._name("lastTimestamp")), micro=("eventTime",))
-        settle(new.get("series"), micro=("lastObservedTime",))
+        _settle(new, whole=(self._name("firstTimestamp"), self._name("lastTimestamp")), micro=("eventTime",))
+        _settle(new.get("series"), micro=("lastObservedTime",))
         # Clients of the older shape read these without asking whether they are there.
         for name in ("firstTimestamp", "lastTimestamp", "eventTime"):
             new.setdefault(self._name(name) if name != "eventTime" else name, None)
@@ -115,3 +117,15 @@ class EventStrategy(Strategy):
 # What the resources of both shapes have in common.
 SERVED: Data = {"selectable": SELECTABLE, "stored_fields": STORED_FIELDS, "create_on_update": True}
 STRATEGIES: dict[tuple[str, str], Strategy] = {(GROUP, "Event"): EventStrategy(new_shape=True)}
+
+
+def _settle(data: dict[str, Any] | None, *, whole: tuple[str, ...] = (), micro: tuple[str, ...] = ()) -> None:
+    """Rewrite these members, in place. What is no time is left for validation to find."""
+    if not isinstance(data, dict):
+        return
+    for names, write in ((whole, ages.timestamp), (micro, ages.micro_timestamp)):
+        for name in names:
+            text = data.get(name)
+            seconds = ages.seconds_of(text) if isinstance(text, str) else None
+            if seconds is not None:
+                data[name] = write(seconds)
