@@ -11,7 +11,6 @@ from paddock.drivers.fake import specs
 from paddock.drivers.fake.inventory import IMAGE_BYTES, FakeInventory, is_other, named, shown
 from paddock.drivers.fake.machines import GIB, OFF, ON, SUSPENDED, FakeDisk, FakeMachine
 
-
 _GRACE = 60
 
 

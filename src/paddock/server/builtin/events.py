@@ -8,7 +8,6 @@ from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.resources.strategy import Data, Strategy, WriteContext
 
-
 GROUP = "events.k8s.io"
 COLLECTION = "events"
 _RULE = "core/event"
