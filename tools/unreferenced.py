@@ -129,11 +129,22 @@ def unreferenced(package: Mapping[str, ast.Module], tools: Iterable[ast.Module],
     references = References()
     for tree in (*package.values(), *tools):
         refer(references, tree, package)
+    for name, tree in package.items():
+        references.values |= set(_kinds_of(name, tree))
     for entry in entries:
         refer_to_text(references, entry)
     outer = {name.rpartition(".")[0] for name in package}
     found = (each for name, tree in package.items() for each in definitions(name, tree) if not references.covers(each))
     return [each for each in found if each.name or not (each.module in outer or each.module.endswith(".__main__"))]
+
+
+def _kinds_of(package: str, tree: ast.Module) -> Iterator[str]:
+    """Yield the modules of kinds that the value of a dialect names; the catalog loads them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Dialect":
+            tables = (each.value for each in node.keywords if each.arg == "kinds" and isinstance(each.value, ast.Dict))
+            words = (word.value for table in tables for word in table.values if isinstance(word, ast.Constant))
+            yield from (f"{package}{below}.{word}" for word in words for below in ("", ".kinds"))
 
 
 def _imports(references: References, nodes: Iterable[ast.AST], known: frozenset[str]) -> Iterator[tuple[str, str]]:

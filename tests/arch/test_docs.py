@@ -121,7 +121,9 @@ def test_messages_name_no_page_that_an_installed_paddock_lacks() -> None:
     found = [
         text for path in package.rglob("*.py") if "docs/" in (code := path.read_text(encoding="utf-8")) for text in pages_in_messages(code)
     ]
-    found += _PAGE.findall("".join(each for each in (package / "cli/diagnosis/rules.toml").read_text().splitlines(True) if each[0] != "#"))
+    found += _PAGE.findall(
+        "".join(each for each in (package / "fleet/diagnosis/rules.toml").read_text().splitlines(True) if each[0] != "#")
+    )
     assert found == []
 
 

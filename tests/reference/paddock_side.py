@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.kubernetes import admission, catalog
+from paddock.kubernetes import admission
 from paddock.kubernetes.meta.manifests.load import load
 from paddock.kubernetes.schema.finding import Finding, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
+from tests import examplefiles
 from tests.reference.client import Json, Resource
 from tests.reference.verdict import Complaint, Question, Verdict
 
@@ -47,7 +48,7 @@ def place_of(path: Path) -> str:
 
 def examples() -> Iterator[Example]:
     """Every document of every dialect's examples."""
-    for path in catalog.examples():
+    for path in examplefiles.examples():
         yield from documents_of(path, place_of(path))
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.kubernetes import catalog
 from paddock.kubernetes.admission import admit
 from paddock.kubernetes.schema.kind import AdmissionSettings
+from tests import examplefiles
 from tests.reference.answers import Answers, definitions
 from tests.reference.client import Json, Kubectl
 from tests.reference.paddock_side import Example, examples, judge, place_of
@@ -15,7 +15,7 @@ from tests.reference.verdict import Question
 
 pytestmark = pytest.mark.reference
 
-FILES = catalog.examples()
+FILES = examplefiles.examples()
 DOCUMENTS = list(examples())
 
 # What kubectl makes of some examples that are quoted as their authors published them, mistakes and all.

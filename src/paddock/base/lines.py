@@ -12,7 +12,7 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} |
 }
 
 
-class LineWriter(Protocol):
+class LinePrinter(Protocol):
     """Writes a line for the person who waits: the console of a command does."""
 
     def say(self, line: str) -> None: ...

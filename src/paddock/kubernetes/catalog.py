@@ -61,11 +61,6 @@ def folder(name: str) -> Path:
     return Path(package(name).__file__ or "").parent
 
 
-def examples() -> list[Path]:
-    """The example manifests of all dialects and of the built-in kinds."""
-    return [path for name in _PACKAGES for path in sorted((folder(name) / "examples").glob("*.yaml"))]
-
-
 @cache
 def _places() -> dict[KindId, tuple[Dialect, str]]:
     return {kind: (each, module) for each in every_dialect() for kind, module in each.kinds.items()}

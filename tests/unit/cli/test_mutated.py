@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paddock.dialects import translators as catalog
-from paddock.kubernetes import catalog as kinds
+from tests import examplefiles
 from tests.unit.cli.commands import paddock
 
 EXAMPLES: list[dict[str, Any]] = [
-    document for file in kinds.examples() for document in yaml.load_all(file.read_bytes(), yaml.CSafeLoader) if document
+    document for file in examplefiles.examples() for document in yaml.load_all(file.read_bytes(), yaml.CSafeLoader) if document
 ]
 STRANGE: list[Any] = [None, "", 0, -1, True, 3.5, 2**63, [], {}, "x", "ü", "10Gi", "a/b", [{}], ["a"], {"name": "x"}, "#cloud-config\n- a"]
 ENVELOPE = (("apiVersion",), ("kind",))

@@ -16,9 +16,9 @@ import orjson
 import pytest
 import yaml
 
-from paddock.kubernetes import catalog
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.resource import ServedResource
+from tests import examplefiles
 from tests.apiharness import Harness, Reply
 
 # Built-in kinds and definitions of users' own, as the reference tests speak of them.
@@ -88,7 +88,7 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "PATCH", "DELETE", "HEAD", "OPTIONS", 
 
 def examples() -> list[dict[str, Any]]:
     """Objects that the server takes."""
-    found = [each for file in catalog.examples() for each in yaml.safe_load_all(file.read_text())]
+    found = [each for file in examplefiles.examples() for each in yaml.safe_load_all(file.read_text())]
     others = yaml.safe_load(OTHERS.read_text().replace("LONG", "x").replace("NAMESPACE", "default"))
     found.extend(others["definitions"] * 5)
     found.extend(body for kind in others["kinds"] for body in kind["good"])

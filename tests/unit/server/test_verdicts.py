@@ -10,18 +10,19 @@ import msgspec
 import pytest
 import yaml
 
-from paddock.kubernetes import admission, catalog
+from paddock.kubernetes import admission
 from paddock.kubernetes.meta.manifests.load import load
 from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
 from paddock.kubernetes.schema.finding import Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
+from tests import examplefiles
 from tests.apiharness import Harness
 from tests.scripted import scripted
 from tests.unit.kubevirt.kinds import objects
 from tests.unit.kubevirt.kinds.test_rules import CASES
 
 ROOT = Path(__file__).parents[3]
-FILES = sorted([*catalog.examples(), *ROOT.glob("tests/**/*.yaml"), *ROOT.glob("deploy/**/*.yaml")])
+FILES = sorted([*examplefiles.examples(), *ROOT.glob("tests/**/*.yaml"), *ROOT.glob("deploy/**/*.yaml")])
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 _FENCED = re.compile(r"^```ya?ml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _WARNING = re.compile(r'299 - "(.*)"\Z', re.DOTALL)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from paddock.base.lines import LineWriter
+from paddock.base.lines import LinePrinter
 from paddock.fleet.documents import report
 from paddock.fleet.documents.inventory import foreign
 from paddock.fleet.documents.objects import InputObject, InputReader, LocatedFinding, located
@@ -26,7 +26,7 @@ class InputObjects(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, subjects=tuple(subjects), refused=0)
 
 
-def gather(reader: InputReader, names: Sequence[str], console: LineWriter) -> InputObjects:
+def gather(reader: InputReader, names: Sequence[str], console: LinePrinter) -> InputObjects:
     """Read everything; errors go to standard error."""
     return collected(reader.subjects(names), lambda wrong: report.tell(console, wrong))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.base.lines import LineWriter, one_line
+from paddock.base.lines import LinePrinter, one_line
 from paddock.fleet.documents import inputs
 from paddock.kubernetes import admission
 from paddock.kubernetes.meta.manifests.build import NOT_A_MAPPING
@@ -82,7 +82,7 @@ def title(data: dict[str, Any]) -> str:
 class InputReader:
     """Reads the inputs of a command. `unusable` tells afterwards whether one could not be read."""
 
-    def __init__(self, console: LineWriter, settings: AdmissionSettings, limits: ManifestLimits = DEFAULT) -> None:
+    def __init__(self, console: LinePrinter, settings: AdmissionSettings, limits: ManifestLimits = DEFAULT) -> None:
         self._console = console
         self._settings = settings
         self._limits = limits

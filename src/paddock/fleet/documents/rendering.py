@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import PaddockError
-from paddock.base.lines import LineWriter
+from paddock.base.lines import LinePrinter
 from paddock.dialects import translators as catalog
 from paddock.fleet.documents import losses, report
 from paddock.fleet.documents.inputobjects import InputObjects
@@ -36,7 +36,7 @@ class RenderedObject(msgspec.Struct, frozen=True):
 class RenderSummary:
     """The outcome of a translation: what was lost, and which objects failed. With a console, both are printed as they come."""
 
-    def __init__(self, console: LineWriter | None = None) -> None:
+    def __init__(self, console: LinePrinter | None = None) -> None:
         self._console = console
         self.lost: list[LocatedLoss] = []
         self.failed: list[LocatedFinding] = []

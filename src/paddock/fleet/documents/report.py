@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paddock.base.lines import LineWriter, one_line
+from paddock.base.lines import LinePrinter, one_line
 from paddock.fleet.documents.objects import LocatedFinding
 from paddock.kubernetes.meta.manifests import write
 from paddock.kubernetes.schema.finding import Severity
@@ -76,7 +76,7 @@ def structured(value: Any, output: str) -> str:
     return write.to_json(value) if output == "json" else write.to_yaml([value])
 
 
-def tell(console: LineWriter, findings: Sequence[LocatedFinding]) -> None:
+def tell(console: LinePrinter, findings: Sequence[LocatedFinding]) -> None:
     """Findings on standard error, where standard output is for something else."""
     for found in findings:
         console.say(line(found))

@@ -20,7 +20,6 @@ CHECKSUM_TYPES = ("md5", "sha1", "sha256", "sha512")
 KEY_PROVIDERS = ("standard", "hardware", "external")
 PROVIDER_TYPES = ("vsphere", "libvirt", "firecracker", "qemu", "proxmox")
 
-Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=253, message=NAME_MESSAGE)]
 Tags = Annotated[dict[str, str] | None, Field("Key and value pairs to sort by.", max_items=50)]
 Environment = Annotated[str | None, Field("Environment this belongs to.", enum=ENVIRONMENTS)]
 
