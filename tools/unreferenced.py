@@ -143,7 +143,9 @@ def _kinds_of(package: str, tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Dialect":
             tables = (each.value for each in node.keywords if each.arg == "kinds" and isinstance(each.value, ast.Dict))
-            words = (word.value for table in tables for word in table.values if isinstance(word, ast.Constant))
+            words = [
+                word.value for table in tables for word in table.values if isinstance(word, ast.Constant) and isinstance(word.value, str)
+            ]
             yield from (f"{package}{below}.{word}" for word in words for below in ("", ".kinds"))
 
 
