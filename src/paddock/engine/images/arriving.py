@@ -18,7 +18,7 @@ class Arrival:
         self._complete = False
         self._abandoned = False
 
-    def came(self, count: int) -> None:
+    def arrived(self, count: int) -> None:
         """So many bytes are in the file."""
         with self._changed:
             self._count = count

@@ -99,7 +99,7 @@ class DownloadFollower(Protocol):
     def begin(self, path: Path, length: int | None) -> None:
         """The first byte comes next; all that came before is void."""
 
-    def came(self, count: int) -> None:
+    def arrived(self, count: int) -> None:
         """So many bytes from the beginning are in the file."""
 
 
@@ -107,7 +107,7 @@ class _NoFollower:
     def begin(self, path: Path, length: int | None) -> None:
         pass
 
-    def came(self, count: int) -> None:
+    def arrived(self, count: int) -> None:
         pass
 
 
@@ -324,7 +324,7 @@ class Download:
             self._other.update(part)
         self._done += len(part)
         self._meter.at(self._done)
-        self._follower.came(self._done)
+        self._follower.arrived(self._done)
         if self._done > self._rules.max_bytes:
             text = f"the image has more than {self._rules.max_bytes} bytes, which are the most"
             raise oversized(text)
@@ -352,7 +352,7 @@ class Download:
                     self._other.update(part)
                 self._done += count
         self._follower.begin(self._body, self._length)
-        self._follower.came(self._done)
+        self._follower.arrived(self._done)
 
     def _check(self, checksum: tuple[str, str] | None, sha256: str) -> None:
         if checksum is None:

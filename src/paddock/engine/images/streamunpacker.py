@@ -31,13 +31,13 @@ class StreamingUnpacker:
         self._abandon()
         self._path, self._length, self._began = path, length, False
 
-    def came(self, count: int) -> None:
+    def arrived(self, count: int) -> None:
         """So many bytes are in the file. Raises the error of a file that unpacks to more than anybody has a use for."""
         if not self._began:
             self._began = True
             self._run = self._start()
         if self._run is not None:
-            self._run.arrival.came(count)
+            self._run.arrival.arrived(count)
             if self._run.error is not None and self._run.error.code == "TooLarge":
                 raise self._run.error
 

@@ -162,12 +162,12 @@ def test_a_reader_waits_for_what_comes_and_sees_holes_as_zeros(tmp_path: Path) -
     path = tmp_path / "body"
     path.write_bytes(b"abc")
     arrival = Arrival()
-    arrival.came(3)
+    arrival.arrived(3)
     with ArrivingFile(path, arrival) as file:
         assert file.read(2) == b"ab"
         assert file.read(100) == b"c"
         # A hole behind the end of the file that is written.
-        arrival.came(5)
+        arrival.arrived(5)
         assert file.read(100) == b"\0\0"
         later = threading.Timer(0.01, arrival.complete)
         later.start()

@@ -197,8 +197,8 @@ class VitistackMachineReconciler(KindReconciler):
 
     def _is_final(self, machine_context: MachineContext) -> bool:
         template = machine_context.machine.spec.template
-        came = bool(template) and self._parts.caches.templates.cache.get(Key(machine_context.key.namespace, template or "")) is not None
-        return report.is_final(machine_context.machine, template_came=came)
+        has_template = bool(template) and self._parts.caches.templates.cache.get(Key(machine_context.key.namespace, template or "")) is not None
+        return report.is_final(machine_context.machine, template_came=has_template)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
