@@ -196,9 +196,9 @@ class VitistackMachineReconciler(KindReconciler):
         return say(sight(self._parts.caches, machine_context, self._parts.settings), self._now())
 
     def _is_final(self, machine_context: MachineContext) -> bool:
-        template = machine_context.machine.spec.template
-        has_template = bool(template) and self._parts.caches.templates.cache.get(Key(machine_context.key.namespace, template or "")) is not None
-        return report.is_final(machine_context.machine, template_came=has_template)
+        name = machine_context.machine.spec.template
+        template = self._parts.caches.templates.cache.get(Key(machine_context.key.namespace, name)) if name else None
+        return report.is_final(machine_context.machine, template_came=template is not None)
 
     # --- saying -----------------------------------------------------------------------------------------------------------
 
