@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from paddock.server.store.contract import CommittedWrite, Compacted, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 from paddock.server.store.memory import MemoryStore
 from paddock.server.store.sqlite import open_store
+from tests.coroutines import run_by
 from tests.sampling import one_in
 
 Open = Callable[[], Store]
@@ -134,16 +135,14 @@ def test_a_writer_that_goes_away_does_not_take_its_write_back(open_new: Open) ->
     run(open_new, script)
 
 
-def test_a_closed_store_refuses(open_new: Open) -> None:
-    async def play() -> None:
-        store = open_new()
-        write = store.put(A, 0, said("x"))
-        await store.close()
-        assert await write.committed() == 1
-        with pytest.raises(StoreUnavailable):
-            store.put(B, 0, said("y"))
-
-    asyncio.run(play())
+@run_by(asyncio.run)
+async def test_a_closed_store_refuses(open_new: Open) -> None:
+    store = open_new()
+    write = store.put(A, 0, said("x"))
+    await store.close()
+    assert await write.committed() == 1
+    with pytest.raises(StoreUnavailable):
+        store.put(B, 0, said("y"))
 
 
 class StoreAndModel(RuleBasedStateMachine):

@@ -16,6 +16,7 @@ from paddock.contract import methods, tls
 from paddock.contract.errors import KINDS, ErrorKind, ProviderError, StatusCode
 from paddock.contract.methods import METHODS
 from tests import providertls
+from tests.coroutines import played_by
 from tests.providerdrivers import NAME, SETTINGS, ScriptedDriver, calling, refused, run, serving, until
 from tests.reference.build import built
 from tests.reference.recipes import PROVIDER
@@ -108,137 +109,117 @@ async def go_server(program: Path, folder: Path | None, answers: dict[str, Any],
         yield found, (await found.hear())["port"]
 
 
-def test_the_bytes_of_go(program: Path) -> None:
-    async def script() -> None:
-        renamed = {"VMDiskInfo": "DiskInfo", "VMNetworkInfo": "NetworkInfo"}
-        async with peer(program, "encode", PROTO) as go:
-            for case in CASES:
-                name = type(case.message).__name__
-                found = await go.ask({"message": renamed.get(name, name), "value": as_json(case.message)})
-                assert found == {"bytes": case.hexadecimal}
-
-    run(script)
+@played_by(run)
+async def test_the_bytes_of_go(program: Path) -> None:
+    renamed = {"VMDiskInfo": "DiskInfo", "VMNetworkInfo": "NetworkInfo"}
+    async with peer(program, "encode", PROTO) as go:
+        for case in CASES:
+            name = type(case.message).__name__
+            found = await go.ask({"message": renamed.get(name, name), "value": as_json(case.message)})
+            assert found == {"bytes": case.hexadecimal}
 
 
 @pytest.mark.spec("virtrigaud", 101)
-def test_a_client_in_go_calls_every_rpc(program: Path, folder: Path) -> None:
-    async def script() -> None:
-        driver = ScriptedDriver()
-        async with serving(driver, folder) as server, peer(program, "client", PROTO, f"127.0.0.1:{server.port}", folder, NAME) as go:
-            for method in METHODS:
-                request, response = filled(method.request), filled(method.response)
+@played_by(run)
+async def test_a_client_in_go_calls_every_rpc(program: Path, folder: Path) -> None:
+    driver = ScriptedDriver()
+    async with serving(driver, folder) as server, peer(program, "client", PROTO, f"127.0.0.1:{server.port}", folder, NAME) as go:
+        for method in METHODS:
+            request, response = filled(method.request), filled(method.response)
 
-                async def answer(_request: m.WireMessage, response: m.WireMessage = response) -> m.WireMessage:
-                    return response
+            async def answer(_request: m.WireMessage, response: m.WireMessage = response) -> m.WireMessage:
+                return response
 
-                driver.behaviours[method.attribute] = answer
-                found = await go.ask({"method": method.name, "request": as_json(request)})
-                assert found == {"code": 0, "message": "", "response": as_json(response), "delay": 0}, method.name
-                assert driver.requests.pop() == request
-                del driver.behaviours[method.attribute]
-                assert (await go.ask({"method": method.name, "request": {}}))["response"] == {}
-                assert driver.requests.pop() == method.request()
-
-    run(script)
+            driver.behaviours[method.attribute] = answer
+            found = await go.ask({"method": method.name, "request": as_json(request)})
+            assert found == {"code": 0, "message": "", "response": as_json(response), "delay": 0}, method.name
+            assert driver.requests.pop() == request
+            del driver.behaviours[method.attribute]
+            assert (await go.ask({"method": method.name, "request": {}}))["response"] == {}
+            assert driver.requests.pop() == method.request()
 
 
 @pytest.mark.parametrize("kind", ErrorKind)
-def test_errors_reach_a_client_in_go(program: Path, kind: ErrorKind) -> None:
-    async def script() -> None:
-        driver = ScriptedDriver(describe=raising(ProviderError(kind, "cannot\nsee ä%")))
-        async with serving(driver) as server, peer(program, "client", PROTO, f"127.0.0.1:{server.port}", "-", "") as go:
-            found = await go.ask({"method": "Describe", "request": {}})
-            assert (KINDS[StatusCode(found["code"])], found["message"]) == (
-                ErrorKind.RATE_LIMIT if kind is ErrorKind.QUOTA_EXCEEDED else kind,
-                "cannot see ä%",
-            )
-
-    run(script)
+@played_by(run)
+async def test_errors_reach_a_client_in_go(program: Path, kind: ErrorKind) -> None:
+    driver = ScriptedDriver(describe=raising(ProviderError(kind, "cannot\nsee ä%")))
+    async with serving(driver) as server, peer(program, "client", PROTO, f"127.0.0.1:{server.port}", "-", "") as go:
+        found = await go.ask({"method": "Describe", "request": {}})
+        assert (KINDS[StatusCode(found["code"])], found["message"]) == (
+            ErrorKind.RATE_LIMIT if kind is ErrorKind.QUOTA_EXCEEDED else kind,
+            "cannot see ä%",
+        )
 
 
-def test_the_health_service_from_go(program: Path, folder: Path) -> None:
-    async def script() -> None:
-        async with (
-            serving(ScriptedDriver(), folder) as server,
-            peer(program, "client", PROTO, f"127.0.0.1:{server.port}", folder, NAME) as go,
-        ):
-            for name in ("", "provider"):
-                assert (await go.ask({"method": "health", "request": {"service": name}}))["response"] == {"status": 1}
-            assert (await go.ask({"method": "health", "request": {"service": "other"}}))["code"] == StatusCode.NOT_FOUND
-
-    run(script)
+@played_by(run)
+async def test_the_health_service_from_go(program: Path, folder: Path) -> None:
+    async with (
+        serving(ScriptedDriver(), folder) as server,
+        peer(program, "client", PROTO, f"127.0.0.1:{server.port}", folder, NAME) as go,
+    ):
+        for name in ("", "provider"):
+            assert (await go.ask({"method": "health", "request": {"service": name}}))["response"] == {"status": 1}
+        assert (await go.ask({"method": "health", "request": {"service": "other"}}))["code"] == StatusCode.NOT_FOUND
 
 
 @pytest.mark.spec("virtrigaud", 101)
-def test_a_client_in_go_without_a_place_in_the_list(program: Path, folder: Path) -> None:
-    async def script() -> None:
-        settings = SETTINGS.__class__(host="127.0.0.1", port=0, health_port=None, allowed=frozenset({"other"}))
-        async with (
-            serving(ScriptedDriver(), folder, settings) as server,
-            peer(program, "client", PROTO, f"127.0.0.1:{server.port}", folder, NAME) as go,
-        ):
-            assert (await go.ask({"method": "Validate", "request": {}}))["code"] == StatusCode.PERMISSION_DENIED
-
-    run(script)
+@played_by(run)
+async def test_a_client_in_go_without_a_place_in_the_list(program: Path, folder: Path) -> None:
+    settings = SETTINGS.__class__(host="127.0.0.1", port=0, health_port=None, allowed=frozenset({"other"}))
+    async with (
+        serving(ScriptedDriver(), folder, settings) as server,
+        peer(program, "client", PROTO, f"127.0.0.1:{server.port}", folder, NAME) as go,
+    ):
+        assert (await go.ask({"method": "Validate", "request": {}}))["code"] == StatusCode.PERMISSION_DENIED
 
 
 @pytest.mark.spec("virtrigaud", 101)
-def test_our_client_calls_every_rpc_of_a_server_in_go(program: Path, folder: Path, material: tls.TlsMaterial, tmp_path: Path) -> None:
+@played_by(run)
+async def test_our_client_calls_every_rpc_of_a_server_in_go(program: Path, folder: Path, material: tls.TlsMaterial, tmp_path: Path) -> None:
     answers = {method.name: {"response": as_json(filled(method.response))} for method in METHODS}
-
-    async def script() -> None:
-        async with go_server(program, folder, answers, tmp_path) as (go, port), calling(port, material) as client:
-            for method in METHODS:
-                request = filled(method.request)
-                assert await getattr(client, method.attribute)(request) == filled(method.response), method.name
-                assert await go.hear() == {"method": method.name, "request": as_json(request)}
-
-    run(script)
+    async with go_server(program, folder, answers, tmp_path) as (go, port), calling(port, material) as client:
+        for method in METHODS:
+            request = filled(method.request)
+            assert await getattr(client, method.attribute)(request) == filled(method.response), method.name
+            assert await go.hear() == {"method": method.name, "request": as_json(request)}
 
 
 @pytest.mark.parametrize("code", [each for each in StatusCode if each is not StatusCode.OK])
-def test_statuses_of_a_server_in_go(program: Path, code: StatusCode, tmp_path: Path) -> None:
-    async def script() -> None:
-        async with (
-            go_server(program, None, {"Describe": {"code": int(code), "message": "no\tä%"}}, tmp_path) as (_, port),
-            calling(port) as client,
-        ):
-            error = await refused(client.describe(m.DescribeRequest()))
-            assert (error.kind, error.why) == (KINDS[code], "no ä%")
-
-    run(script)
+@played_by(run)
+async def test_statuses_of_a_server_in_go(program: Path, code: StatusCode, tmp_path: Path) -> None:
+    async with (
+        go_server(program, None, {"Describe": {"code": int(code), "message": "no\tä%"}}, tmp_path) as (_, port),
+        calling(port) as client,
+    ):
+        error = await refused(client.describe(m.DescribeRequest()))
+        assert (error.kind, error.why) == (KINDS[code], "no ä%")
 
 
-def test_a_graceful_end_of_a_server_in_go(program: Path, tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_graceful_end_of_a_server_in_go(program: Path, tmp_path: Path) -> None:
     answers = {"Create": {"response": {"id": "vm-1"}, "delay": 500}}
-
-    async def script() -> None:
-        async with go_server(program, None, answers, tmp_path) as (go, port), calling(port) as client:
-            call = asyncio.create_task(client.create(m.CreateRequest(name="a")))
-            await go.hear()
-            await go.say("end")
-            assert (await call).id == "vm-1"
-            await until(lambda: client.connections == 0)
-            assert await go.end() == 0
-            assert (await refused(client.validate(m.ValidateRequest()))).kind is ErrorKind.UNAVAILABLE
-
-    run(script)
+    async with go_server(program, None, answers, tmp_path) as (go, port), calling(port) as client:
+        call = asyncio.create_task(client.create(m.CreateRequest(name="a")))
+        await go.hear()
+        await go.say("end")
+        assert (await call).id == "vm-1"
+        await until(lambda: client.connections == 0)
+        assert await go.end() == 0
+        assert (await refused(client.validate(m.ValidateRequest()))).kind is ErrorKind.UNAVAILABLE
 
 
-def test_our_graceful_end_with_a_client_in_go(program: Path) -> None:
-    async def script() -> None:
-        async def slow(_request: m.WireMessage) -> m.WireMessage:
-            await asyncio.sleep(0.5)
-            return m.CreateResponse(id="vm-1")
+@played_by(run)
+async def test_our_graceful_end_with_a_client_in_go(program: Path) -> None:
+    async def slow(_request: m.WireMessage) -> m.WireMessage:
+        await asyncio.sleep(0.5)
+        return m.CreateResponse(id="vm-1")
 
-        driver = ScriptedDriver(create=slow)
-        async with serving(driver) as server, peer(program, "client", PROTO, f"127.0.0.1:{server.port}", "-", "") as go:
-            await go.say({"method": "Create", "request": {}})
-            await until(lambda: bool(driver.requests))
-            await server.close()
-            assert (await go.hear())["response"] == {"id": "vm-1"}
-
-    run(script)
+    driver = ScriptedDriver(create=slow)
+    async with serving(driver) as server, peer(program, "client", PROTO, f"127.0.0.1:{server.port}", "-", "") as go:
+        await go.say({"method": "Create", "request": {}})
+        await until(lambda: bool(driver.requests))
+        await server.close()
+        assert (await go.hear())["response"] == {"id": "vm-1"}
 
 
 def test_the_proto_has_every_rpc() -> None:

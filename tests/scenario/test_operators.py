@@ -22,6 +22,7 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.reference import reference
 from tests import virtualtime
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 SECRETS = plain("", "v1", "secrets", "Secret")
@@ -101,46 +102,44 @@ async def secrets(api: Harness) -> dict[str, Data]:
 
 
 @pytest.mark.parametrize("how", ["stop", "crash", "cut"])
-def test_one_of_two_operators_works_and_the_other_takes_over(how: str) -> None:
-    async def script() -> None:
-        async with Harness() as api:
-            working: list[str] = []
-            first = Operator(api, "first", working.append)
-            await asyncio.sleep(5)
-            second = Operator(api, "second", working.append)
-            await api.post(MAPS_PATH, {"metadata": {"name": "a", "labels": {"mirror": "yes"}}, "data": {"x": "1"}})
-            await asyncio.sleep(60)
-            assert await secrets(api) == {"a-copy": {"x": "MQ=="}}
-            assert set(working) == {"first"}
-            quiet = api.store.revision
-            leases = (await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/operator")).data
-            assert leases["spec"]["holderIdentity"] == "first"
-            assert second.program.health.unready == ""
-            if how == "stop":
-                await first.end()
-            else:
-                first.wire.cut = True
-                if how == "crash":
-                    await first.end()
-            working.clear()
-            await asyncio.sleep(60)
-            assert set(working) == {"second"}
-            # Nothing differs, so nobody wrote anything but the lease.
-            written = {change.key.collection for change in api.store.history(quiet)}
-            assert written <= {"leases.coordination.k8s.io"}
-            await api.merge(f"{MAPS_PATH}/a", {"data": {"x": "2"}})
-            await api.delete(f"{SECRETS_PATH}/a-copy")
-            await asyncio.sleep(5)
-            assert await secrets(api) == {"a-copy": {"x": "Mg=="}}
-            await api.delete(f"{MAPS_PATH}/a")
-            await asyncio.sleep(5)
-            assert (await api.get(f"{MAPS_PATH}/a")).status == 404
-            assert await secrets(api) == {}
-            first.wire.cut = False
-            await asyncio.sleep(60)
-            assert set(working) == {"second"}
+@run_by(virtualtime.run)
+async def test_one_of_two_operators_works_and_the_other_takes_over(how: str) -> None:
+    async with Harness() as api:
+        working: list[str] = []
+        first = Operator(api, "first", working.append)
+        await asyncio.sleep(5)
+        second = Operator(api, "second", working.append)
+        await api.post(MAPS_PATH, {"metadata": {"name": "a", "labels": {"mirror": "yes"}}, "data": {"x": "1"}})
+        await asyncio.sleep(60)
+        assert await secrets(api) == {"a-copy": {"x": "MQ=="}}
+        assert set(working) == {"first"}
+        quiet = api.store.revision
+        leases = (await api.get("/apis/coordination.k8s.io/v1/namespaces/default/leases/operator")).data
+        assert leases["spec"]["holderIdentity"] == "first"
+        assert second.program.health.unready == ""
+        if how == "stop":
             await first.end()
-            await second.end()
-            assert not first.program.leading
-
-    virtualtime.run(script())
+        else:
+            first.wire.cut = True
+            if how == "crash":
+                await first.end()
+        working.clear()
+        await asyncio.sleep(60)
+        assert set(working) == {"second"}
+        # Nothing differs, so nobody wrote anything but the lease.
+        written = {change.key.collection for change in api.store.history(quiet)}
+        assert written <= {"leases.coordination.k8s.io"}
+        await api.merge(f"{MAPS_PATH}/a", {"data": {"x": "2"}})
+        await api.delete(f"{SECRETS_PATH}/a-copy")
+        await asyncio.sleep(5)
+        assert await secrets(api) == {"a-copy": {"x": "Mg=="}}
+        await api.delete(f"{MAPS_PATH}/a")
+        await asyncio.sleep(5)
+        assert (await api.get(f"{MAPS_PATH}/a")).status == 404
+        assert await secrets(api) == {}
+        first.wire.cut = False
+        await asyncio.sleep(60)
+        assert set(working) == {"second"}
+        await first.end()
+        await second.end()
+        assert not first.program.leading

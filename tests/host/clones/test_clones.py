@@ -29,6 +29,7 @@ from paddock.engine.machine.config import (
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
@@ -160,20 +161,18 @@ async def until_true(ask: Callable[[], Awaitable[str]], wanted: str) -> None:
             await asyncio.sleep(0.1)
 
 
-def test_a_machine_that_was_not_prepared_is_not_frozen_and_runs_on(farm: Farm) -> None:
-    async def script() -> None:
-        machines = Machines(farm.place.machines, surroundings())
-        await machines.adopt()
-        machine = await machines.define("plain", farm.config(farm.place.root / "plain.qcow2"))
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent or one.observed.phase == "ended", "the agent", 60)
-        with pytest.raises(RequestRefused, match="its memory is not a file"):
-            await clones.freeze(machine, farm.folder)
-        assert machine.observed.phase == "running"
-        with_tpm = replace(machine.config, devices=replace(machine.config.devices, tpm=Tpm()))
-        with pytest.raises(RequestRefused, match="TPM"):
-            clones.freezable(with_tpm, farm.folder)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+@played_by(run)
+async def test_a_machine_that_was_not_prepared_is_not_frozen_and_runs_on(farm: Farm) -> None:
+    machines = Machines(farm.place.machines, surroundings())
+    await machines.adopt()
+    machine = await machines.define("plain", farm.config(farm.place.root / "plain.qcow2"))
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent or one.observed.phase == "ended", "the agent", 60)
+    with pytest.raises(RequestRefused, match="its memory is not a file"):
+        await clones.freeze(machine, farm.folder)
+    assert machine.observed.phase == "running"
+    with_tpm = replace(machine.config, devices=replace(machine.config.devices, tpm=Tpm()))
+    with pytest.raises(RequestRefused, match="TPM"):
+        clones.freezable(with_tpm, farm.folder)
+    await machine.stop(0)
+    await until_phase(machine, "ended")

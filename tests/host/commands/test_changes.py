@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.coroutines import played
 from tests.host.machines import bootsector
-from tests.host.runs.conftest import PROMPT, VMIS, VMS, Console, Play, Talk, machine, phase
+from tests.host.runs.conftest import PROMPT, VMIS, VMS, Console, Talk, machine, phase
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 
@@ -63,100 +64,92 @@ async def awake(console: Console) -> None:
     await console.until(PROMPT, 120)
 
 
-def test_sizes_are_seen_at_once_or_after_a_restart(play: Play, tiny_disk_image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await tiny(talk, tiny_disk_image)
-        first = (await talk.get(f"{VMIS}/web"))["metadata"]["uid"]
-        async with talk.console("web") as console:
-            await awake(console)
-            said = await paddock(talk, "set", "web", "cpu=2", "mem=256Mi", "--dry-run")
-            assert said.code == 0 and "live " in said.err and "restart " in said.err and "nothing was changed" in said.err
-            assert (await talk.get(f"{VMS}/web"))["spec"]["template"]["spec"]["domain"]["cpu"]["sockets"] == 1
-            said = await paddock(talk, "set", "web", "cpu=2")
-            assert (said.code, said.out) == (0, "vm/web set\n") and "takes this at once" in said.err, "a live change in a pipe needs no yes"
-            await until_shell(console, "cat /sys/devices/system/cpu/present", "0-1")
-            before = int((await console.shell("awk '/MemTotal/{print $2}' /proc/meminfo")).split()[-1])
-        said = await paddock(talk, "set", "web", "mem=256Mi", "--restart")
-        assert said.code == 1 and "only when it restarts" in said.err and "--yes" in said.err
-        assert (await paddock(talk, "set", "web", "mem=256Mi", "--restart", "--yes")).out == "vm/web set\nvm/web restarting\n"
-        await talk.until(
-            f"{VMIS}/web",
-            lambda found: found.get("metadata", {}).get("uid") not in (None, first) and found["status"].get("phase") == "Running",
-            "it runs again",
-        )
-        async with talk.console("web") as console:
-            await awake(console)
-            await until_shell(
-                console, f"[ $(awk '/MemTotal/{{print $2}}' /proc/meminfo) -ge {before + 50 * KIB} ] && echo gr''own", "grown"
-            )
-
-    play(script)
+@played
+async def test_sizes_are_seen_at_once_or_after_a_restart(talk: Talk, /, tiny_disk_image: str) -> None:
+    await tiny(talk, tiny_disk_image)
+    first = (await talk.get(f"{VMIS}/web"))["metadata"]["uid"]
+    async with talk.console("web") as console:
+        await awake(console)
+        said = await paddock(talk, "set", "web", "cpu=2", "mem=256Mi", "--dry-run")
+        assert said.code == 0 and "live " in said.err and "restart " in said.err and "nothing was changed" in said.err
+        assert (await talk.get(f"{VMS}/web"))["spec"]["template"]["spec"]["domain"]["cpu"]["sockets"] == 1
+        said = await paddock(talk, "set", "web", "cpu=2")
+        assert (said.code, said.out) == (0, "vm/web set\n") and "takes this at once" in said.err, "a live change in a pipe needs no yes"
+        await until_shell(console, "cat /sys/devices/system/cpu/present", "0-1")
+        before = int((await console.shell("awk '/MemTotal/{print $2}' /proc/meminfo")).split()[-1])
+    said = await paddock(talk, "set", "web", "mem=256Mi", "--restart")
+    assert said.code == 1 and "only when it restarts" in said.err and "--yes" in said.err
+    assert (await paddock(talk, "set", "web", "mem=256Mi", "--restart", "--yes")).out == "vm/web set\nvm/web restarting\n"
+    await talk.until(
+        f"{VMIS}/web",
+        lambda found: found.get("metadata", {}).get("uid") not in (None, first) and found["status"].get("phase") == "Running",
+        "it runs again",
+    )
+    async with talk.console("web") as console:
+        await awake(console)
+        await until_shell(console, f"[ $(awk '/MemTotal/{{print $2}}' /proc/meminfo) -ge {before + 50 * KIB} ] && echo gr''own", "grown")
 
 
-def test_a_disk_comes_grows_goes_and_comes_back(play: Play, tiny_disk_image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await tiny(talk, tiny_disk_image)
-        async with talk.console("web") as console:
-            await awake(console)
-            assert (await paddock(talk, "disk", "add", "web", "data", "16Mi")).out == "vm/web has the disk data\n"
-            name = "basename $(dirname $(grep -lx data /sys/block/*/serial))"
-            size = f"cat /sys/block/$({name})/size"
-            await until_shell(console, f"{name}; echo x", "vd")
-            await until_shell(console, size, str(16 * KIB * 2))
-            listed = (await paddock(talk, "disk", "ls", "web")).out
-            assert "data" in listed and "16Mi" in listed and "attached" in listed
-            await console.shell(f"echo kept-word > /dev/$({name}); sync")
-            assert (await paddock(talk, "disk", "grow", "web", "data", "+16Mi")).code == 0
-            await until_shell(console, size, str(32 * KIB * 2))
-            said = await paddock(talk, "disk", "grow", "web", "data", "8Mi")
-            assert said.code == 2 and "cannot shrink" in said.err
-            said = await paddock(talk, "disk", "rm", "web", "data")
-            assert said.out == "vm/web no longer has the disk data\n" and "the claim web-data keeps the data" in said.err
-            await until_shell(console, "ls /sys/block | grep -c vd", "1")
-            assert (await paddock(talk, "disk", "add", "web", "data", "--claim", "web-data")).code == 0
-            await until_shell(console, f"head -c 9 /dev/$({name})", "kept-word")
-            said = await paddock(talk, "disk", "rm", "web", "data", "--purge")
-            assert said.code == 1 and (await talk.get(f"{CLAIMS}/web-data"))
-            assert (await paddock(talk, "disk", "rm", "web", "data", "--purge", "--yes")).code == 0
-            await talk.until(f"{CLAIMS}/web-data", lambda found: not found, "the claim is gone")
-
-    play(script)
-
-
-def test_a_snapshot_brings_data_back_and_a_clone_is_itself(play: Play, tiny_disk_image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await tiny(talk, tiny_disk_image)
+@played
+async def test_a_disk_comes_grows_goes_and_comes_back(talk: Talk, /, tiny_disk_image: str) -> None:
+    await tiny(talk, tiny_disk_image)
+    async with talk.console("web") as console:
+        await awake(console)
+        assert (await paddock(talk, "disk", "add", "web", "data", "16Mi")).out == "vm/web has the disk data\n"
         name = "basename $(dirname $(grep -lx data /sys/block/*/serial))"
-        async with talk.console("web") as console:
-            await awake(console)
-            assert (await paddock(talk, "disk", "add", "web", "data", "16Mi")).code == 0
-            await until_shell(console, f"{name}; echo x", "vd")
-            await console.shell(f"echo first-word > /dev/$({name}); sync")
-            assert (await paddock(talk, "snap", "web", "one")).out == "one\n"
-            await console.shell(f"echo other-word > /dev/$({name}); sync")
-            listed = (await paddock(talk, "snap", "ls", "web")).out
-            assert "one" in listed and "ready" in listed
-        said = await paddock(talk, "restore", "web", "one")
-        assert said.code == 1 and "what was written since is lost" in said.err
-        assert 'did you mean "one"?' in (await paddock(talk, "restore", "web", "onne")).err
-        assert (await paddock(talk, "restore", "web", "one", "--yes")).out == "vm/web restored to one\n"
-        await talk.running("web")
-        async with talk.console("web") as console:
-            await awake(console)
-            await until_shell(console, f"head -c 10 /dev/$({name})", "first-word")
-        assert (await paddock(talk, "clone", "web", "twin", "--start")).code == 0
-        await talk.running("twin")
-        web, twin = await talk.get(f"{VMS}/web"), await talk.get(f"{VMS}/twin")
-        assert web["spec"]["template"]["spec"]["domain"].get("firmware") != twin["spec"]["template"]["spec"]["domain"]["firmware"]
-        async with talk.console("twin") as console:
-            await awake(console)
-            await until_shell(console, f"head -c 10 /dev/$({name})", "first-word")
-        macs = [(await talk.get(f"{VMIS}/{each}"))["status"]["interfaces"][0]["mac"] for each in ("web", "twin")]
-        assert macs[0] != macs[1]
-        assert (await paddock(talk, "snap", "rm", "web", "one", "--yes")).out == "one deleted\n"
-        assert (await paddock(talk, "snap", "ls", "web", "-o", "name")).out == ""
+        size = f"cat /sys/block/$({name})/size"
+        await until_shell(console, f"{name}; echo x", "vd")
+        await until_shell(console, size, str(16 * KIB * 2))
+        listed = (await paddock(talk, "disk", "ls", "web")).out
+        assert "data" in listed and "16Mi" in listed and "attached" in listed
+        await console.shell(f"echo kept-word > /dev/$({name}); sync")
+        assert (await paddock(talk, "disk", "grow", "web", "data", "+16Mi")).code == 0
+        await until_shell(console, size, str(32 * KIB * 2))
+        said = await paddock(talk, "disk", "grow", "web", "data", "8Mi")
+        assert said.code == 2 and "cannot shrink" in said.err
+        said = await paddock(talk, "disk", "rm", "web", "data")
+        assert said.out == "vm/web no longer has the disk data\n" and "the claim web-data keeps the data" in said.err
+        await until_shell(console, "ls /sys/block | grep -c vd", "1")
+        assert (await paddock(talk, "disk", "add", "web", "data", "--claim", "web-data")).code == 0
+        await until_shell(console, f"head -c 9 /dev/$({name})", "kept-word")
+        said = await paddock(talk, "disk", "rm", "web", "data", "--purge")
+        assert said.code == 1 and (await talk.get(f"{CLAIMS}/web-data"))
+        assert (await paddock(talk, "disk", "rm", "web", "data", "--purge", "--yes")).code == 0
+        await talk.until(f"{CLAIMS}/web-data", lambda found: not found, "the claim is gone")
 
-    play(script)
+
+@played
+async def test_a_snapshot_brings_data_back_and_a_clone_is_itself(talk: Talk, /, tiny_disk_image: str) -> None:
+    await tiny(talk, tiny_disk_image)
+    name = "basename $(dirname $(grep -lx data /sys/block/*/serial))"
+    async with talk.console("web") as console:
+        await awake(console)
+        assert (await paddock(talk, "disk", "add", "web", "data", "16Mi")).code == 0
+        await until_shell(console, f"{name}; echo x", "vd")
+        await console.shell(f"echo first-word > /dev/$({name}); sync")
+        assert (await paddock(talk, "snap", "web", "one")).out == "one\n"
+        await console.shell(f"echo other-word > /dev/$({name}); sync")
+        listed = (await paddock(talk, "snap", "ls", "web")).out
+        assert "one" in listed and "ready" in listed
+    said = await paddock(talk, "restore", "web", "one")
+    assert said.code == 1 and "what was written since is lost" in said.err
+    assert 'did you mean "one"?' in (await paddock(talk, "restore", "web", "onne")).err
+    assert (await paddock(talk, "restore", "web", "one", "--yes")).out == "vm/web restored to one\n"
+    await talk.running("web")
+    async with talk.console("web") as console:
+        await awake(console)
+        await until_shell(console, f"head -c 10 /dev/$({name})", "first-word")
+    assert (await paddock(talk, "clone", "web", "twin", "--start")).code == 0
+    await talk.running("twin")
+    web, twin = await talk.get(f"{VMS}/web"), await talk.get(f"{VMS}/twin")
+    assert web["spec"]["template"]["spec"]["domain"].get("firmware") != twin["spec"]["template"]["spec"]["domain"]["firmware"]
+    async with talk.console("twin") as console:
+        await awake(console)
+        await until_shell(console, f"head -c 10 /dev/$({name})", "first-word")
+    macs = [(await talk.get(f"{VMIS}/{each}"))["status"]["interfaces"][0]["mac"] for each in ("web", "twin")]
+    assert macs[0] != macs[1]
+    assert (await paddock(talk, "snap", "rm", "web", "one", "--yes")).out == "one deleted\n"
+    assert (await paddock(talk, "snap", "ls", "web", "-o", "name")).out == ""
 
 
 FRONTS = {
@@ -193,35 +186,31 @@ def front(dialect: str, image: str) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("dialect", FRONTS)
-def test_a_front_keeps_its_object_while_its_disks_go_back(dialect: str, play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        image = origin.put("/golden", bootsector.marker().ljust(1 << 20, b"\1"))
-        await talk.make(SOURCES, source("golden", image))
-        await talk.make(FRONTS[dialect], front(dialect, image))
-        await talk.running("web")
-        made = await talk.get(f"{FRONTS[dialect]}/web")
-        assert (await paddock(talk, "disk", "grow", "web", "data", "16Mi")).code == 0
-        assert (await paddock(talk, "snap", "web", "one")).out == "one\n"
-        claim = next(
-            each["name"] for each in json.loads((await paddock(talk, "disk", "ls", "web", "-o", "json")).out) if each["name"] == "data"
-        )
-        assert claim == "data"
-        first = (await talk.get(f"{VMIS}/web"))["metadata"]["uid"]
-        assert (await paddock(talk, "restore", "web", "one", "--yes")).out == f"{dialect}/web restored to one\n"
-        await talk.until(
-            f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid") not in (None, first) and phase(found) == "Running"
-        )
-        now = await talk.get(f"{FRONTS[dialect]}/web")
-        for each in (made, now):
-            for note in ("vitistack.io/power-state", "crossplane.io/paused"):
-                each["metadata"].get("annotations", {}).pop(note, None)
-        assert now["metadata"].get("annotations", {}) == made["metadata"].get("annotations", {})
-        assert (await paddock(talk, "clone", "web", "twin")).code == 2
-        said = await paddock(talk, "clone", "web", "twin", "--dialect", "kubevirt", "--start")
-        assert said.out == f"vm/twin cloned from {dialect}/web\n"
-        await talk.running("twin")
-        twin = await talk.get(f"{VMS}/twin")
-        assert "ownerReferences" not in twin["metadata"]
-        assert (await talk.get(f"{FRONTS[dialect]}/web"))["metadata"]["uid"] == made["metadata"]["uid"]
-
-    play(script)
+@played
+async def test_a_front_keeps_its_object_while_its_disks_go_back(talk: Talk, /, dialect: str, origin: Server) -> None:
+    image = origin.put("/golden", bootsector.marker().ljust(1 << 20, b"\1"))
+    await talk.make(SOURCES, source("golden", image))
+    await talk.make(FRONTS[dialect], front(dialect, image))
+    await talk.running("web")
+    made = await talk.get(f"{FRONTS[dialect]}/web")
+    assert (await paddock(talk, "disk", "grow", "web", "data", "16Mi")).code == 0
+    assert (await paddock(talk, "snap", "web", "one")).out == "one\n"
+    claim = next(
+        each["name"] for each in json.loads((await paddock(talk, "disk", "ls", "web", "-o", "json")).out) if each["name"] == "data"
+    )
+    assert claim == "data"
+    first = (await talk.get(f"{VMIS}/web"))["metadata"]["uid"]
+    assert (await paddock(talk, "restore", "web", "one", "--yes")).out == f"{dialect}/web restored to one\n"
+    await talk.until(f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid") not in (None, first) and phase(found) == "Running")
+    now = await talk.get(f"{FRONTS[dialect]}/web")
+    for each in (made, now):
+        for note in ("vitistack.io/power-state", "crossplane.io/paused"):
+            each["metadata"].get("annotations", {}).pop(note, None)
+    assert now["metadata"].get("annotations", {}) == made["metadata"].get("annotations", {})
+    assert (await paddock(talk, "clone", "web", "twin")).code == 2
+    said = await paddock(talk, "clone", "web", "twin", "--dialect", "kubevirt", "--start")
+    assert said.out == f"vm/twin cloned from {dialect}/web\n"
+    await talk.running("twin")
+    twin = await talk.get(f"{VMS}/twin")
+    assert "ownerReferences" not in twin["metadata"]
+    assert (await talk.get(f"{FRONTS[dialect]}/web"))["metadata"]["uid"] == made["metadata"]["uid"]

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.coroutines import played
 from tests.host.guests import Registry
 from tests.host.machines import bootsector
-from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, machine
+from tests.host.runs.conftest import VMIS, VMS, Data, Talk, machine
 
 pytestmark = pytest.mark.needs("qemu")
 MACHINES = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"
@@ -50,51 +51,47 @@ async def uid(talk: Talk, name: str) -> str:
     return str((await talk.get(f"{VMIS}/{name}"))["metadata"]["uid"])
 
 
-def test_a_machine_of_kubevirt(play: Play, image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, machine("web", image, "Halted", terminationGracePeriodSeconds=0))
-        assert (await row(talk, "web"))["status"] == "Stopped"
-        assert await paddock(talk, "start", "web") == "vm/web started\n"
-        first, pid = await uid(talk, "web"), None
-        assert (await row(talk, "web"))["status"] == "Running"
-        assert "VirtualMachine web" not in await paddock(talk, "info", "web")
-        assert await paddock(talk, "pause", "web") == "vm/web paused\n"
-        assert (await row(talk, "web"))["status"] == "Paused"
-        assert await paddock(talk, "unpause", "web") == "vm/web unpaused\n"
-        (pid,) = talk.host.qemus()[first]
-        async with talk.console("web") as console:
-            assert await paddock(talk, "reset", "web") == "vm/web reset\n"
-            await console.until(b"R")
-        # The button starts the guest anew, in the same QEMU.
-        assert talk.host.qemus()[first] == [pid]
-        assert await paddock(talk, "restart", "web") == "vm/web restarted\n"
-        assert await uid(talk, "web") != first
-        assert await paddock(talk, "protect", "web") == "vm/web protected: the server refuses to delete it\n"
-        await paddock(talk, "rm", "web", code=2)
-        assert await paddock(talk, "unprotect", "web") == "vm/web unprotected\n"
-        assert await paddock(talk, "stop", "web") == "vm/web stopped\n"
-        assert await talk.get(f"{VMIS}/web") == {}
-        assert await paddock(talk, "rm", "web") == "vm/web deleted\n"
-        assert await paddock(talk, "ls", "-o", "name") == ""
-
-    play(script)
+@played
+async def test_a_machine_of_kubevirt(talk: Talk, /, image: str) -> None:
+    await talk.make(VMS, machine("web", image, "Halted", terminationGracePeriodSeconds=0))
+    assert (await row(talk, "web"))["status"] == "Stopped"
+    assert await paddock(talk, "start", "web") == "vm/web started\n"
+    first, pid = await uid(talk, "web"), None
+    assert (await row(talk, "web"))["status"] == "Running"
+    assert "VirtualMachine web" not in await paddock(talk, "info", "web")
+    assert await paddock(talk, "pause", "web") == "vm/web paused\n"
+    assert (await row(talk, "web"))["status"] == "Paused"
+    assert await paddock(talk, "unpause", "web") == "vm/web unpaused\n"
+    (pid,) = talk.host.qemus()[first]
+    async with talk.console("web") as console:
+        assert await paddock(talk, "reset", "web") == "vm/web reset\n"
+        await console.until(b"R")
+    # The button starts the guest anew, in the same QEMU.
+    assert talk.host.qemus()[first] == [pid]
+    assert await paddock(talk, "restart", "web") == "vm/web restarted\n"
+    assert await uid(talk, "web") != first
+    assert await paddock(talk, "protect", "web") == "vm/web protected: the server refuses to delete it\n"
+    await paddock(talk, "rm", "web", code=2)
+    assert await paddock(talk, "unprotect", "web") == "vm/web unprotected\n"
+    assert await paddock(talk, "stop", "web") == "vm/web stopped\n"
+    assert await talk.get(f"{VMIS}/web") == {}
+    assert await paddock(talk, "rm", "web") == "vm/web deleted\n"
+    assert await paddock(talk, "ls", "-o", "name") == ""
 
 
-def test_a_machine_of_vitistack(play: Play) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(MACHINES, NODE)
-        await talk.running("node")
-        first = await uid(talk, "node")
-        assert (await row(talk, "node"))["dialect"] == "vitistack"
-        assert await paddock(talk, "pause", "node") == "vitistack/node paused\n"
-        assert await paddock(talk, "unpause", "node") == "vitistack/node unpaused\n"
-        assert await paddock(talk, "restart", "node", "--force") == "vitistack/node restarted\n"
-        assert await uid(talk, "node") != first
-        assert await paddock(talk, "stop", "node", "--force") == "vitistack/node stopped\n"
-        assert (await row(talk, "node"))["status"] == "Stopped"
-        assert await paddock(talk, "start", "node") == "vitistack/node started\n"
-        await paddock(talk, "rm", "node", code=2)
-        assert await paddock(talk, "rm", "node", "--purge", "--yes", "--force") == "vitistack/node deleted\n"
-        assert await talk.get(f"{VMS}/node") == {}
-
-    play(script)
+@played
+async def test_a_machine_of_vitistack(talk: Talk, /) -> None:
+    await talk.make(MACHINES, NODE)
+    await talk.running("node")
+    first = await uid(talk, "node")
+    assert (await row(talk, "node"))["dialect"] == "vitistack"
+    assert await paddock(talk, "pause", "node") == "vitistack/node paused\n"
+    assert await paddock(talk, "unpause", "node") == "vitistack/node unpaused\n"
+    assert await paddock(talk, "restart", "node", "--force") == "vitistack/node restarted\n"
+    assert await uid(talk, "node") != first
+    assert await paddock(talk, "stop", "node", "--force") == "vitistack/node stopped\n"
+    assert (await row(talk, "node"))["status"] == "Stopped"
+    assert await paddock(talk, "start", "node") == "vitistack/node started\n"
+    await paddock(talk, "rm", "node", code=2)
+    assert await paddock(talk, "rm", "node", "--purge", "--yes", "--force") == "vitistack/node deleted\n"
+    assert await talk.get(f"{VMS}/node") == {}

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from paddock.engine.images.build import tiny
+from tests.coroutines import played
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import PROMPT, Console, Data, Play, Talk, machine, phase
+from tests.host.runs.conftest import PROMPT, Console, Data, Talk, machine, phase
 
 pytestmark = pytest.mark.needs("qemu")
 GROUP = "/apis/infra.virtrigaud.io/v1beta1/namespaces/default"
@@ -68,25 +69,23 @@ async def adopted(talk: Talk) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 51, 73, 80, 82)
-def test_a_disk_that_is_there_boots_and_is_cloned_while_it_runs(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
-    async def script(talk: Talk) -> None:
-        await imported(talk, web.put(tiny_guest.disk))
-        async with talk.console("web") as console:
-            await prompt(console)
-            before = (await console.shell("cat /sys/class/net/eth0/address")).strip()
-            clone = {"source": {"vmRef": {"name": "web"}}, "target": {"name": "twin"}}
-            await make(talk, "VMClone", "copy", {**clone, "options": {"powerOn": True}, "customization": {"hostname": "other"}})
-            await talk.until(path("VMClone", "copy"), lambda found: phase(found) == "Ready", "it is cloned", 120)
-            async with talk.console("twin") as twin:
-                await prompt(twin)
-                assert (await twin.shell("hostname")).strip() == "other"
-                assert (await twin.shell("cat /sys/class/net/eth0/address")).strip() != before
-            # The source ran all the time.
-            assert (await console.shell("hostname")).strip() == "source"
-        await adopted(talk)
-        for kind, name in (("VMClone", "copy"), ("VirtualMachine", "web")):
-            await talk.client.request("DELETE", path(kind, name))
-            await talk.until(path(kind, name), lambda found: not found, "it goes")
-        assert ready(await talk.get(path("VirtualMachine", "twin"))) and len(talk.host.qemus()) == 2
-
-    play(script)
+@played
+async def test_a_disk_that_is_there_boots_and_is_cloned_while_it_runs(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
+    await imported(talk, web.put(tiny_guest.disk))
+    async with talk.console("web") as console:
+        await prompt(console)
+        before = (await console.shell("cat /sys/class/net/eth0/address")).strip()
+        clone = {"source": {"vmRef": {"name": "web"}}, "target": {"name": "twin"}}
+        await make(talk, "VMClone", "copy", {**clone, "options": {"powerOn": True}, "customization": {"hostname": "other"}})
+        await talk.until(path("VMClone", "copy"), lambda found: phase(found) == "Ready", "it is cloned", 120)
+        async with talk.console("twin") as twin:
+            await prompt(twin)
+            assert (await twin.shell("hostname")).strip() == "other"
+            assert (await twin.shell("cat /sys/class/net/eth0/address")).strip() != before
+        # The source ran all the time.
+        assert (await console.shell("hostname")).strip() == "source"
+    await adopted(talk)
+    for kind, name in (("VMClone", "copy"), ("VirtualMachine", "web")):
+        await talk.client.request("DELETE", path(kind, name))
+        await talk.until(path(kind, name), lambda found: not found, "it goes")
+    assert ready(await talk.get(path("VirtualMachine", "twin"))) and len(talk.host.qemus()) == 2

@@ -21,6 +21,7 @@ from paddock.drivers.firecracker.api import ApiCall, VmmApi
 from paddock.drivers.firecracker.driver import FirecrackerDriver
 from paddock.drivers.firecracker.host import HypervisorFacts
 from paddock.drivers.firecracker.hostnetworks import TapNetwork
+from tests.coroutines import run_by
 from tests.unit.drivers.firecracker import simulator
 from tests.unit.drivers.firecracker.conftest import Lab, power, request, state
 
@@ -62,34 +63,28 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     made.close()
 
 
-def test_the_condition_of_kvm_is_honest(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_the_condition_of_kvm_is_honest(tmp_path: Path) -> None:
     """The probe runs a loop of machine code, and says of a KVM that interprets it that kernels die on it."""
-
-    async def script() -> None:
-        problem = await host.kvm_problem()
-        fake = tmp_path / "firecracker"
-        fake.write_text("#!/bin/sh\necho Firecracker v1.10.1\n")
-        fake.chmod(0o755)
-        places = {"PROVIDER_FIRECRACKER": str(fake), "PROVIDER_FIRECRACKER_DIRECTORY": str(tmp_path / "data")}
-        async with catalog.find("firecracker")(DriverContext(clock=SystemClock(), environment=places, staging=tmp_path)) as driver:
-            found = await driver.validate(m.ValidateRequest())
-        assert (found.ok, found.message) == (not problem, problem)
-        if Path("/sys/module/kvm_pvm").exists() and os.access("/dev/kvm", os.R_OK | os.W_OK):
-            assert "interprets instructions in software" in problem
-
-    asyncio.run(script())
+    problem = await host.kvm_problem()
+    fake = tmp_path / "firecracker"
+    fake.write_text("#!/bin/sh\necho Firecracker v1.10.1\n")
+    fake.chmod(0o755)
+    places = {"PROVIDER_FIRECRACKER": str(fake), "PROVIDER_FIRECRACKER_DIRECTORY": str(tmp_path / "data")}
+    async with catalog.find("firecracker")(DriverContext(clock=SystemClock(), environment=places, staging=tmp_path)) as driver:
+        found = await driver.validate(m.ValidateRequest())
+    assert (found.ok, found.message) == (not problem, problem)
+    if Path("/sys/module/kvm_pvm").exists() and os.access("/dev/kvm", os.R_OK | os.W_OK):
+        assert "interprets instructions in software" in problem
 
 
-def test_without_a_program_the_condition_names_it(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_without_a_program_the_condition_names_it(tmp_path: Path) -> None:
     if _PROGRAM:
         pytest.skip("needs no-firecracker: there is a program")
-
-    async def script() -> None:
-        places = {"PROVIDER_FIRECRACKER_DIRECTORY": str(tmp_path / "data")}
-        async with catalog.find("firecracker")(DriverContext(clock=SystemClock(), environment=places)) as driver:
-            assert "no program firecracker" in (await driver.validate(m.ValidateRequest())).message
-
-    asyncio.run(script())
+    places = {"PROVIDER_FIRECRACKER_DIRECTORY": str(tmp_path / "data")}
+    async with catalog.find("firecracker")(DriverContext(clock=SystemClock(), environment=places)) as driver:
+        assert "no program firecracker" in (await driver.validate(m.ValidateRequest())).message
 
 
 @pytest.mark.needs("netns")
@@ -117,34 +112,31 @@ def test_a_tap_is_made_in_its_bridge_and_taken_away(netns: str) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root gives VMMs users of their own")
 @pytest.mark.parametrize("jailed", [False, True], ids=["user", "jail"])
-def test_each_vmm_has_a_user_of_its_own(jailed: bool, lab: Lab) -> None:
+@run_by(asyncio.run)
+async def test_each_vmm_has_a_user_of_its_own(jailed: bool, lab: Lab) -> None:
     jailer = lab.place / "jailer"
     jailer.write_text(_JAILER)
     jailer.chmod(0o755)
-
-    async def script() -> None:
-        async with lab.driver(users=range(1_900_000_000, 1_900_000_010), jailer=str(jailer) if jailed else "") as driver:
-            made = [(await driver.create(request(name))).id for name in ("web", "db")]
-            for each in made:
-                await power(driver, each, m.PowerOp.ON)
-                assert await state(driver, each) == "On"
-            users = set()
-            for pid in lab.pids().values():
-                lines = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
-                users.add(int(lines["Uid"].split()[0]))
-                assert lines["CapEff"] == "0000000000000000"
-            assert len(users) == 2 and min(users) >= 1_900_000_000
-            # A VMM writes its own disks, and what it leaves in its root hurts no next start.
-            taken = await driver.snapshot_create(m.SnapshotCreateRequest(vm_id=made[0], name_hint="a", include_memory=True))
-            await power(driver, made[0], m.PowerOp.OFF)
-            await driver.snapshot_revert(m.SnapshotRevertRequest(vm_id=made[0], snapshot_id=taken.snapshot_id))
-            assert await state(driver, made[0]) == "On"
-            await power(driver, made[0], m.PowerOp.REBOOT, seconds=10)
-            for each in made:
-                await driver.delete(m.DeleteRequest(id=each))
-        assert lab.pids() == {} and list((lab.directory / "machines").iterdir()) == []
-
-    asyncio.run(script())
+    async with lab.driver(users=range(1_900_000_000, 1_900_000_010), jailer=str(jailer) if jailed else "") as driver:
+        made = [(await driver.create(request(name))).id for name in ("web", "db")]
+        for each in made:
+            await power(driver, each, m.PowerOp.ON)
+            assert await state(driver, each) == "On"
+        users = set()
+        for pid in lab.pids().values():
+            lines = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
+            users.add(int(lines["Uid"].split()[0]))
+            assert lines["CapEff"] == "0000000000000000"
+        assert len(users) == 2 and min(users) >= 1_900_000_000
+        # A VMM writes its own disks, and what it leaves in its root hurts no next start.
+        taken = await driver.snapshot_create(m.SnapshotCreateRequest(vm_id=made[0], name_hint="a", include_memory=True))
+        await power(driver, made[0], m.PowerOp.OFF)
+        await driver.snapshot_revert(m.SnapshotRevertRequest(vm_id=made[0], snapshot_id=taken.snapshot_id))
+        assert await state(driver, made[0]) == "On"
+        await power(driver, made[0], m.PowerOp.REBOOT, seconds=10)
+        for each in made:
+            await driver.delete(m.DeleteRequest(id=each))
+    assert lab.pids() == {} and list((lab.directory / "machines").iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root mounts a small file system")
@@ -176,38 +168,35 @@ def test_a_full_file_system_is_a_quota_and_leaves_nothing(lab: Lab) -> None:
 
 
 @pytest.mark.skipif(not _PROGRAM, reason="needs firecracker: there is no program firecracker here (PATH, PROVIDER_FIRECRACKER)")
-def test_the_real_program_takes_what_the_driver_sends(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_the_real_program_takes_what_the_driver_sends(tmp_path: Path) -> None:
     """Its API is asked before any guest runs, so this needs no KVM that works; it opens /dev/kvm only to start."""
-
-    async def script() -> None:
-        version = await HypervisorFacts(_PROGRAM).version()
-        assert version >= host.LEAST
-        process = await asyncio.create_subprocess_exec(_PROGRAM, "--id", "paddock-test", "--api-sock", "api.sock", cwd=tmp_path)
-        try:
-            while not (tmp_path / "api.sock").exists():
-                await asyncio.sleep(0.02)
-            api = VmmApi(tmp_path / "api.sock", process.pid)
-            assert await api.state() == apifacts.NOT_STARTED
-            (tmp_path / "disk.raw").write_bytes(bytes(1 << 20))
-            drive = {
-                "drive_id": "root",
-                "path_on_host": "disk.raw",
-                "is_root_device": True,
-                "is_read_only": False,
-                "cache_type": "Writeback",
-            }
-            for call in (
-                ApiCall("PUT", "/machine-config", {"vcpu_count": 1, "mem_size_mib": 128}),
-                ApiCall("PUT", "/drives/root", drive),
-                ApiCall("PUT", "/balloon", {"amount_mib": 0, "deflate_on_oom": True}),
-                ApiCall("PUT", "/entropy", {}),
-            ):
-                await api.send(call)
-        finally:
-            process.kill()
-            await process.wait()
-
-    asyncio.run(script())
+    version = await HypervisorFacts(_PROGRAM).version()
+    assert version >= host.LEAST
+    process = await asyncio.create_subprocess_exec(_PROGRAM, "--id", "paddock-test", "--api-sock", "api.sock", cwd=tmp_path)
+    try:
+        while not (tmp_path / "api.sock").exists():
+            await asyncio.sleep(0.02)
+        api = VmmApi(tmp_path / "api.sock", process.pid)
+        assert await api.state() == apifacts.NOT_STARTED
+        (tmp_path / "disk.raw").write_bytes(bytes(1 << 20))
+        drive = {
+            "drive_id": "root",
+            "path_on_host": "disk.raw",
+            "is_root_device": True,
+            "is_read_only": False,
+            "cache_type": "Writeback",
+        }
+        for call in (
+            ApiCall("PUT", "/machine-config", {"vcpu_count": 1, "mem_size_mib": 128}),
+            ApiCall("PUT", "/drives/root", drive),
+            ApiCall("PUT", "/balloon", {"amount_mib": 0, "deflate_on_oom": True}),
+            ApiCall("PUT", "/entropy", {}),
+        ):
+            await api.send(call)
+    finally:
+        process.kill()
+        await process.wait()
 
 
 @pytest.mark.skipif(not _PROGRAM, reason="needs firecracker: there is no program firecracker here (PATH, PROVIDER_FIRECRACKER)")

@@ -12,8 +12,9 @@ from paddock.contract import payloads as p
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.images.build import tiny
+from tests.coroutines import played
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import PROMPT, Console, Data, Play, Talk
+from tests.host.runs.conftest import PROMPT, Console, Data, Talk
 
 pytestmark = pytest.mark.needs("qemu")
 OWNER = m.ObjectIdentity(uid="11111111-2222-4333-8444-555555555555", namespace="team", name="web")
@@ -123,34 +124,32 @@ async def changed(machine: Managed, console: Console) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 39, 42, 119)
-def test_a_machine_from_its_image_to_its_end(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
-    async def script(talk: Talk) -> None:
-        machine = Managed(talk)
-        image = await prepared(machine, web.put(tiny_guest.disk))
-        before = {path: len((await talk.get(path))["items"]) for path in LEFT}
-        await created(machine, image)
-        async with talk.console("web") as console:
-            await ready(console)
-            assert (await console.shell("nproc")).strip() == "1"
-            assert (await console.shell("cat /sys/class/block/vda/size /sys/class/block/vdb/size")).split() == ["2097152", "2097152"]
-            await console.shell("echo before | dd of=/dev/vdb conv=notrunc; sync")
-            kept = await machine.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=machine.id, name_hint="kept"))
-            await machine.ends(kept.task)
-            await console.shell("echo after- | dd of=/dev/vdb conv=notrunc; sync")
-            await changed(machine, console)
-        began = time.monotonic()
-        await machine.power(m.PowerOp.SHUTDOWN_GRACEFUL, 90)
-        assert time.monotonic() - began < 60 and (await machine.seen()).power_state == "Off"
-        reverted = await machine.driver.snapshot_revert(m.SnapshotRevertRequest(vm_id=machine.id, snapshot_id=kept.snapshot_id))
-        await machine.ends(reverted.task)
-        await machine.power(m.PowerOp.ON)
-        async with talk.console("web") as console:
-            await ready(console)
-            assert "before" in await console.shell("head -c 6 /dev/vdb")
-            assert (await console.shell("nproc")).strip() == "1"
-        await machine.ends((await machine.driver.delete(m.DeleteRequest(id=machine.id))).task)
-        for path, count in before.items():
-            await talk.until(path, partial(has, count), f"nothing is left of {path}")
-        assert not talk.host.qemus() and not (await machine.seen()).exists
-
-    play(script)
+@played
+async def test_a_machine_from_its_image_to_its_end(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
+    machine = Managed(talk)
+    image = await prepared(machine, web.put(tiny_guest.disk))
+    before = {path: len((await talk.get(path))["items"]) for path in LEFT}
+    await created(machine, image)
+    async with talk.console("web") as console:
+        await ready(console)
+        assert (await console.shell("nproc")).strip() == "1"
+        assert (await console.shell("cat /sys/class/block/vda/size /sys/class/block/vdb/size")).split() == ["2097152", "2097152"]
+        await console.shell("echo before | dd of=/dev/vdb conv=notrunc; sync")
+        kept = await machine.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=machine.id, name_hint="kept"))
+        await machine.ends(kept.task)
+        await console.shell("echo after- | dd of=/dev/vdb conv=notrunc; sync")
+        await changed(machine, console)
+    began = time.monotonic()
+    await machine.power(m.PowerOp.SHUTDOWN_GRACEFUL, 90)
+    assert time.monotonic() - began < 60 and (await machine.seen()).power_state == "Off"
+    reverted = await machine.driver.snapshot_revert(m.SnapshotRevertRequest(vm_id=machine.id, snapshot_id=kept.snapshot_id))
+    await machine.ends(reverted.task)
+    await machine.power(m.PowerOp.ON)
+    async with talk.console("web") as console:
+        await ready(console)
+        assert "before" in await console.shell("head -c 6 /dev/vdb")
+        assert (await console.shell("nproc")).strip() == "1"
+    await machine.ends((await machine.driver.delete(m.DeleteRequest(id=machine.id))).task)
+    for path, count in before.items():
+        await talk.until(path, partial(has, count), f"nothing is left of {path}")
+    assert not talk.host.qemus() and not (await machine.seen()).exists

@@ -23,6 +23,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.engine.images.build import tiny
 from tests import providerruns
+from tests.coroutines import played_by
 from tests.host.conftest import Spawn
 from tests.host.drivers import sshserver
 
@@ -128,27 +129,25 @@ def run(script: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 39, 42)
-def test_a_machine_from_its_image_to_its_end(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
-    async def script() -> None:
-        async with serving(libvirtd.uri) as driver:
-            machine = Managed(driver, image, "web")
-            await machine.create()
-            first = machine.id
-            await machine.create()
-            assert machine.id == first and volumes(libvirtd, "web") == ["web-cloud-init.iso", "web-data.qcow2", "web-root.qcow2"]
-            await machine.power(m.PowerOp.ON)
-            await has_an_address(machine)
-            await grows(machine)
-            await loses_a_disk(machine)
-            began = time.monotonic()
-            await machine.power(m.PowerOp.SHUTDOWN_GRACEFUL, 90)
-            assert time.monotonic() - began < 60 and (await machine.seen()).power_state == "Off"
-            await machine.delete()
-            # A disk that was detached stays, and nothing else.
-            assert not (await machine.seen()).exists and volumes(libvirtd, "web") == ["web-data.qcow2"]
-            (libvirtd.pool / "web-data.qcow2").unlink()
-
-    run(script)
+@played_by(run)
+async def test_a_machine_from_its_image_to_its_end(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
+    async with serving(libvirtd.uri) as driver:
+        machine = Managed(driver, image, "web")
+        await machine.create()
+        first = machine.id
+        await machine.create()
+        assert machine.id == first and volumes(libvirtd, "web") == ["web-cloud-init.iso", "web-data.qcow2", "web-root.qcow2"]
+        await machine.power(m.PowerOp.ON)
+        await has_an_address(machine)
+        await grows(machine)
+        await loses_a_disk(machine)
+        began = time.monotonic()
+        await machine.power(m.PowerOp.SHUTDOWN_GRACEFUL, 90)
+        assert time.monotonic() - began < 60 and (await machine.seen()).power_state == "Off"
+        await machine.delete()
+        # A disk that was detached stays, and nothing else.
+        assert not (await machine.seen()).exists and volumes(libvirtd, "web") == ["web-data.qcow2"]
+        (libvirtd.pool / "web-data.qcow2").unlink()
 
 
 async def has_an_address(machine: Managed) -> None:
@@ -186,41 +185,37 @@ async def loses_a_disk(machine: Managed) -> None:
     await machine.reconfigure(hardware(2, 512, 2), disks(more=1))
 
 
-def test_the_driver_keeps_the_contract(
+@played_by(run)
+async def test_the_driver_keeps_the_contract(
     libvirtd: "Libvirtd", image: p.ImagePayload, work: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    async def script() -> None:
-        (work / "claim").mkdir()
-        async with serving(libvirtd.uri, staging=work) as driver:
-            settings = ConformanceSettings(image=image, memory_mib=256, disk_gib=1, command=("/bin/true",), transfer_url="pvc://claim/run")
-            result = await suite.judge(driver, settings, chance=random.Random())
-        providerruns.keep(record_property, "libvirt", "a real libvirtd with guests", result)
-        failed = [(each.name, each.reason) for each in result.results if each.status == "failed"]
-        assert (failed, result.leftovers, result.good) == ([], (), True)
-
-    run(script)
+    (work / "claim").mkdir()
+    async with serving(libvirtd.uri, staging=work) as driver:
+        settings = ConformanceSettings(image=image, memory_mib=256, disk_gib=1, command=("/bin/true",), transfer_url="pvc://claim/run")
+        result = await suite.judge(driver, settings, chance=random.Random())
+    providerruns.keep(record_property, "libvirt", "a real libvirtd with guests", result)
+    failed = [(each.name, each.reason) for each in result.results if each.status == "failed"]
+    assert (failed, result.leftovers, result.good) == ([], (), True)
 
 
-def test_a_daemon_that_is_away_loses_nothing(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
-    async def script() -> None:
-        async with serving(libvirtd.uri) as driver:
-            machine = Managed(driver, image, "away")
-            await machine.create()
-            first = machine.id
-            await machine.power(m.PowerOp.ON)
-            libvirtd.stop()
-            for call in (machine.seen, machine.create, machine.delete):
-                await unreachable(call)
-            libvirtd.start()
-            async with asyncio.timeout(30):
-                while not (await driver.validate(m.ValidateRequest())).ok:
-                    await asyncio.sleep(0.2)
-            await machine.create()
-            assert machine.id == first and (await machine.seen()).power_state == "On"
-            await machine.delete()
-            assert not volumes(libvirtd, "away")
-
-    run(script)
+@played_by(run)
+async def test_a_daemon_that_is_away_loses_nothing(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
+    async with serving(libvirtd.uri) as driver:
+        machine = Managed(driver, image, "away")
+        await machine.create()
+        first = machine.id
+        await machine.power(m.PowerOp.ON)
+        libvirtd.stop()
+        for call in (machine.seen, machine.create, machine.delete):
+            await unreachable(call)
+        libvirtd.start()
+        async with asyncio.timeout(30):
+            while not (await driver.validate(m.ValidateRequest())).ok:
+                await asyncio.sleep(0.2)
+        await machine.create()
+        assert machine.id == first and (await machine.seen()).power_state == "On"
+        await machine.delete()
+        assert not volumes(libvirtd, "away")
 
 
 async def unreachable(call: Callable[[], Awaitable[object]]) -> None:
@@ -229,43 +224,39 @@ async def unreachable(call: Callable[[], Awaitable[object]]) -> None:
     assert trouble.value.kind in (ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT), trouble.value
 
 
-def test_a_daemon_that_says_nothing_is_given_up(libvirtd: "Libvirtd") -> None:
-    async def script() -> None:
-        async with serving(libvirtd.uri) as driver:
-            assert (await driver.validate(m.ValidateRequest())).ok
-            with libvirtd.silent():
-                began = time.monotonic()
-                await unreachable(lambda: driver.describe(m.DescribeRequest(id="nobody")))
-                assert time.monotonic() - began < 60
-            async with asyncio.timeout(60):
-                while not (await driver.validate(m.ValidateRequest())).ok:
-                    await asyncio.sleep(0.5)
-
-    run(script)
+@played_by(run)
+async def test_a_daemon_that_says_nothing_is_given_up(libvirtd: "Libvirtd") -> None:
+    async with serving(libvirtd.uri) as driver:
+        assert (await driver.validate(m.ValidateRequest())).ok
+        with libvirtd.silent():
+            began = time.monotonic()
+            await unreachable(lambda: driver.describe(m.DescribeRequest(id="nobody")))
+            assert time.monotonic() - began < 60
+        async with asyncio.timeout(60):
+            while not (await driver.validate(m.ValidateRequest())).ok:
+                await asyncio.sleep(0.5)
 
 
-def test_a_domain_that_others_change_is_found_or_gone(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
+@played_by(run)
+async def test_a_domain_that_others_change_is_found_or_gone(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
     import libvirt  # noqa: PLC0415 - without the library, tests skip
 
-    async def script() -> None:
-        async with serving(libvirtd.uri) as driver:
-            machine = Managed(driver, image, "known")
-            await machine.create()
-            other = libvirt.open(libvirtd.uri)
-            before = len((await driver.list_vms(m.ListVMsRequest())).vms)
-            other.lookupByName("known").rename("renamed")
-            assert (await machine.seen()).exists
-            await machine.create()
-            names = [each.name for each in (await driver.list_vms(m.ListVMsRequest())).vms]
-            assert len(names) == before and "renamed" in names and "known" not in names
-            other.lookupByName("renamed").undefine()
-            assert not (await machine.seen()).exists
-            await machine.delete()
-            other.close()
-            for each in libvirtd.pool.glob("known*"):
-                each.unlink()
-
-    run(script)
+    async with serving(libvirtd.uri) as driver:
+        machine = Managed(driver, image, "known")
+        await machine.create()
+        other = libvirt.open(libvirtd.uri)
+        before = len((await driver.list_vms(m.ListVMsRequest())).vms)
+        other.lookupByName("known").rename("renamed")
+        assert (await machine.seen()).exists
+        await machine.create()
+        names = [each.name for each in (await driver.list_vms(m.ListVMsRequest())).vms]
+        assert len(names) == before and "renamed" in names and "known" not in names
+        other.lookupByName("renamed").undefine()
+        assert not (await machine.seen()).exists
+        await machine.delete()
+        other.close()
+        for each in libvirtd.pool.glob("known*"):
+            each.unlink()
 
 
 @pytest.fixture
@@ -278,29 +269,26 @@ def sshd(work: Path, spawn: Spawn, free_port: Callable[[], int]) -> tuple[Path, 
     return credentials, port
 
 
-def test_a_host_is_reached_by_ssh_if_its_key_is_known(libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path) -> None:
+@played_by(run)
+async def test_a_host_is_reached_by_ssh_if_its_key_is_known(libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path) -> None:
     credentials, port = sshd
     known = credentials / "known_hosts"
+    async with serving(f"qemu+ssh://root@127.0.0.1:{port}/system?socket={libvirtd.socket}", credentials) as driver:
 
-    async def script() -> None:
-        async with serving(f"qemu+ssh://root@127.0.0.1:{port}/system?socket={libvirtd.socket}", credentials) as driver:
+        async def answer(wanted: str, seconds: float = 20) -> None:
+            async with asyncio.timeout(seconds):
+                while wanted not in (found := await driver.validate(m.ValidateRequest())).message or found.ok == bool(wanted):
+                    await asyncio.sleep(0.5)
 
-            async def answer(wanted: str, seconds: float = 20) -> None:
-                async with asyncio.timeout(seconds):
-                    while wanted not in (found := await driver.validate(m.ValidateRequest())).message or found.ok == bool(wanted):
-                        await asyncio.sleep(0.5)
-
-            await answer("neither ssh-privatekey nor password")
-            shutil.copyfile(work / "key", credentials / "ssh-privatekey")
-            await answer("no known_hosts is among the credentials")
-            known.write_text(f"[127.0.0.1]:{port} {(work / 'host.pub').read_text()}")
-            await answer("")
-            # Rotated to a key that the host does not take, and back.
-            shutil.copyfile(work / "other", credentials / "ssh-privatekey")
-            await answer("Unauthorized: cannot log in to libvirt")
-            shutil.copyfile(work / "key", credentials / "ssh-privatekey")
-            await answer("")
-            known.write_text(f"[127.0.0.1]:{port} {(work / 'other.pub').read_text()}")
-            await answer("HOST KEY VERIFICATION FAILED")
-
-    run(script)
+        await answer("neither ssh-privatekey nor password")
+        shutil.copyfile(work / "key", credentials / "ssh-privatekey")
+        await answer("no known_hosts is among the credentials")
+        known.write_text(f"[127.0.0.1]:{port} {(work / 'host.pub').read_text()}")
+        await answer("")
+        # Rotated to a key that the host does not take, and back.
+        shutil.copyfile(work / "other", credentials / "ssh-privatekey")
+        await answer("Unauthorized: cannot log in to libvirt")
+        shutil.copyfile(work / "key", credentials / "ssh-privatekey")
+        await answer("")
+        known.write_text(f"[127.0.0.1]:{port} {(work / 'other.pub').read_text()}")
+        await answer("HOST KEY VERIFICATION FAILED")

@@ -8,6 +8,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
+from tests.coroutines import run_by
 from tests.host.drivers.test_libvirt import sshd
 from tests.providerchildren import programs, provider
 
@@ -19,15 +20,12 @@ pytestmark = pytest.mark.needs("libvirtd", "root")
 LOOPBACK = ("127.0.0.0/8",)
 
 
-def test_a_socket_of_this_host_is_refused_with_the_way_out(libvirtd: "Libvirtd", work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_socket_of_this_host_is_refused_with_the_way_out(libvirtd: "Libvirtd", work: Path) -> None:
     """libvirtd itself refuses a user whom the host does not know, and children have such users."""
-
-    async def script() -> None:
-        async with programs(work / "programs", drivers={}, hosts=LOOPBACK) as life:
-            found = await life.ensure(provider(endpoint=libvirtd.uri), ProviderSecrets({"username": b"nobody"}))
-            assert found.driver is None and "qemu+ssh://USER@127.0.0.1/system" in found.runtime.message
-
-    asyncio.run(script())
+    async with programs(work / "programs", drivers={}, hosts=LOOPBACK) as life:
+        found = await life.ensure(provider(endpoint=libvirtd.uri), ProviderSecrets({"username": b"nobody"}))
+        assert found.driver is None and "qemu+ssh://USER@127.0.0.1/system" in found.runtime.message
 
 
 def test_a_host_is_reached_by_ssh(libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path) -> None:

@@ -3,8 +3,9 @@
 import pytest
 
 from paddock.engine.images.build import tiny
+from tests.coroutines import played
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import PROMPT, Data, Play, Talk, condition, phase
+from tests.host.runs.conftest import PROMPT, Data, Talk, condition, phase
 
 pytestmark = pytest.mark.needs("qemu")
 API = "infra.virtrigaud.io/v1beta1"
@@ -74,10 +75,8 @@ async def moves(talk: Talk, image: str, **spec: object) -> Data:
 
 
 @pytest.mark.spec("virtrigaud", 87, 88, 89, 90)
-def test_a_machine_moves_with_its_disks(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
-    async def script(talk: Talk) -> None:
-        await moves(talk, web.put(tiny_guest.disk))
-        await talk.until("/api/v1/namespaces/default/persistentvolumeclaims/move-storage", lambda found: not found, "its claim is deleted")
-        assert not [each for each in (talk.host.root).rglob("export*") if each.is_file() and "staging" in str(each)]
-
-    play(script)
+@played
+async def test_a_machine_moves_with_its_disks(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
+    await moves(talk, web.put(tiny_guest.disk))
+    await talk.until("/api/v1/namespaces/default/persistentvolumeclaims/move-storage", lambda found: not found, "its claim is deleted")
+    assert not [each for each in (talk.host.root).rglob("export*") if each.is_file() and "staging" in str(each)]

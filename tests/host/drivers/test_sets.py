@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from paddock.engine.images.build import tiny
+from tests.coroutines import played
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import PROMPT, VMIS, Data, Play, Talk, condition
+from tests.host.runs.conftest import PROMPT, VMIS, Data, Talk, condition
 
 pytestmark = pytest.mark.needs("qemu")
 REFS = ("providerRef", "classRef", "imageRef", "placementRef")
@@ -47,25 +48,23 @@ async def scaled(talk: Talk, replicas: int) -> Data:
 
 
 @pytest.mark.spec("virtrigaud", 21, 47, 93)
-def test_a_set_of_guests_grows_and_shrinks(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
-    async def script(talk: Talk) -> None:
-        (node,) = (each["metadata"]["name"] for each in (await talk.get("/api/v1/nodes"))["items"])
-        await made(talk, web.put(tiny_guest.disk), node)
-        await talk.until(SET, lambda found: condition(found, "Ready").get("status") == "True", "a set of none is complete")
-        status = (await scaled(talk, 2))["status"]
-        assert [each["name"] for each in status["vmStatus"]] == ["web-0", "web-1"] and len(talk.host.qemus()) == 2
-        for name in ("web-0", "web-1"):
-            async with talk.console(name) as console:
-                await console.write(b"\r")
-                await console.until(PROMPT, 120)
-            assert (await talk.get(f"{MACHINES}/{name}"))["status"]["provider"]["paddock.io/placed-host"] == node
-        first = (await talk.get(f"{VMIS}/web-0"))["metadata"]["uid"]
-        await scaled(talk, 1)
-        await talk.until(f"{MACHINES}/web-1", lambda found: not found, "the machine with the highest ordinal is gone")
-        assert len(talk.host.qemus()) == 1 and (await talk.get(f"{VMIS}/web-0"))["metadata"]["uid"] == first
-        assert (await talk.get(f"{SET}/scale"))["status"] == {"replicas": 1, "selector": "app=web"}
-        await talk.client.request("DELETE", SET)
-        await talk.until(MACHINES, lambda found: not found["items"], "the machines go with the set")
-        assert not talk.host.qemus()
-
-    play(script)
+@played
+async def test_a_set_of_guests_grows_and_shrinks(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
+    (node,) = (each["metadata"]["name"] for each in (await talk.get("/api/v1/nodes"))["items"])
+    await made(talk, web.put(tiny_guest.disk), node)
+    await talk.until(SET, lambda found: condition(found, "Ready").get("status") == "True", "a set of none is complete")
+    status = (await scaled(talk, 2))["status"]
+    assert [each["name"] for each in status["vmStatus"]] == ["web-0", "web-1"] and len(talk.host.qemus()) == 2
+    for name in ("web-0", "web-1"):
+        async with talk.console(name) as console:
+            await console.write(b"\r")
+            await console.until(PROMPT, 120)
+        assert (await talk.get(f"{MACHINES}/{name}"))["status"]["provider"]["paddock.io/placed-host"] == node
+    first = (await talk.get(f"{VMIS}/web-0"))["metadata"]["uid"]
+    await scaled(talk, 1)
+    await talk.until(f"{MACHINES}/web-1", lambda found: not found, "the machine with the highest ordinal is gone")
+    assert len(talk.host.qemus()) == 1 and (await talk.get(f"{VMIS}/web-0"))["metadata"]["uid"] == first
+    assert (await talk.get(f"{SET}/scale"))["status"] == {"replicas": 1, "selector": "app=web"}
+    await talk.client.request("DELETE", SET)
+    await talk.until(MACHINES, lambda found: not found["items"], "the machines go with the set")
+    assert not talk.host.qemus()

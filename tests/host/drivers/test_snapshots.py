@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from paddock.engine.images.build import tiny
+from tests.coroutines import played
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import PROMPT, VMS, Console, Data, Play, Talk, condition, phase
+from tests.host.runs.conftest import PROMPT, VMS, Console, Data, Talk, condition, phase
 
 pytestmark = pytest.mark.needs("qemu")
 API = "infra.virtrigaud.io/v1beta1"
@@ -52,38 +53,36 @@ def has(count: int, found: Data) -> bool:
 
 
 @pytest.mark.spec("virtrigaud", 37, 44, 74, 78, 79)
-def test_a_revert_brings_the_data_back(play: Play, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
-    async def script(talk: Talk) -> None:
-        for plural, body in world(web.put(tiny_guest.disk)):
-            await talk.make(f"{BASE}/{plural}", body)
-        await talk.until(MACHINE, runs, "it runs", 120)
-        async with talk.console("web") as console:
-            await ready(console)
-            await console.shell("echo before | dd of=/dev/vdb conv=notrunc; sync")
-            await talk.make(SNAPSHOT, made("VMSnapshot", "kept", vmRef={"name": "web"}))
-            kept = await talk.until(f"{SNAPSHOT}/kept", lambda found: phase(found) == "Ready", "it is taken")
-            assert kept["status"]["virtualSize"] == "11Gi" and condition(kept, "Ready")["status"] == "True"
-            await console.shell("echo after- | dd of=/dev/vdb conv=notrunc; sync")
-            assert "after-" in await console.shell("head -c 6 /dev/vdb")
-        await talk.change(MACHINE, {"spec": {"snapshot": {"revertToRef": {"name": "kept"}}}})
-        seen = await talk.until(MACHINE, lambda found: phase(found) == "Reconfiguring", "it goes back")
-        assert condition(seen, "Reconfiguring")["reason"] == "Reverting"
-        found = await talk.until(MACHINE, runs, "it runs again", 120)
-        assert condition(found, "Reverted")["status"] == "True"
-        async with talk.console("web") as console:
-            await ready(console)
-            assert "before" in await console.shell("head -c 6 /dev/vdb")
-        assert [each["name"] for each in found["status"]["snapshots"]] == ["kept"]
-        await talk.client.request("DELETE", f"{SNAPSHOT}/kept")
-        await talk.until(f"{SNAPSHOT}/kept", lambda gone: not gone, "the snapshot is deleted")
-        assert has(0, await talk.get(KEPT)) and has(0, await talk.get(VOLUMES))
-        await talk.change(MACHINE, {"spec": {"powerState": "Off", "snapshot": None}})
-        off = await talk.until(MACHINE, lambda now: phase(now) == "Stopped" and now["status"].get("snapshots"), "its hook has taken one")
-        assert condition(off, "PreStop")["reason"] == "Succeeded" and has(1, await talk.get(KEPT))
-        await talk.client.request("DELETE", MACHINE)
-        await talk.until(MACHINE, lambda gone: not gone, "the machine is deleted", 120)
-        for path in (SNAPSHOT, KEPT, VOLUMES, VMS):
-            await talk.until(path, partial(has, 0), f"nothing is left of {path}")
-        assert not talk.host.qemus()
-
-    play(script)
+@played
+async def test_a_revert_brings_the_data_back(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage) -> None:
+    for plural, body in world(web.put(tiny_guest.disk)):
+        await talk.make(f"{BASE}/{plural}", body)
+    await talk.until(MACHINE, runs, "it runs", 120)
+    async with talk.console("web") as console:
+        await ready(console)
+        await console.shell("echo before | dd of=/dev/vdb conv=notrunc; sync")
+        await talk.make(SNAPSHOT, made("VMSnapshot", "kept", vmRef={"name": "web"}))
+        kept = await talk.until(f"{SNAPSHOT}/kept", lambda found: phase(found) == "Ready", "it is taken")
+        assert kept["status"]["virtualSize"] == "11Gi" and condition(kept, "Ready")["status"] == "True"
+        await console.shell("echo after- | dd of=/dev/vdb conv=notrunc; sync")
+        assert "after-" in await console.shell("head -c 6 /dev/vdb")
+    await talk.change(MACHINE, {"spec": {"snapshot": {"revertToRef": {"name": "kept"}}}})
+    seen = await talk.until(MACHINE, lambda found: phase(found) == "Reconfiguring", "it goes back")
+    assert condition(seen, "Reconfiguring")["reason"] == "Reverting"
+    found = await talk.until(MACHINE, runs, "it runs again", 120)
+    assert condition(found, "Reverted")["status"] == "True"
+    async with talk.console("web") as console:
+        await ready(console)
+        assert "before" in await console.shell("head -c 6 /dev/vdb")
+    assert [each["name"] for each in found["status"]["snapshots"]] == ["kept"]
+    await talk.client.request("DELETE", f"{SNAPSHOT}/kept")
+    await talk.until(f"{SNAPSHOT}/kept", lambda gone: not gone, "the snapshot is deleted")
+    assert has(0, await talk.get(KEPT)) and has(0, await talk.get(VOLUMES))
+    await talk.change(MACHINE, {"spec": {"powerState": "Off", "snapshot": None}})
+    off = await talk.until(MACHINE, lambda now: phase(now) == "Stopped" and now["status"].get("snapshots"), "its hook has taken one")
+    assert condition(off, "PreStop")["reason"] == "Succeeded" and has(1, await talk.get(KEPT))
+    await talk.client.request("DELETE", MACHINE)
+    await talk.until(MACHINE, lambda gone: not gone, "the machine is deleted", 120)
+    for path in (SNAPSHOT, KEPT, VOLUMES, VMS):
+        await talk.until(path, partial(has, 0), f"nothing is left of {path}")
+    assert not talk.host.qemus()

@@ -8,11 +8,12 @@ from typing import Any
 import orjson
 import pytest
 
+from tests.coroutines import played
 from tests.host.fronts import test_stakater_changes as stakater
 from tests.host.fronts import test_vitistack_changes as vitistack
 from tests.host.fronts.conftest import MB, guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES, installed
-from tests.host.runs.conftest import SECRETS, VMIS, VMS, Data, Play, Talk
+from tests.host.runs.conftest import SECRETS, VMIS, VMS, Data, Talk
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 from tests.unit.dialects.vitistack.plan.test_phases import STEPS
@@ -73,92 +74,83 @@ async def removed(watches: dict[str, Watch]) -> list[str]:
 
 
 @pytest.mark.spec("kubermatic", 33)
-def test_the_phases_of_an_import(play: Play, origin: Server) -> None:
+@played
+async def test_the_phases_of_an_import(talk: Talk, /, origin: Server) -> None:
     url = origin.put("/large", guest(1) + os.urandom(96 * MB))
-
-    async def script(talk: Talk) -> None:
-        disks, machines = Watch(talk, DISKS), Watch(talk, VMS)
-        await asyncio.sleep(0.5)
-        await talk.make(SOURCES, source(url=url))
-        await talk.make(VMS, installed("web", size="128Mi"))
-        await talk.running("web")
-        await talk.until(f"{VMS}/web", lambda found: found["status"]["printableStatus"] == "Running", "the machine says so")
-        events = await disks.end()
-        phases = ["Pending", "ImportScheduled", "ImportInProgress", "Succeeded"]
-        seen = states(events, "status", "phase")
-        assert seen == [phase for phase in phases if phase in seen] and {"ImportInProgress", "Succeeded"} <= set(seen), seen
-        said = [each for each in states(events, "status", "progress") if each != "N/A"]
-        progress = [float(each.removesuffix("%")) for each in said]
-        assert progress == sorted(progress) and progress[-1] == 100.0, said
-        assert states(await machines.end(), "status", "printableStatus") == ["Provisioning", "Starting", "Running"]
-
-    play(script)
+    disks, machines = Watch(talk, DISKS), Watch(talk, VMS)
+    await asyncio.sleep(0.5)
+    await talk.make(SOURCES, source(url=url))
+    await talk.make(VMS, installed("web", size="128Mi"))
+    await talk.running("web")
+    await talk.until(f"{VMS}/web", lambda found: found["status"]["printableStatus"] == "Running", "the machine says so")
+    events = await disks.end()
+    phases = ["Pending", "ImportScheduled", "ImportInProgress", "Succeeded"]
+    seen = states(events, "status", "phase")
+    assert seen == [phase for phase in phases if phase in seen] and {"ImportInProgress", "Succeeded"} <= set(seen), seen
+    said = [each for each in states(events, "status", "progress") if each != "N/A"]
+    progress = [float(each.removesuffix("%")) for each in said]
+    assert progress == sorted(progress) and progress[-1] == 100.0, said
+    assert states(await machines.end(), "status", "printableStatus") == ["Provisioning", "Starting", "Running"]
 
 
 @pytest.mark.spec("stakater", 57)
-def test_the_word_is_the_machines_own(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        fronts, machines = Watch(talk, stakater.FRONTS), Watch(talk, VMS)
-        await asyncio.sleep(0.5)
-        await stakater.make(talk, origin)
-        await stakater.until_word(talk, "Running")
-        await stakater.change(talk, runStrategy="Halted")
-        await stakater.until_word(talk, "Stopped")
-        said, meant = (
-            states(await fronts.end(), "status", "vm", "printableStatus"),
-            states(await machines.end(), "status", "printableStatus"),
-        )
-        wanted = ["Provisioning", "Starting", "Running", "Stopped"]
-        for words in (said, meant):
-            assert [word for word in words if word in wanted][-4:] == wanted, (said, meant)
-        # The front may skip what lasted for a moment, and says nothing else.
-        rest = iter(meant)
-        assert all(word in rest for word in said), (said, meant)
-
-    play(script)
+@played
+async def test_the_word_is_the_machines_own(talk: Talk, /, origin: Server) -> None:
+    fronts, machines = Watch(talk, stakater.FRONTS), Watch(talk, VMS)
+    await asyncio.sleep(0.5)
+    await stakater.make(talk, origin)
+    await stakater.until_word(talk, "Running")
+    await stakater.change(talk, runStrategy="Halted")
+    await stakater.until_word(talk, "Stopped")
+    said, meant = (
+        states(await fronts.end(), "status", "vm", "printableStatus"),
+        states(await machines.end(), "status", "printableStatus"),
+    )
+    wanted = ["Provisioning", "Starting", "Running", "Stopped"]
+    for words in (said, meant):
+        assert [word for word in words if word in wanted][-4:] == wanted, (said, meant)
+    # The front may skip what lasted for a moment, and says nothing else.
+    rest = iter(meant)
+    assert all(word in rest for word in said), (said, meant)
 
 
 @pytest.mark.spec("stakater", 67)
-def test_a_stakater_machine_goes_in_order_and_what_is_somebody_elses_stays(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "team-keys"}, "stringData": {"key": KEY}})
-        given = {"sshPublicKey": {"secretName": "team-keys"}, "cloudInit": {"password": "a password"}}
-        await stakater.make(talk, origin, service={"enabled": True}, networks=None, **given)
-        await stakater.run(talk)
-        kinds = {"front": stakater.FRONTS, "service": SERVICES, "machine": VMS, "instance": VMIS, "volume": DISKS, "secret": SECRETS}
-        watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
-        await asyncio.sleep(0.5)
-        await talk.client.request("DELETE", f"{stakater.FRONTS}/web")
-        await talk.until(f"{stakater.FRONTS}/web", lambda found: not found, "it is gone")
-        gone = await removed(watches)
-        order = [each for each in gone if each.split()[0] in ("service", "machine", "secret", "front")]
-        assert order == ["service web-lb", "machine web", "secret web-cloudinit", "front web"], gone
-        assert gone.index("instance web") < gone.index("volume web-rootdisk") < gone.index("secret web-cloudinit")
-        assert await talk.get(f"{SECRETS}/team-keys") and talk.host.qemus() == {}
-
-    play(script)
+@played
+async def test_a_stakater_machine_goes_in_order_and_what_is_somebody_elses_stays(talk: Talk, /, origin: Server) -> None:
+    await talk.make(SECRETS, {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "team-keys"}, "stringData": {"key": KEY}})
+    given = {"sshPublicKey": {"secretName": "team-keys"}, "cloudInit": {"password": "a password"}}
+    await stakater.make(talk, origin, service={"enabled": True}, networks=None, **given)
+    await stakater.run(talk)
+    kinds = {"front": stakater.FRONTS, "service": SERVICES, "machine": VMS, "instance": VMIS, "volume": DISKS, "secret": SECRETS}
+    watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
+    await asyncio.sleep(0.5)
+    await talk.client.request("DELETE", f"{stakater.FRONTS}/web")
+    await talk.until(f"{stakater.FRONTS}/web", lambda found: not found, "it is gone")
+    gone = await removed(watches)
+    order = [each for each in gone if each.split()[0] in ("service", "machine", "secret", "front")]
+    assert order == ["service web-lb", "machine web", "secret web-cloudinit", "front web"], gone
+    assert gone.index("instance web") < gone.index("volume web-rootdisk") < gone.index("secret web-cloudinit")
+    assert await talk.get(f"{SECRETS}/team-keys") and talk.host.qemus() == {}
 
 
 @pytest.mark.spec("vitistack", 62)
-def test_a_vitistack_machine_comes_and_goes_in_order(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        kinds = {"front": vitistack.MACHINES, "machine": VMS, "instance": VMIS, "claim": CLAIMS}
-        watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
-        await asyncio.sleep(0.5)
-        await vitistack.make(talk, origin)
-        first = await vitistack.run(talk)
-        held = (await talk.get(f"{vitistack.MACHINES}/web"))["metadata"]["finalizers"]
-        assert held == ["machine.vitistack.io/cleanup"]
-        await vitistack.stop(talk)
-        await talk.verb("web", "start")
-        await vitistack.run(talk, first)
-        await talk.client.request("DELETE", f"{vitistack.MACHINES}/web")
-        await talk.until(f"{vitistack.MACHINES}/web", lambda found: not found, "it is gone")
-        phases = states(await watches["front"].end(), "status", "phase")
-        assert phases[:5] == ["Pending", "Creating", "Running", "Stopped", "Running"], phases
-        assert all(after in STEPS[before].split() for before, after in pairwise(phases)), phases
-        gone = [each for each in await removed(watches) if not each.startswith("instance")]
-        assert gone == ["machine web", "claim web-root", "front web"]
-        assert talk.host.qemus() == {}
-
-    play(script)
+@played
+async def test_a_vitistack_machine_comes_and_goes_in_order(talk: Talk, /, origin: Server) -> None:
+    kinds = {"front": vitistack.MACHINES, "machine": VMS, "instance": VMIS, "claim": CLAIMS}
+    watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
+    await asyncio.sleep(0.5)
+    await vitistack.make(talk, origin)
+    first = await vitistack.run(talk)
+    held = (await talk.get(f"{vitistack.MACHINES}/web"))["metadata"]["finalizers"]
+    assert held == ["machine.vitistack.io/cleanup"]
+    await vitistack.stop(talk)
+    await talk.verb("web", "start")
+    await vitistack.run(talk, first)
+    await talk.client.request("DELETE", f"{vitistack.MACHINES}/web")
+    await talk.until(f"{vitistack.MACHINES}/web", lambda found: not found, "it is gone")
+    phases = states(await watches["front"].end(), "status", "phase")
+    assert phases[:5] == ["Pending", "Creating", "Running", "Stopped", "Running"], phases
+    assert all(after in STEPS[before].split() for before, after in pairwise(phases)), phases
+    gone = [each for each in await removed(watches) if not each.startswith("instance")]
+    assert gone == ["machine web", "claim web-root", "front web"]
+    assert talk.host.qemus() == {}

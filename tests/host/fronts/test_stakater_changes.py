@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.coroutines import played
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES
-from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, condition, phase
+from tests.host.runs.conftest import VMIS, VMS, Data, Talk, condition, phase
 from tests.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 
@@ -65,123 +66,111 @@ async def identity(talk: Talk, path: str) -> str:
 
 
 @pytest.mark.spec("stakater", 63)
-def test_a_disk_that_is_taken_out_keeps_its_data(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await make(talk, origin, additionalDisks=[DATA])
-        first = await run(talk)
-        kept = {path: await identity(talk, path) for path in (f"{DISKS}/web-data", f"{CLAIMS}/web-data")}
-        (file,) = (talk.host.root / "engine" / "volumes" / kept[f"{CLAIMS}/web-data"]).glob("*.img")
-        await change(talk, additionalDisks=[])
-        await talk.until(f"{VMS}/web", lambda found: len(found["spec"]["dataVolumeTemplates"]) == 1, "the machine has one disk")
-        await change(talk, runStrategy="Halted")
-        await until_word(talk, "Stopped")
-        mark = b"what the guest wrote"
-        with file.open("r+b") as data:
-            data.write(mark)
-        await change(talk, runStrategy="Always")
-        second = await run(talk, first)
-        names = [each["name"] for each in (await talk.get(f"{VMIS}/web"))["spec"]["volumes"]]
-        assert "data" not in names and "rootdisk" in names
-        assert {path: await identity(talk, path) for path in kept} == kept
-        await change(talk, additionalDisks=[DATA], runStrategy="Halted")
-        await until_word(talk, "Stopped")
-        await change(talk, runStrategy="Always")
-        await run(talk, second)
-        sizes = {each["name"]: each.get("size") for each in (await talk.get(f"{VMIS}/web"))["status"]["volumeStatus"]}
-        assert sizes["data"] == 4 << 20
-        assert {path: await identity(talk, path) for path in kept} == kept and file.read_bytes().startswith(mark)
-
-    play(script)
+@played
+async def test_a_disk_that_is_taken_out_keeps_its_data(talk: Talk, /, origin: Server) -> None:
+    await make(talk, origin, additionalDisks=[DATA])
+    first = await run(talk)
+    kept = {path: await identity(talk, path) for path in (f"{DISKS}/web-data", f"{CLAIMS}/web-data")}
+    (file,) = (talk.host.root / "engine" / "volumes" / kept[f"{CLAIMS}/web-data"]).glob("*.img")
+    await change(talk, additionalDisks=[])
+    await talk.until(f"{VMS}/web", lambda found: len(found["spec"]["dataVolumeTemplates"]) == 1, "the machine has one disk")
+    await change(talk, runStrategy="Halted")
+    await until_word(talk, "Stopped")
+    mark = b"what the guest wrote"
+    with file.open("r+b") as data:
+        data.write(mark)
+    await change(talk, runStrategy="Always")
+    second = await run(talk, first)
+    names = [each["name"] for each in (await talk.get(f"{VMIS}/web"))["spec"]["volumes"]]
+    assert "data" not in names and "rootdisk" in names
+    assert {path: await identity(talk, path) for path in kept} == kept
+    await change(talk, additionalDisks=[DATA], runStrategy="Halted")
+    await until_word(talk, "Stopped")
+    await change(talk, runStrategy="Always")
+    await run(talk, second)
+    sizes = {each["name"]: each.get("size") for each in (await talk.get(f"{VMIS}/web"))["status"]["volumeStatus"]}
+    assert sizes["data"] == 4 << 20
+    assert {path: await identity(talk, path) for path in kept} == kept and file.read_bytes().startswith(mark)
 
 
 @pytest.mark.spec("stakater", 58, 64)
-def test_other_cores_wait_for_a_restart_that_nobody_makes(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await make(talk, origin, cpu={"cores": 4, "sockets": 1, "threads": 2})
-        first, qemus = await run(talk), talk.host.qemus()
-        said = await until_word(talk, "Running")
-        # The guest has twice as many.
-        assert said["cpuCores"] == 4
-        assert (await talk.get(f"{VMIS}/web"))["status"]["currentCPUTopology"] == {"cores": 4, "sockets": 1, "threads": 2}
-        await change(talk, cpu={"cores": 2})
+@played
+async def test_other_cores_wait_for_a_restart_that_nobody_makes(talk: Talk, /, origin: Server) -> None:
+    await make(talk, origin, cpu={"cores": 4, "sockets": 1, "threads": 2})
+    first, qemus = await run(talk), talk.host.qemus()
+    said = await until_word(talk, "Running")
+    # The guest has twice as many.
+    assert said["cpuCores"] == 4
+    assert (await talk.get(f"{VMIS}/web"))["status"]["currentCPUTopology"] == {"cores": 4, "sockets": 1, "threads": 2}
+    await change(talk, cpu={"cores": 2})
 
-        def waits(found: Data) -> bool:
-            return condition({"status": _machine(found)}, "RestartRequired").get("status") == "True"
+    def waits(found: Data) -> bool:
+        return condition({"status": _machine(found)}, "RestartRequired").get("status") == "True"
 
-        await talk.until(f"{FRONTS}/web", waits, "it says so")
-        assert (await talk.get(f"{VMS}/web"))["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 2
-        await asyncio.sleep(3)
-        assert talk.host.qemus() == qemus and await run(talk) == first
-
-    play(script)
+    await talk.until(f"{FRONTS}/web", waits, "it says so")
+    assert (await talk.get(f"{VMS}/web"))["spec"]["template"]["spec"]["domain"]["cpu"]["cores"] == 2
+    await asyncio.sleep(3)
+    assert talk.host.qemus() == qemus and await run(talk) == first
 
 
 @pytest.mark.spec("stakater", 65)
-def test_a_machine_that_is_deleted_comes_back_and_a_root_disk_does_not(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await make(talk, origin)
-        first = await run(talk)
-        machine = await identity(talk, f"{VMS}/web")
-        await talk.client.request("DELETE", f"{VMS}/web")
-        second = await run(talk, first)
-        assert await identity(talk, f"{VMS}/web") not in ("", machine) and list(talk.host.qemus()) == [second]
-        await change(talk, runStrategy="Halted")
-        await until_word(talk, "Stopped")
-        machine = await identity(talk, f"{VMS}/web")
-        await talk.client.request("DELETE", f"{DISKS}/web-rootdisk")
-        await talk.until(f"{FRONTS}/web", lambda found: condition(found, "Synced").get("reason") == "RootDiskLost", "it is missed")
-        await change(talk, runStrategy="Always")
-        await asyncio.sleep(5)
-        assert await identity(talk, f"{DISKS}/web-rootdisk") == await identity(talk, f"{CLAIMS}/web-rootdisk") == ""
-        assert await identity(talk, f"{VMS}/web") == machine and talk.host.qemus() == {}
-
-    play(script)
+@played
+async def test_a_machine_that_is_deleted_comes_back_and_a_root_disk_does_not(talk: Talk, /, origin: Server) -> None:
+    await make(talk, origin)
+    first = await run(talk)
+    machine = await identity(talk, f"{VMS}/web")
+    await talk.client.request("DELETE", f"{VMS}/web")
+    second = await run(talk, first)
+    assert await identity(talk, f"{VMS}/web") not in ("", machine) and list(talk.host.qemus()) == [second]
+    await change(talk, runStrategy="Halted")
+    await until_word(talk, "Stopped")
+    machine = await identity(talk, f"{VMS}/web")
+    await talk.client.request("DELETE", f"{DISKS}/web-rootdisk")
+    await talk.until(f"{FRONTS}/web", lambda found: condition(found, "Synced").get("reason") == "RootDiskLost", "it is missed")
+    await change(talk, runStrategy="Always")
+    await asyncio.sleep(5)
+    assert await identity(talk, f"{DISKS}/web-rootdisk") == await identity(talk, f"{CLAIMS}/web-rootdisk") == ""
+    assert await identity(talk, f"{VMS}/web") == machine and talk.host.qemus() == {}
 
 
 @pytest.mark.spec("stakater", 59, 66)
-def test_a_stop_by_hand_stays_unless_the_machine_is_always_to_run(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await make(talk, origin)
-        first = await run(talk)
-        await talk.verb("web", "stop")
-        second = await run(talk, first)
-        assert (await talk.get(f"{VMS}/web"))["spec"]["runStrategy"] == "Always"
-        await change(talk, runStrategy="Manual")
-        await talk.until(f"{VMS}/web", lambda found: found["spec"]["runStrategy"] == "Manual", "it is Manual")
-        assert await run(talk) == second
-        await talk.verb("web", "stop")
-        await until_word(talk, "Stopped")
-        await asyncio.sleep(5)
-        assert talk.host.qemus() == {} and (await talk.get(f"{VMS}/web"))["spec"]["runStrategy"] == "Manual"
-        await change(talk, runStrategy="Halted")
+@played
+async def test_a_stop_by_hand_stays_unless_the_machine_is_always_to_run(talk: Talk, /, origin: Server) -> None:
+    await make(talk, origin)
+    first = await run(talk)
+    await talk.verb("web", "stop")
+    second = await run(talk, first)
+    assert (await talk.get(f"{VMS}/web"))["spec"]["runStrategy"] == "Always"
+    await change(talk, runStrategy="Manual")
+    await talk.until(f"{VMS}/web", lambda found: found["spec"]["runStrategy"] == "Manual", "it is Manual")
+    assert await run(talk) == second
+    await talk.verb("web", "stop")
+    await until_word(talk, "Stopped")
+    await asyncio.sleep(5)
+    assert talk.host.qemus() == {} and (await talk.get(f"{VMS}/web"))["spec"]["runStrategy"] == "Manual"
+    await change(talk, runStrategy="Halted")
 
-        def rests(found: Data) -> bool:
-            ready, said = condition(found, "Ready"), _machine(found)
-            return (ready.get("status"), ready.get("reason"), said.get("created"), said.get("ready")) == ("True", "Available", False, False)
+    def rests(found: Data) -> bool:
+        ready, said = condition(found, "Ready"), _machine(found)
+        return (ready.get("status"), ready.get("reason"), said.get("created"), said.get("ready")) == ("True", "Available", False, False)
 
-        await talk.until(f"{FRONTS}/web", rests, "it is as it should be")
-        assert talk.host.qemus() == {}
-
-    play(script)
+    await talk.until(f"{FRONTS}/web", rests, "it is as it should be")
+    assert talk.host.qemus() == {}
 
 
 @pytest.mark.spec("stakater", 48)
-def test_the_address_of_the_service_comes_and_goes_with_it(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await make(talk, origin, networks=None, service={"enabled": True})
-        await run(talk)
-        address = _machine(await talk.until(f"{FRONTS}/web", lambda found: _machine(found).get("serviceIP"), "it has an address"))[
-            "serviceIP"
-        ]
-        service = await talk.get(SERVICE)
-        assert [each["ip"] for each in service["status"]["loadBalancer"]["ingress"]] == [address]
-        (port,) = (each["port"] for each in service["spec"]["ports"])
-        _, writer = await asyncio.open_connection(address, port)
-        writer.close()
-        await change(talk, service={"enabled": False})
-        await talk.until(SERVICE, lambda found: not found, "the Service is gone")
-        await talk.until(f"{FRONTS}/web", lambda found: not {"serviceIP", "serviceHostname"} & _machine(found).keys(), "nor its address")
-        with pytest.raises(ConnectionRefusedError):
-            await asyncio.open_connection(address, port)
-
-    play(script)
+@played
+async def test_the_address_of_the_service_comes_and_goes_with_it(talk: Talk, /, origin: Server) -> None:
+    await make(talk, origin, networks=None, service={"enabled": True})
+    await run(talk)
+    address = _machine(await talk.until(f"{FRONTS}/web", lambda found: _machine(found).get("serviceIP"), "it has an address"))["serviceIP"]
+    service = await talk.get(SERVICE)
+    assert [each["ip"] for each in service["status"]["loadBalancer"]["ingress"]] == [address]
+    (port,) = (each["port"] for each in service["spec"]["ports"])
+    _, writer = await asyncio.open_connection(address, port)
+    writer.close()
+    await change(talk, service={"enabled": False})
+    await talk.until(SERVICE, lambda found: not found, "the Service is gone")
+    await talk.until(f"{FRONTS}/web", lambda found: not {"serviceIP", "serviceHostname"} & _machine(found).keys(), "nor its address")
+    with pytest.raises(ConnectionRefusedError):
+        await asyncio.open_connection(address, port)

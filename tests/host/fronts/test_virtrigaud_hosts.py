@@ -9,9 +9,10 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from tests.coroutines import played
 from tests.host.fronts.conftest import guest
 from tests.host.guests import Registry
-from tests.host.runs.conftest import SECRETS, VMIS, Data, Host, Play, Talk, condition, phase
+from tests.host.runs.conftest import SECRETS, VMIS, Data, Host, Talk, condition, phase
 from tests.imageserver import Server
 
 pytestmark = pytest.mark.needs("qemu")
@@ -121,20 +122,18 @@ async def life(near: Host, far: Host, image: str) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 35)
-def test_what_is_done_behind_the_providers_back_is_undone(play: Play, origin: Server) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(SECRETS, {"metadata": {"name": "far"}, "stringData": {"username": "nobody"}})
-        spec = {"type": "qemu", "endpoint": "qemu:///system", "credentialSecretRef": {"name": "far"}, "runtime": {"image": "none:1"}}
-        await talk.make(f"{BASE}/providers", made("Provider", "far", **spec, healthCheck={"interval": "1s"}))
-        await small(talk, origin.put("/boot.raw", guest()))
-        await talk.until(MACHINE, runs, "it runs")
-        ((uid, (pid,)),) = talk.host.qemus().items()
-        os.kill(pid, signal.SIGKILL)
-        uid = await another_run(talk, uid)
-        await talk.verb("web", "stop", gracePeriod=0)
-        await another_run(talk, uid)
-
-    play(script)
+@played
+async def test_what_is_done_behind_the_providers_back_is_undone(talk: Talk, /, origin: Server) -> None:
+    await talk.make(SECRETS, {"metadata": {"name": "far"}, "stringData": {"username": "nobody"}})
+    spec = {"type": "qemu", "endpoint": "qemu:///system", "credentialSecretRef": {"name": "far"}, "runtime": {"image": "none:1"}}
+    await talk.make(f"{BASE}/providers", made("Provider", "far", **spec, healthCheck={"interval": "1s"}))
+    await small(talk, origin.put("/boot.raw", guest()))
+    await talk.until(MACHINE, runs, "it runs")
+    ((uid, (pid,)),) = talk.host.qemus().items()
+    os.kill(pid, signal.SIGKILL)
+    uid = await another_run(talk, uid)
+    await talk.verb("web", "stop", gracePeriod=0)
+    await another_run(talk, uid)
 
 
 async def another_run(talk: Talk, former: str) -> str:

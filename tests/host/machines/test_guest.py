@@ -22,6 +22,7 @@ from paddock.engine.machine.config import (
 )
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.machine import QemuMachine
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, run, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
@@ -60,59 +61,55 @@ def _blank(path: Path) -> DiskLayer:
     return DiskLayer(path, "raw")
 
 
-def test_an_agent_answers_also_after_a_restart(place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", _config(tiny_guest))
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
-        assert machine.observed.times["agent"] >= machine.observed.times["running"]
-        assert ("guest-exec", True) in (await machine.agent.info()).commands
-        assert (await machine.agent.os()).id == "paddock-tiny" and await machine.agent.hostname() == "tiny"
-        assert ("10.0.2.2", 24) in {one for card in await machine.agent.interfaces() for one in card.addresses}
-        assert await machine.agent.execute(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 30) == (3, b"out\n", b"err\n")
-        machines.close()
-        machines = place.open()
-        await machines.adopt()
-        again = machines.get("a")
-        assert again is not None
-        await until(again, lambda one: one.observed.agent, "the agent is found")
-        await again.agent.ping()
-        await again.stop(30)
-        await until_phase(again, "ended")
-        assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
-
-    run(script)
+@played_by(run)
+async def test_an_agent_answers_also_after_a_restart(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", _config(tiny_guest))
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+    assert machine.observed.times["agent"] >= machine.observed.times["running"]
+    assert ("guest-exec", True) in (await machine.agent.info()).commands
+    assert (await machine.agent.os()).id == "paddock-tiny" and await machine.agent.hostname() == "tiny"
+    assert ("10.0.2.2", 24) in {one for card in await machine.agent.interfaces() for one in card.addresses}
+    assert await machine.agent.execute(["/bin/sh", "-c", "echo out; echo err >&2; exit 3"], 30) == (3, b"out\n", b"err\n")
+    machines.close()
+    machines = place.open()
+    await machines.adopt()
+    again = machines.get("a")
+    assert again is not None
+    await until(again, lambda one: one.observed.agent, "the agent is found")
+    await again.agent.ping()
+    await again.stop(30)
+    await until_phase(again, "ended")
+    assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
 
 
-def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", _config(tiny_guest))
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
-        for bus in ("virtio", "scsi"):
-            disk = DiskConfig("data", _blank(place.root / f"{bus}.img"), bus=bus, serial="data")
-            await machine.plug_disk(disk)
-            if bus == "virtio":
-                await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "8192" in said.split())
-                await machine.resize_disk("data", 8 * MIB)
-                await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "16384" in said.split())
-            await machine.unplug_disk("data")
-            await until_said(machine, "ls /sys/block", lambda said: "vd" not in said)
-        extra = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
-        await machine.plug_nic(extra)
-        await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac in said)
-        await machine.set_link("extra", False)
-        await machine.unplug_nic("extra")
-        await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac not in said)
-        assert machine.config.nics == (CARD,) and machine.config.disks == ()
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+@played_by(run)
+async def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", _config(tiny_guest))
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+    for bus in ("virtio", "scsi"):
+        disk = DiskConfig("data", _blank(place.root / f"{bus}.img"), bus=bus, serial="data")
+        await machine.plug_disk(disk)
+        if bus == "virtio":
+            await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "8192" in said.split())
+            await machine.resize_disk("data", 8 * MIB)
+            await until_said(machine, "cat /sys/block/vd*/size 2>/dev/null || true", lambda said: "16384" in said.split())
+        await machine.unplug_disk("data")
+        await until_said(machine, "ls /sys/block", lambda said: "vd" not in said)
+    extra = Nic("extra", "02:00:00:00:00:02", UserNetwork("10.9.2.0/24", "10.9.2.1", "10.9.2.2", "10.9.2.3"))
+    await machine.plug_nic(extra)
+    await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac in said)
+    await machine.set_link("extra", False)
+    await machine.unplug_nic("extra")
+    await until_said(machine, "cat /sys/class/net/*/address", lambda said: extra.mac not in said)
+    assert machine.config.nics == (CARD,) and machine.config.disks == ()
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 @pytest.mark.spec("kubevirt", 168)

@@ -8,6 +8,7 @@ import pytest
 from paddock.engine.images.build import tiny
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import Unanswered
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, run, running, until, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
@@ -36,18 +37,16 @@ def test_a_kernel_that_panics_for_ever_is_seen(place: Place, tiny_guest: tiny.Ti
 
 
 @pytest.mark.spec("kubevirt", 113)
-def test_a_stopped_qemu_is_told_nothing(place: Place) -> None:
-    async def script() -> None:
-        machine = await running(place.open())
-        os.kill(machine.observed.pid, signal.SIGSTOP)
-        await until(machine, lambda one: one.observed.fault is not None, "its silence is seen", 30)
-        assert machine.observed.fault is not None and machine.observed.fault.reason == "ProcessStopped"
-        with pytest.raises(Unanswered, match="it was not told"):
-            await machine.pause()
-        os.kill(machine.observed.pid, signal.SIGCONT)
-        await until(machine, lambda one: one.observed.fault is None, "it goes on", 30)
-        assert machine.observed.paused == ""
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+@played_by(run)
+async def test_a_stopped_qemu_is_told_nothing(place: Place) -> None:
+    machine = await running(place.open())
+    os.kill(machine.observed.pid, signal.SIGSTOP)
+    await until(machine, lambda one: one.observed.fault is not None, "its silence is seen", 30)
+    assert machine.observed.fault is not None and machine.observed.fault.reason == "ProcessStopped"
+    with pytest.raises(Unanswered, match="it was not told"):
+        await machine.pause()
+    os.kill(machine.observed.pid, signal.SIGCONT)
+    await until(machine, lambda one: one.observed.fault is None, "it goes on", 30)
+    assert machine.observed.paused == ""
+    await machine.stop(0)
+    await until_phase(machine, "ended")

@@ -16,6 +16,7 @@ from paddock.engine.machine.config import FirmwareConfig, Nic, UserNetwork
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.process import apart
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, run, until_phase
 
 pytestmark = pytest.mark.needs("qemu", "root")
@@ -75,35 +76,32 @@ def groups(pid: int) -> str:
 
 
 @pytest.mark.spec("kubevirt", 121)
-def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
+@played_by(run)
+async def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
     if why := apart(offline=False)[1]:
         pytest.skip(f"needs apart: {why}")
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        one, two = await started(place, machines, "one"), await started(place, machines, "two")
-        for kind in ("mnt", "ipc", "net"):
-            spaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in (os.getpid(), one.observed.pid, two.observed.pid)}
-            assert len(spaces) == 3, kind
-        said = inside(one, "ls", "/proc").stdout.split()
-        seen = {int(word) for word in said if word.isdigit()}
-        assert one.observed.pid in seen and not {two.observed.pid, os.getpid(), 1} & seen
-        assert inside(one, "cat", f"/proc/{one.observed.pid}/cmdline").returncode == 0
-        assert inside(one, "cat", f"/proc/{two.observed.pid}/cmdline").returncode != 0
-        # Another Paddock finds them, and one moves into a new QEMU.
-        machines.close()
-        machines = place.open()
-        await machines.adopt()
-        again = machines.get("one")
-        assert again is not None and again.observed.pid == one.observed.pid
-        await again.renew()
-        assert os.readlink(f"/proc/{again.observed.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
-        for each in machines:
-            await each.stop(0)
-            await until_phase(each, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    one, two = await started(place, machines, "one"), await started(place, machines, "two")
+    for kind in ("mnt", "ipc", "net"):
+        spaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in (os.getpid(), one.observed.pid, two.observed.pid)}
+        assert len(spaces) == 3, kind
+    said = inside(one, "ls", "/proc").stdout.split()
+    seen = {int(word) for word in said if word.isdigit()}
+    assert one.observed.pid in seen and not {two.observed.pid, os.getpid(), 1} & seen
+    assert inside(one, "cat", f"/proc/{one.observed.pid}/cmdline").returncode == 0
+    assert inside(one, "cat", f"/proc/{two.observed.pid}/cmdline").returncode != 0
+    # Another Paddock finds them, and one moves into a new QEMU.
+    machines.close()
+    machines = place.open()
+    await machines.adopt()
+    again = machines.get("one")
+    assert again is not None and again.observed.pid == one.observed.pid
+    await again.renew()
+    assert os.readlink(f"/proc/{again.observed.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+    for each in machines:
+        await each.stop(0)
+        await until_phase(each, "ended")
 
 
 @pytest.mark.spec("kubevirt", 148)
@@ -137,29 +135,26 @@ def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
     run(script)
 
 
-def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
+@played_by(run)
+async def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
     if why := apart(offline=False)[1]:
         pytest.skip(f"needs apart: {why}")
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        (later := place.root / "later").mkdir()
-        # Most hosts share their mounts; not every test's host does.
-        subprocess.run(["mount", "--bind", str(later), str(later)], check=True)
-        subprocess.run(["mount", "--make-shared", str(later)], check=True)
-        machine = await started(place, machines, "one")
-        subprocess.run(["mount", "-t", "tmpfs", "later", str(later)], check=True)
-        try:
-            (later / "disk").write_text("here")
-            assert inside(machine, "cat", str(later / "disk")).stdout == "here"
-        finally:
-            subprocess.run(["umount", "--recursive", str(later)], check=True)
-        assert inside(machine, "cat", str(later / "disk")).returncode != 0, "what the host takes away is gone inside, too"
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    (later := place.root / "later").mkdir()
+    # Most hosts share their mounts; not every test's host does.
+    subprocess.run(["mount", "--bind", str(later), str(later)], check=True)
+    subprocess.run(["mount", "--make-shared", str(later)], check=True)
+    machine = await started(place, machines, "one")
+    subprocess.run(["mount", "-t", "tmpfs", "later", str(later)], check=True)
+    try:
+        (later / "disk").write_text("here")
+        assert inside(machine, "cat", str(later / "disk")).stdout == "here"
+    finally:
+        subprocess.run(["umount", "--recursive", str(later)], check=True)
+    assert inside(machine, "cat", str(later / "disk")).returncode != 0, "what the host takes away is gone inside, too"
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 @pytest.mark.spec("kubevirt", 121)
@@ -203,25 +198,23 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
 
 
 @pytest.mark.spec("kubevirt", 183)
-def test_a_qemu_reads_the_tables_and_the_files_of_its_firmware(place: Place) -> None:
-    async def script() -> None:
-        # A server's own folder, which the user of a QEMU cannot pass through.
-        place.root.chmod(0o700)
-        (place.root / "engine").mkdir()
-        engine = Place(place.root / "engine")
-        table, ignition = engine.root / "slic.acpi", engine.root / "ignition.json"
-        table.write_bytes(b"SLIC\x24\0\0\0\x01\x49CRASH ME" + bytes(8) + b"\x88\x04\0\0qemu" + bytes(4))
-        ignition.write_bytes(b"{}")
-        for each in (table, ignition):
-            each.chmod(0o600)
-        firmware = FirmwareConfig(acpi_tables=(table,), files=(("opt/com.coreos/config", ignition),))
-        machine = await engine.open().define("guest", engine.guest("guest", firmware=firmware))
-        await machine.start()
-        await until_phase(machine, "running", "ended")
-        assert machine.observed.end is None, machine.observed.end
-        assert os.stat(f"/proc/{machine.observed.pid}").st_uid == table.stat().st_uid != 0
-        assert table.stat().st_mode & 0o077 == 0
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+@played_by(run)
+async def test_a_qemu_reads_the_tables_and_the_files_of_its_firmware(place: Place) -> None:
+    # A server's own folder, which the user of a QEMU cannot pass through.
+    place.root.chmod(0o700)
+    (place.root / "engine").mkdir()
+    engine = Place(place.root / "engine")
+    table, ignition = engine.root / "slic.acpi", engine.root / "ignition.json"
+    table.write_bytes(b"SLIC\x24\0\0\0\x01\x49CRASH ME" + bytes(8) + b"\x88\x04\0\0qemu" + bytes(4))
+    ignition.write_bytes(b"{}")
+    for each in (table, ignition):
+        each.chmod(0o600)
+    firmware = FirmwareConfig(acpi_tables=(table,), files=(("opt/com.coreos/config", ignition),))
+    machine = await engine.open().define("guest", engine.guest("guest", firmware=firmware))
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    assert machine.observed.end is None, machine.observed.end
+    assert os.stat(f"/proc/{machine.observed.pid}").st_uid == table.stat().st_uid != 0
+    assert table.stat().st_mode & 0o077 == 0
+    await machine.stop(0)
+    await until_phase(machine, "ended")

@@ -15,6 +15,7 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.qmp import Qmp
 from paddock.engine.machine.users import UserRange
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, run, until_phase
 
 pytestmark = pytest.mark.needs("qemu", "root")
@@ -53,47 +54,45 @@ async def started(place: Place, machines: object, name: str, layer: DiskLayer | 
 
 
 @pytest.mark.spec("kubevirt", 120)
-def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        source = volume(place, "source")
-        owner = await started(place, machines, "owner", source)
-        # A snapshot while it runs, and two clones of that.
-        top = volume(place, "next", source)
-        top = DiskLayer(source.path.with_name("after.img"), "qcow2", source)
-        (place.root / "next" / "disk.img").rename(top.path)
-        await owner.overlay_disks({"data": top})
-        clones = [await started(place, machines, name, volume(place, f"v{name}", source)) for name in ("one", "two")]
-        stranger = await started(place, machines, "stranger", volume(place, "own"))
-        assert [reads(each, source.path) for each in (*clones, owner, stranger)] == [True, True, True, False]
-        assert source.path.stat().st_mode & 0o007 == 0
-        assert not reads(clones[0], top.path) and not reads(clones[0], clones[1].config.disks[-1].layer.path)  # type: ignore[union-attr]
-        # The same after a restart of the machine, and of Paddock.
-        machines.close()
-        machines = place.open()
-        await machines.adopt()
-        one = machines.get("one")
-        assert one is not None
-        await one.stop(0)
-        await until_phase(one, "ended")
-        await one.start()
-        await until_phase(one, "running", "ended")
-        assert one.observed.end is None and reads(one, source.path)
-        owner = machines.get("owner")  # type: ignore[assignment]
-        # Who wrote it once goes on in further layers, and merges his own.
-        last = DiskLayer(source.path.with_name("last.img"), "qcow2", top)
-        subprocess.run(
-            ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(top.path), str(last.path), str(4 * MIB)], check=True
-        )
-        await owner.overlay_disks({"data": last})
-        await owner.commit_disk("data", top.path)
-        assert owner.config.disks[-1].layer == top
-        for each in machines:
-            await each.stop(0)
-            await until_phase(each, "ended")
-
-    run(script)
+@played_by(run)
+async def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> None:
+    machines = place.open()
+    await machines.adopt()
+    source = volume(place, "source")
+    owner = await started(place, machines, "owner", source)
+    # A snapshot while it runs, and two clones of that.
+    top = volume(place, "next", source)
+    top = DiskLayer(source.path.with_name("after.img"), "qcow2", source)
+    (place.root / "next" / "disk.img").rename(top.path)
+    await owner.overlay_disks({"data": top})
+    clones = [await started(place, machines, name, volume(place, f"v{name}", source)) for name in ("one", "two")]
+    stranger = await started(place, machines, "stranger", volume(place, "own"))
+    assert [reads(each, source.path) for each in (*clones, owner, stranger)] == [True, True, True, False]
+    assert source.path.stat().st_mode & 0o007 == 0
+    assert not reads(clones[0], top.path) and not reads(clones[0], clones[1].config.disks[-1].layer.path)  # type: ignore[union-attr]
+    # The same after a restart of the machine, and of Paddock.
+    machines.close()
+    machines = place.open()
+    await machines.adopt()
+    one = machines.get("one")
+    assert one is not None
+    await one.stop(0)
+    await until_phase(one, "ended")
+    await one.start()
+    await until_phase(one, "running", "ended")
+    assert one.observed.end is None and reads(one, source.path)
+    owner = machines.get("owner")  # type: ignore[assignment]
+    # Who wrote it once goes on in further layers, and merges his own.
+    last = DiskLayer(source.path.with_name("last.img"), "qcow2", top)
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(top.path), str(last.path), str(4 * MIB)], check=True
+    )
+    await owner.overlay_disks({"data": last})
+    await owner.commit_disk("data", top.path)
+    assert owner.config.disks[-1].layer == top
+    for each in machines:
+        await each.stop(0)
+        await until_phase(each, "ended")
 
 
 @pytest.mark.spec("kubevirt", 120)

@@ -19,6 +19,7 @@ from paddock.engine.machine.livesource import SendRequest
 from paddock.engine.machine.livetarget import ReceiveRequest
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner
+from tests.coroutines import played_by
 from tests.host.machines import migrating
 from tests.host.machines.conftest import Place, qemus, run, until, until_phase
 from tests.host.machines.test_renewal import booted, says, small
@@ -54,56 +55,52 @@ async def is_as_before(source: QemuMachine, place: Place, written: int) -> None:
     await source.resume()
 
 
-def test_a_guest_goes_on_at_the_other_host(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        target, send_request = await migrating.expects(there, source)
-        await migrating.writes(source)
-        assert await source.send(send_request, target)
-        await until_phase(target, "running")
-        await until_phase(source, "ended")
-        assert source.observed.end is not None and source.observed.end.reason == "saved"
-        assert qemus(place.machines) == {} and list(qemus(there.machines)) == ["a"]
-        await migrating.writes(target)
-        assert migrating.marks(target) == migrating.marks(source) + 1 == 2
-        with pytest.raises(RequestRefused) as caught:
-            await source.start()
-        assert caught.value.reason == "Moved"
-        assert await source.send(send_request, target), "asked again, it says the same"
-        assert not await target.drop_arrival(send_request.migration), "too late"
-        # It is a machine like any other there: it is renewed, suspended, and goes on to a third host.
-        await target.renew()
-        await target.suspend()
-        await until_phase(target, "suspended")
-        await target.start()
-        await until_phase(target, "running")
-        third = migrating.beside(place, "third")
-        last, again = await migrating.expects(third, target, "m2")
-        assert await target.send(again, last)
-        await until_phase(last, "running")
-        await migrating.writes(last)
-        assert migrating.marks(last) == 3
-        await source.forget()
-
-    run(script)
+@played_by(run)
+async def test_a_guest_goes_on_at_the_other_host(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    target, send_request = await migrating.expects(there, source)
+    await migrating.writes(source)
+    assert await source.send(send_request, target)
+    await until_phase(target, "running")
+    await until_phase(source, "ended")
+    assert source.observed.end is not None and source.observed.end.reason == "saved"
+    assert qemus(place.machines) == {} and list(qemus(there.machines)) == ["a"]
+    await migrating.writes(target)
+    assert migrating.marks(target) == migrating.marks(source) + 1 == 2
+    with pytest.raises(RequestRefused) as caught:
+        await source.start()
+    assert caught.value.reason == "Moved"
+    assert await source.send(send_request, target), "asked again, it says the same"
+    assert not await target.drop_arrival(send_request.migration), "too late"
+    # It is a machine like any other there: it is renewed, suspended, and goes on to a third host.
+    await target.renew()
+    await target.suspend()
+    await until_phase(target, "suspended")
+    await target.start()
+    await until_phase(target, "running")
+    third = migrating.beside(place, "third")
+    last, again = await migrating.expects(third, target, "m2")
+    assert await target.send(again, last)
+    await until_phase(last, "running")
+    await migrating.writes(last)
+    assert migrating.marks(last) == 3
+    await source.forget()
 
 
 @pytest.mark.parametrize("whose", ["target", "source"])
-def test_a_side_that_is_not_the_expected_one_gets_nothing(place: Place, whose: str) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        others, mine = migrating.credentials(place.root / "others")
-        target, send_request = await migrating.expects(there, source, theirs=others if whose == "target" else None)
-        if whose == "source":
-            send_request = structs.replace(send_request, credentials=mine)
-        with pytest.raises(RequestRefused, match=r"certificate|Cannot read|handshake|TLS") as caught:
-            await source.send(send_request, target)
-        print(caught.value)
-        assert await target.drop_arrival(send_request.migration)
-        await until_phase(target, "ended")
-        await is_as_before(source, place, 0)
-
-    run(script)
+@played_by(run)
+async def test_a_side_that_is_not_the_expected_one_gets_nothing(place: Place, whose: str) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    others, mine = migrating.credentials(place.root / "others")
+    target, send_request = await migrating.expects(there, source, theirs=others if whose == "target" else None)
+    if whose == "source":
+        send_request = structs.replace(send_request, credentials=mine)
+    with pytest.raises(RequestRefused, match=r"certificate|Cannot read|handshake|TLS") as caught:
+        await source.send(send_request, target)
+    print(caught.value)
+    assert await target.drop_arrival(send_request.migration)
+    await until_phase(target, "ended")
+    await is_as_before(source, place, 0)
 
 
 async def _recorded(port: int, heard: list[bytes]) -> asyncio.Server:
@@ -168,197 +165,183 @@ def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch
     run(script)
 
 
-def test_it_is_called_off_and_nothing_else_is_done_meanwhile(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        target, send_request = await migrating.expects(there, source)
-        sending = asyncio.create_task(source.send(structs.replace(send_request, bandwidth=SLOW), target))
-        await until(source, lambda one: any(job.done for job in one.observed.jobs.values()), "disks are copied")
-        assert {name: job.kind for name, job in source.observed.jobs.items()} == {"root": "migrate", "data": "migrate"}
-        for refused in (source.pause(), source.renew(), source.suspend(), source.resize_disk("data", 2 * migrating.SIZE)):
-            with pytest.raises(RequestRefused) as caught:
-                await refused
-            assert caught.value.reason == "Busy"
-        await migrating.writes(source)
-        source.keep_guest()
+@played_by(run)
+async def test_it_is_called_off_and_nothing_else_is_done_meanwhile(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    target, send_request = await migrating.expects(there, source)
+    sending = asyncio.create_task(source.send(structs.replace(send_request, bandwidth=SLOW), target))
+    await until(source, lambda one: any(job.done for job in one.observed.jobs.values()), "disks are copied")
+    assert {name: job.kind for name, job in source.observed.jobs.items()} == {"root": "migrate", "data": "migrate"}
+    for refused in (source.pause(), source.renew(), source.suspend(), source.resize_disk("data", 2 * migrating.SIZE)):
         with pytest.raises(RequestRefused) as caught:
-            await sending
-        assert caught.value.reason == "Cancelled"
-        assert await target.drop_arrival(send_request.migration)
-        await until_phase(target, "ended")
-        with pytest.raises(Unanswered, match="knows nothing of it"):
-            await target.take("other")
-        assert not await target.take(send_request.migration), "never again"
-        await is_as_before(source, place, 1)
-        # Time that is over is the same.
-        await target.forget()
-        target, send_request = await migrating.expects(there, source, "m2")
+            await refused
+        assert caught.value.reason == "Busy"
+    await migrating.writes(source)
+    source.keep_guest()
+    with pytest.raises(RequestRefused) as caught:
+        await sending
+    assert caught.value.reason == "Cancelled"
+    assert await target.drop_arrival(send_request.migration)
+    await until_phase(target, "ended")
+    with pytest.raises(Unanswered, match="knows nothing of it"):
+        await target.take("other")
+    assert not await target.take(send_request.migration), "never again"
+    await is_as_before(source, place, 1)
+    # Time that is over is the same.
+    await target.forget()
+    target, send_request = await migrating.expects(there, source, "m2")
+    with pytest.raises(RequestRefused) as caught:
+        await source.send(structs.replace(send_request, bandwidth=SLOW, seconds=1.0), target)
+    assert caught.value.reason == "TooSlow"
+    await is_as_before(source, place, 2)
+    # A stop is not in the way of anything.
+    assert await target.drop_arrival("m2")
+    await until_phase(target, "ended")
+    await target.forget()
+    target, send_request = await migrating.expects(there, source, "m3")
+    sending = asyncio.create_task(source.send(structs.replace(send_request, bandwidth=SLOW), target))
+    await until(source, lambda one: any(job.done for job in one.observed.jobs.values()), "disks are copied")
+    await source.stop(30)
+    with pytest.raises(RequestRefused, match="stopped"):
+        await sending
+    await until_phase(source, "ended")
+    assert source.observed.end is not None and source.observed.end.reason == "guest-shutdown"
+    assert await target.drop_arrival("m3")
+
+
+@played_by(run)
+async def test_the_guest_comes_back_if_the_target_does_not_take_it(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    target, send_request = await migrating.expects(there, source)
+
+    async def refuses(migration: str) -> bool:
+        assert source.observed.handed == "offered" and source.observed.phase == "stopping"
+        assert await target.drop_arrival(migration)
+        return await target.take(migration)
+
+    assert not await source.send(send_request, Answers(target, take=refuses))
+    await is_as_before(source, place, 0)
+    await until_phase(target, "ended")
+
+
+@played_by(run)
+async def test_it_stands_still_until_the_target_answers(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    target, send_request = await migrating.expects(there, source)
+
+    async def is_silent(_: str) -> bool:
+        raise ConnectionResetError("the line was cut")
+
+    with pytest.raises(Unanswered, match="the line was cut"):
+        await source.send(send_request, Answers(target, take=is_silent))
+    with pytest.raises(Unanswered):
+        await source.settle(Answers(target, take=is_silent))
+    for refused in (source.resume(), source.start(), source.stop(0), source.forget(), source.pause()):
         with pytest.raises(RequestRefused) as caught:
-            await source.send(structs.replace(send_request, bandwidth=SLOW, seconds=1.0), target)
-        assert caught.value.reason == "TooSlow"
-        await is_as_before(source, place, 2)
-        # A stop is not in the way of anything.
-        assert await target.drop_arrival("m2")
-        await until_phase(target, "ended")
-        await target.forget()
-        target, send_request = await migrating.expects(there, source, "m3")
-        sending = asyncio.create_task(source.send(structs.replace(send_request, bandwidth=SLOW), target))
-        await until(source, lambda one: any(job.done for job in one.observed.jobs.values()), "disks are copied")
-        await source.stop(30)
-        with pytest.raises(RequestRefused, match="stopped"):
-            await sending
-        await until_phase(source, "ended")
-        assert source.observed.end is not None and source.observed.end.reason == "guest-shutdown"
-        assert await target.drop_arrival("m3")
-
-    run(script)
-
-
-def test_the_guest_comes_back_if_the_target_does_not_take_it(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        target, send_request = await migrating.expects(there, source)
-
-        async def refuses(migration: str) -> bool:
-            assert source.observed.handed == "offered" and source.observed.phase == "stopping"
-            assert await target.drop_arrival(migration)
-            return await target.take(migration)
-
-        assert not await source.send(send_request, Answers(target, take=refuses))
-        await is_as_before(source, place, 0)
-        await until_phase(target, "ended")
-
-    run(script)
-
-
-def test_it_stands_still_until_the_target_answers(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        target, send_request = await migrating.expects(there, source)
-
-        async def is_silent(_: str) -> bool:
-            raise ConnectionResetError("the line was cut")
-
-        with pytest.raises(Unanswered, match="the line was cut"):
-            await source.send(send_request, Answers(target, take=is_silent))
-        with pytest.raises(Unanswered):
-            await source.settle(Answers(target, take=is_silent))
-        for refused in (source.resume(), source.start(), source.stop(0), source.forget(), source.pause()):
-            with pytest.raises(RequestRefused) as caught:
-                await refused
-            assert caught.value.reason == "Offered"
-        with pytest.raises(RequestRefused, match="handed over"):
-            await source._owner.execute("cont")
-        assert source.observed.pid and target.observed.phase == "starting"
-        # A lost monitor changes nothing.
-        assert source._owner.qmp is not None
-        source._owner.qmp.close()
-        source._owner.silent()
-        await until(source, lambda one: one._owner.qmp is not None and not one._owner.qmp.closed, "it is found again")
-        assert (await source._owner.execute("query-status"))["status"] == "postmigrate"
-        assert await source.settle(target)
-        await until_phase(source, "ended")
-        await until_phase(target, "running")
-        await migrating.writes(target)
-
-    run(script)
+            await refused
+        assert caught.value.reason == "Offered"
+    with pytest.raises(RequestRefused, match="handed over"):
+        await source._owner.execute("cont")
+    assert source.observed.pid and target.observed.phase == "starting"
+    # A lost monitor changes nothing.
+    assert source._owner.qmp is not None
+    source._owner.qmp.close()
+    source._owner.silent()
+    await until(source, lambda one: one._owner.qmp is not None and not one._owner.qmp.closed, "it is found again")
+    assert (await source._owner.execute("query-status"))["status"] == "postmigrate"
+    assert await source.settle(target)
+    await until_phase(source, "ended")
+    await until_phase(target, "running")
+    await migrating.writes(target)
 
 
 @pytest.mark.parametrize("silent", ["disks_port", "memory_port"])
-def test_a_target_that_hangs_holds_nobody_up(place: Place, silent: str) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        target, send_request = await migrating.expects(there, source)
-        # Its kernel takes connections, and nobody says anything.
-        hung = socket.create_server((migrating.ADDRESS, 0))
-        receiver_address = structs.replace(send_request.receiver_address, **{silent: int(hung.getsockname()[1])})
-        sending = asyncio.create_task(source.send(structs.replace(send_request, receiver_address=receiver_address), target))
-        if silent == "memory_port":
-            await until(source, lambda one: [job.state for job in one.observed.jobs.values()] == ["ready", "ready"], "copied")
-            # The guest works meanwhile, and so does its monitor.
-            await migrating.writes(source)
-            assert (await source._owner.execute("query-status", patience=2))["status"] == "running" and not sending.done()
-        with pytest.raises(Unanswered):
-            await sending
-        hung.close()
-        await is_as_before(source, place, int(silent == "memory_port"))
-        assert await target.drop_arrival(send_request.migration)
-
-    run(script)
+@played_by(run)
+async def test_a_target_that_hangs_holds_nobody_up(place: Place, silent: str) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    target, send_request = await migrating.expects(there, source)
+    # Its kernel takes connections, and nobody says anything.
+    hung = socket.create_server((migrating.ADDRESS, 0))
+    receiver_address = structs.replace(send_request.receiver_address, **{silent: int(hung.getsockname()[1])})
+    sending = asyncio.create_task(source.send(structs.replace(send_request, receiver_address=receiver_address), target))
+    if silent == "memory_port":
+        await until(source, lambda one: [job.state for job in one.observed.jobs.values()] == ["ready", "ready"], "copied")
+        # The guest works meanwhile, and so does its monitor.
+        await migrating.writes(source)
+        assert (await source._owner.execute("query-status", patience=2))["status"] == "running" and not sending.done()
+    with pytest.raises(Unanswered):
+        await sending
+    hung.close()
+    await is_as_before(source, place, int(silent == "memory_port"))
+    assert await target.drop_arrival(send_request.migration)
 
 
-def test_no_write_is_lost_on_the_way(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        target, send_request = await migrating.expects(there, source)
-        writing = True
+@played_by(run)
+async def test_no_write_is_lost_on_the_way(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    target, send_request = await migrating.expects(there, source)
+    writing = True
 
-        async def busily() -> None:
-            console = source.console()
-            while writing and source.observed.phase == "running":
-                with contextlib.suppress(Exception):
-                    await console.write(b"w")
-                await asyncio.sleep(0.02)
+    async def busily() -> None:
+        console = source.console()
+        while writing and source.observed.phase == "running":
+            with contextlib.suppress(Exception):
+                await console.write(b"w")
+            await asyncio.sleep(0.02)
 
-        task = asyncio.create_task(busily())
-        await asyncio.sleep(0.5)
-        assert await source.send(structs.replace(send_request, bandwidth=16 * migrating.MIB), target)
-        writing = False
-        await task
-        await until_phase(target, "running")
-        await migrating.writes(target)
-        said, before = (0, 0), None
-        # What is still in its serial port is written, too.
-        while said != before:
-            before = said
-            await asyncio.sleep(1)
-            said = source.directory.serial_log().count(b"w"), target.directory.serial_log().count(b"w")
-        print(f"written before and after: {said}")
-        assert migrating.marks(target) == sum(said) and said[0] > 5
-
-    run(script)
+    task = asyncio.create_task(busily())
+    await asyncio.sleep(0.5)
+    assert await source.send(structs.replace(send_request, bandwidth=16 * migrating.MIB), target)
+    writing = False
+    await task
+    await until_phase(target, "running")
+    await migrating.writes(target)
+    said, before = (0, 0), None
+    # What is still in its serial port is written, too.
+    while said != before:
+        before = said
+        await asyncio.sleep(1)
+        said = source.directory.serial_log().count(b"w"), target.directory.serial_log().count(b"w")
+    print(f"written before and after: {said}")
+    assert migrating.marks(target) == sum(said) and said[0] > 5
 
 
-def test_what_the_target_lacks_is_said_before_anything_happens(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        theirs, ours = migrating.credentials(place.root / "credentials")
-        machines = there.open()
-        await machines.adopt()
-        wanted = migrating.sends_to(source.config, there.root)
-        seed = DiskConfig("seed", migrating.blank(there.root / "seed.img", 4096), readonly=True)
-        memory = structs.replace(wanted.memory, size=32 * migrating.MIB, max_size=32 * migrating.MIB)
-        target = await machines.define("a", structs.replace(wanted, memory=memory, disks=(*wanted.disks, seed)))
-        receive_request = ReceiveRequest("m1", await source.describe_leaving(), theirs, migrating.ADDRESS)
-        with pytest.raises(RequestRefused, match="disks, memory differ; disk seed is only read") as caught:
-            await target.receive(receive_request)
-        assert caught.value.reason == "NotReceivable" and target.observed.phase == "defined"
-        # Of another size is found out by QEMU, at once.
-        target = await machines.define("a", wanted)
-        layer = wanted.disks[1].layer
-        assert layer is not None
-        os.truncate(layer.path, 2 * migrating.SIZE)
-        receiver_address = await target.receive(receive_request)
-        with pytest.raises(RequestRefused, match=r"disk data has .* bytes, and that of the target has"):
-            await source.send(SendRequest("m1", receiver_address, ours), target)
-
-    run(script)
+@played_by(run)
+async def test_what_the_target_lacks_is_said_before_anything_happens(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    theirs, ours = migrating.credentials(place.root / "credentials")
+    machines = there.open()
+    await machines.adopt()
+    wanted = migrating.sends_to(source.config, there.root)
+    seed = DiskConfig("seed", migrating.blank(there.root / "seed.img", 4096), readonly=True)
+    memory = structs.replace(wanted.memory, size=32 * migrating.MIB, max_size=32 * migrating.MIB)
+    target = await machines.define("a", structs.replace(wanted, memory=memory, disks=(*wanted.disks, seed)))
+    receive_request = ReceiveRequest("m1", await source.describe_leaving(), theirs, migrating.ADDRESS)
+    with pytest.raises(RequestRefused, match="disks, memory differ; disk seed is only read") as caught:
+        await target.receive(receive_request)
+    assert caught.value.reason == "NotReceivable" and target.observed.phase == "defined"
+    # Of another size is found out by QEMU, at once.
+    target = await machines.define("a", wanted)
+    layer = wanted.disks[1].layer
+    assert layer is not None
+    os.truncate(layer.path, 2 * migrating.SIZE)
+    receiver_address = await target.receive(receive_request)
+    with pytest.raises(RequestRefused, match=r"disk data has .* bytes, and that of the target has"):
+        await source.send(SendRequest("m1", receiver_address, ours), target)
 
 
-def test_a_target_that_does_not_start_says_why(place: Place) -> None:
-    async def script() -> None:
-        source, there = await migrating.started(place), migrating.beside(place)
-        theirs, _ = migrating.credentials(place.root / "credentials")
-        machines = there.open()
-        await machines.adopt()
-        wanted = migrating.sends_to(source.config, there.root)
-        (there.root / "data.img").unlink()
-        target = await machines.define("a", wanted)
-        with pytest.raises(StartFailed, match=r"data\.img"):
-            await target.receive(ReceiveRequest("m1", await source.describe_leaving(), theirs, migrating.ADDRESS))
-        assert not await target.take("m1")
-
-    run(script)
+@played_by(run)
+async def test_a_target_that_does_not_start_says_why(place: Place) -> None:
+    source, there = await migrating.started(place), migrating.beside(place)
+    theirs, _ = migrating.credentials(place.root / "credentials")
+    machines = there.open()
+    await machines.adopt()
+    wanted = migrating.sends_to(source.config, there.root)
+    (there.root / "data.img").unlink()
+    target = await machines.define("a", wanted)
+    with pytest.raises(StartFailed, match=r"data\.img"):
+        await target.receive(ReceiveRequest("m1", await source.describe_leaving(), theirs, migrating.ADDRESS))
+    assert not await target.take("m1")
 
 
 def test_an_operating_system_notices_nothing(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:

@@ -23,6 +23,7 @@ from paddock.engine.machine.memorysnapshots import MemoryRequest
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.memorystates import MemoryState, MemoryStates
 from paddock.engine.storage import files, overlays
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
 from tests.host.machines.test_renewal import _OVMF, MIB, booted, echoed, echoes, says, small
 
@@ -280,69 +281,63 @@ def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.Mon
     run(script)
 
 
-def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine, _, states = await _small_one(place)
-        events: list[str] = []
+@played_by(run)
+async def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, _, states = await _small_one(place)
+    events: list[str] = []
 
-        def told(name: str, data: Mapping[str, Any]) -> bool:
-            events.append(name)
-            return False
+    def told(name: str, data: Mapping[str, Any]) -> bool:
+        events.append(name)
+        return False
 
-        config, disk = machine.config, machine.config.disks[0]
-        changed: dict[str, MachineConfig] = {
-            "shares directories": replace(config, devices=replace(config.devices, shared=(SharedDirectory("share", place.root),))),
-            "its memory is a file": replace(config, memory=replace(config.memory, file=place.root / "memory.img")),
-            "plugged or unplugged": replace(config, disks=(disk, replace(disk, name="more"))),
-        }
-        with machine._owner.events.expect(told):
-            for why, other in changed.items():
-                with monkeypatch.context() as patched:
-                    patched.setattr(machine._owner, "started" if why != "plugged or unplugged" else "config", other)
-                    with pytest.raises(RequestRefused, match=why) as caught:
-                        await kept(machine, states, place.root)
-                    assert caught.value.reason == "MemoryNotPossible" and "without memory" in caught.value.fix
-            with pytest.raises(RequestRefused, match="disk root is not in the snapshot"):
-                await machine.take_memory(MemoryRequest({}, frozenset(), states.draft("s")))
-            monkeypatch.setattr(suspension, "SPARE", 1 << 60)
-            with pytest.raises(RequestRefused, match="room for") as caught:
-                await kept(machine, states, place.root)
-            assert caught.value.reason == "MemoryNotPossible" and "STOP" not in events
-        await _goes_on(machine)
-
-    run(script)
-
-
-def test_a_full_disk_leaves_the_guest_as_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine, _, states = await _small_one(place)
-        before = machine.config
-
-        async def full(*_: Any) -> None:
-            raise RequestRefused("no", reason="MigrationFailed", why="No space left on device")
-
-        monkeypatch.setattr(migration, "send", full)
-        with pytest.raises(RequestRefused, match="No space left"):
+    config, disk = machine.config, machine.config.disks[0]
+    changed: dict[str, MachineConfig] = {
+        "shares directories": replace(config, devices=replace(config.devices, shared=(SharedDirectory("share", place.root),))),
+        "its memory is a file": replace(config, memory=replace(config.memory, file=place.root / "memory.img")),
+        "plugged or unplugged": replace(config, disks=(disk, replace(disk, name="more"))),
+    }
+    with machine._owner.events.expect(told):
+        for why, other in changed.items():
+            with monkeypatch.context() as patched:
+                patched.setattr(machine._owner, "started" if why != "plugged or unplugged" else "config", other)
+                with pytest.raises(RequestRefused, match=why) as caught:
+                    await kept(machine, states, place.root)
+                assert caught.value.reason == "MemoryNotPossible" and "without memory" in caught.value.fix
+        with pytest.raises(RequestRefused, match="disk root is not in the snapshot"):
+            await machine.take_memory(MemoryRequest({}, frozenset(), states.draft("s")))
+        monkeypatch.setattr(suspension, "SPARE", 1 << 60)
+        with pytest.raises(RequestRefused, match="room for") as caught:
             await kept(machine, states, place.root)
-        assert machine.config == before
-        monkeypatch.undo()
-        await _goes_on(machine)
-        state = await kept(machine, states, place.root, "again")
-        assert state.size > 0 and machine.config != before
-        await _goes_on(machine)
-
-    run(script)
+        assert caught.value.reason == "MemoryNotPossible" and "STOP" not in events
+    await _goes_on(machine)
 
 
-def test_a_guest_that_writes_too_fast_is_stopped(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine, _, states = await _small_one(place)
-        monkeypatch.setattr(memorysnapshots, "FORCE_SECONDS", 0.0)
-        state = await kept(machine, states, place.root)
-        await _goes_on(machine)
-        assert not machine.observed.paused and state.record.pause > 0
+@played_by(run)
+async def test_a_full_disk_leaves_the_guest_as_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, _, states = await _small_one(place)
+    before = machine.config
 
-    run(script)
+    async def full(*_: Any) -> None:
+        raise RequestRefused("no", reason="MigrationFailed", why="No space left on device")
+
+    monkeypatch.setattr(migration, "send", full)
+    with pytest.raises(RequestRefused, match="No space left"):
+        await kept(machine, states, place.root)
+    assert machine.config == before
+    monkeypatch.undo()
+    await _goes_on(machine)
+    state = await kept(machine, states, place.root, "again")
+    assert state.size > 0 and machine.config != before
+    await _goes_on(machine)
+
+
+@played_by(run)
+async def test_a_guest_that_writes_too_fast_is_stopped(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, _, states = await _small_one(place)
+    monkeypatch.setattr(memorysnapshots, "FORCE_SECONDS", 0.0)
+    state = await kept(machine, states, place.root)
+    await _goes_on(machine)
+    assert not machine.observed.paused and state.record.pause > 0
 
 
 @pytest.mark.spec("kubevirt", 263)
@@ -374,74 +369,67 @@ def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeyp
 
 @pytest.mark.needs("ovmf", "swtpm")
 @pytest.mark.spec("kubevirt", 266)
-def test_a_tpm_and_variables_that_are_kept_are_of_the_same_moment(place: Place) -> None:
+@played_by(run)
+async def test_a_tpm_and_variables_that_are_kept_are_of_the_same_moment(place: Place) -> None:
     """A later run of the machine wrote others, or lost them: those of the snapshot are there again."""
-
-    async def script() -> None:
-        efi = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
-        machines, states = place.open(efi=efi), memories(place)
-        await machines.adopt()
-        files = [place.root / "vars.fd", place.root / "tpm" / "tpm2-00.permall"]
-        config = place.guest()
-        firmware = replace(config.firmware, kind="efi", variables=files[0])
-        config = replace(config, firmware=firmware, devices=replace(config.devices, tpm=Tpm(files[1].parent)))
-        machine = await machines.define("a", config)
-        await machine.start()
-        await until_phase(machine, "running")
-        await until(machine, lambda one: files[1].exists() and files[1].stat().st_size > 0, "the TPM has a state")
-        before = [each.read_bytes() for each in files]
-        state = await kept(machine, states, place.root)
-        await until(machine, lambda one: not one.observed.stands_still, "it goes on")
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-        files[0].write_bytes(bytes(len(before[0])))
-        files[1].unlink()
-        again = await continued(place, machines, states, state)
-        await until(again, lambda one: [each.read_bytes() for each in files] == before, "they are as they were")
-        await again.suspend()
-        await until_phase(again, "suspended")
-        assert [each.read_bytes() for each in files] == before
-        await again.start()
-        await until(again, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it goes on once more")
-        await again.stop(0)
-        await until_phase(again, "ended")
-        assert [each.read_bytes() for each in files] == before
-
-    run(script)
+    efi = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
+    machines, states = place.open(efi=efi), memories(place)
+    await machines.adopt()
+    files = [place.root / "vars.fd", place.root / "tpm" / "tpm2-00.permall"]
+    config = place.guest()
+    firmware = replace(config.firmware, kind="efi", variables=files[0])
+    config = replace(config, firmware=firmware, devices=replace(config.devices, tpm=Tpm(files[1].parent)))
+    machine = await machines.define("a", config)
+    await machine.start()
+    await until_phase(machine, "running")
+    await until(machine, lambda one: files[1].exists() and files[1].stat().st_size > 0, "the TPM has a state")
+    before = [each.read_bytes() for each in files]
+    state = await kept(machine, states, place.root)
+    await until(machine, lambda one: not one.observed.stands_still, "it goes on")
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    files[0].write_bytes(bytes(len(before[0])))
+    files[1].unlink()
+    again = await continued(place, machines, states, state)
+    await until(again, lambda one: [each.read_bytes() for each in files] == before, "they are as they were")
+    await again.suspend()
+    await until_phase(again, "suspended")
+    assert [each.read_bytes() for each in files] == before
+    await again.start()
+    await until(again, lambda one: one.observed.phase == "running" and not one.observed.stands_still, "it goes on once more")
+    await again.stop(0)
+    await until_phase(again, "ended")
+    assert [each.read_bytes() for each in files] == before
 
 
-def test_a_pause_outlasts_it(place: Place) -> None:
-    async def script() -> None:
-        machine, _, states = await _small_one(place)
-        await machine.pause()
-        state = await kept(machine, states, place.root)
-        assert machine.observed.paused == "user" and state.record.saved.paused
-        await machine.resume()
-        await _goes_on(machine)
-        # A suspension afterwards does not wait for a word.
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-
-    run(script)
+@played_by(run)
+async def test_a_pause_outlasts_it(place: Place) -> None:
+    machine, _, states = await _small_one(place)
+    await machine.pause()
+    state = await kept(machine, states, place.root)
+    assert machine.observed.paused == "user" and state.record.saved.paused
+    await machine.resume()
+    await _goes_on(machine)
+    # A suspension afterwards does not wait for a word.
+    await machine.suspend()
+    await until_phase(machine, "suspended")
 
 
 @pytest.mark.spec("kubevirt", 209)
-def test_the_disks_go_on_while_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine, _, states = await _small_one(place)
-        owner, seen = machine._owner, list[str]()
-        execute = owner.execute
+@played_by(run)
+async def test_the_disks_go_on_while_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, _, states = await _small_one(place)
+    owner, seen = machine._owner, list[str]()
+    execute = owner.execute
 
-        async def spied(command: str, *more: Any, **named: Any) -> Any:
-            if command == "transaction":
-                seen.append(str((await execute("query-status"))["status"]))
-                seen.append(str((await execute("query-migrate"))["status"]))
-            if command in ("migrate", "transaction", "migrate-continue", "cont"):
-                seen.append(command)
-            return await execute(command, *more, **named)
+    async def spied(command: str, *more: Any, **named: Any) -> Any:
+        if command == "transaction":
+            seen.append(str((await execute("query-status"))["status"]))
+            seen.append(str((await execute("query-migrate"))["status"]))
+        if command in ("migrate", "transaction", "migrate-continue", "cont"):
+            seen.append(command)
+        return await execute(command, *more, **named)
 
-        monkeypatch.setattr(owner, "execute", spied)
-        await kept(machine, states, place.root)
-        assert seen == ["migrate", "finish-migrate", "pre-switchover", "transaction", "migrate-continue", "cont"]
-
-    run(script)
+    monkeypatch.setattr(owner, "execute", spied)
+    await kept(machine, states, place.root)
+    assert seen == ["migrate", "finish-migrate", "pre-switchover", "transaction", "migrate-continue", "cont"]

@@ -12,6 +12,7 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.directory import Directory
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, killed_at, run, until, until_phase
 from tests.host.machines.test_mirrors import layer_of, marks, started, stopped, writes
 
@@ -115,16 +116,14 @@ def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place
 
 
 @pytest.mark.spec("kubevirt", 259)
-def test_a_guest_that_a_user_paused_stays_paused(place: Place) -> None:
-    async def script() -> None:
-        machine, base = await overlaid(place)
-        await machine.pause()
-        await machine.commit_disk("data", base.path)
-        assert layer_of(machine) == base and machine.observed.paused == "user"
-        with pytest.raises(RequestRefused, match="paused"):
-            await machine.renew()
-        await machine.resume()
-        await writes(machine)
-        await stopped(machine)
-
-    run(script)
+@played_by(run)
+async def test_a_guest_that_a_user_paused_stays_paused(place: Place) -> None:
+    machine, base = await overlaid(place)
+    await machine.pause()
+    await machine.commit_disk("data", base.path)
+    assert layer_of(machine) == base and machine.observed.paused == "user"
+    with pytest.raises(RequestRefused, match="paused"):
+        await machine.renew()
+    await machine.resume()
+    await writes(machine)
+    await stopped(machine)

@@ -15,6 +15,7 @@ from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.mirrors import DiskMirrors
 from paddock.engine.machine.owner import MachineOwner
+from tests.coroutines import played_by
 from tests.host.machines import bootsector
 from tests.host.machines.conftest import Place, killed_at, run, until, until_guest_runs, until_phase
 
@@ -107,159 +108,149 @@ def nodes(machine: QemuMachine) -> Awaitable[list[str]]:
 
 @pytest.mark.spec("kubevirt", 231)
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
-def test_a_disk_moves_with_all_its_layers_while_the_guest_writes(place: Place, form: str) -> None:
-    async def script() -> None:
-        machine = await started(place)
-        old = layer_of(machine)
-        before = await nodes(machine)
-        await writes(machine)
-        target = blank(place.root / "new.img")
-        if form == "qcow2":
-            subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(target.path), str(SIZE)], check=True)
-            target = DiskLayer(target.path, "qcow2")
-        else:
-            # What it held goes.
-            target.path.write_bytes(os.urandom(MIB).ljust(SIZE, b"\xff"))
-        await machine.move_disks({"data": target})
-        await writes(machine)
-        await ready(machine)
-        await writes(machine)
-        assert machine.observed.jobs["data"].state == "ready" and layer_of(machine) == old
-        for refused in (
-            machine.resize_disk("data", 2 * SIZE),
-            machine.overlay_disks({"root": layer_of(machine, "root")}),
-            machine.commit_disk("data", old.path),
-            machine.renew(),
-            machine.suspend(),
-        ):
-            with pytest.raises(RequestRefused) as caught:
-                await refused
-            assert caught.value.reason == "Busy"
-        await machine.change_over()
-        assert layer_of(machine) == target and not machine.observed.paused and not machine.observed.jobs
-        left = content(old)
-        await machine.resize_disk("data", SIZE + MIB)
-        await writes(machine)
-        assert content(old) == left, "the old files are written no more"
-        after = await nodes(machine)
-        assert len(after) < len(before) and not any("old" in name for name in after)
-        await stopped(machine)
-        moved = content(target)
-        assert moved[: 3 * 64 << 10][64 << 10 :] == left[: 3 * 64 << 10][64 << 10 :] and moved[2 * MIB : SIZE] == left[2 * MIB :]
-        assert moved != left, "the last write is in the new file alone"
-        await machine.start()
-        await until_guest_runs(machine)
-        await machine.resize_disk("data", 2 * SIZE)
-        await stopped(machine)
-
-    run(script)
+@played_by(run)
+async def test_a_disk_moves_with_all_its_layers_while_the_guest_writes(place: Place, form: str) -> None:
+    machine = await started(place)
+    old = layer_of(machine)
+    before = await nodes(machine)
+    await writes(machine)
+    target = blank(place.root / "new.img")
+    if form == "qcow2":
+        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", str(target.path), str(SIZE)], check=True)
+        target = DiskLayer(target.path, "qcow2")
+    else:
+        # What it held goes.
+        target.path.write_bytes(os.urandom(MIB).ljust(SIZE, b"\xff"))
+    await machine.move_disks({"data": target})
+    await writes(machine)
+    await ready(machine)
+    await writes(machine)
+    assert machine.observed.jobs["data"].state == "ready" and layer_of(machine) == old
+    for refused in (
+        machine.resize_disk("data", 2 * SIZE),
+        machine.overlay_disks({"root": layer_of(machine, "root")}),
+        machine.commit_disk("data", old.path),
+        machine.renew(),
+        machine.suspend(),
+    ):
+        with pytest.raises(RequestRefused) as caught:
+            await refused
+        assert caught.value.reason == "Busy"
+    await machine.change_over()
+    assert layer_of(machine) == target and not machine.observed.paused and not machine.observed.jobs
+    left = content(old)
+    await machine.resize_disk("data", SIZE + MIB)
+    await writes(machine)
+    assert content(old) == left, "the old files are written no more"
+    after = await nodes(machine)
+    assert len(after) < len(before) and not any("old" in name for name in after)
+    await stopped(machine)
+    moved = content(target)
+    assert moved[: 3 * 64 << 10][64 << 10 :] == left[: 3 * 64 << 10][64 << 10 :] and moved[2 * MIB : SIZE] == left[2 * MIB :]
+    assert moved != left, "the last write is in the new file alone"
+    await machine.start()
+    await until_guest_runs(machine)
+    await machine.resize_disk("data", 2 * SIZE)
+    await stopped(machine)
 
 
-def test_disks_that_cannot_move_and_copies_that_are_called_off(place: Place) -> None:
-    async def script() -> None:
-        machine = await started(place, count=2)
-        old, before = layer_of(machine), await nodes(machine)
-        with pytest.raises(RequestRefused, match="none of that name"):
-            await machine.move_disks({"other": blank(place.root / "n0.img")})
-        with pytest.raises(RequestRefused, match="bytes, and its new file has"):
-            await machine.move_disks({"data": blank(place.root / "n1.img", 2 * SIZE)})
-        assert await nodes(machine) == before and machine._owner.record.moving is None
-        targets = {"data": blank(place.root / "n2.img"), "more1": blank(place.root / "n3.img", MIB)}
-        await machine.move_disks(targets, MIB)
-        await machine.move_disks(targets, MIB)
-        await until(machine, lambda one: one.observed.jobs["data"].done > 0, "there is progress")
-        assert machine.observed.jobs["data"].total >= SIZE
-        with pytest.raises(RequestRefused, match="being moved"):
-            await machine.move_disks({"data": blank(place.root / "n4.img")})
-        await machine.keep_disks()
-        assert layer_of(machine) == old and await nodes(machine) == before and not machine.observed.jobs
-        # A stop is not in the way of anything.
-        await machine.move_disks(targets, MIB)
-        await stopped(machine)
-        assert layer_of(machine) == old and machine._owner.record.moving is None
-
-    run(script)
+@played_by(run)
+async def test_disks_that_cannot_move_and_copies_that_are_called_off(place: Place) -> None:
+    machine = await started(place, count=2)
+    old, before = layer_of(machine), await nodes(machine)
+    with pytest.raises(RequestRefused, match="none of that name"):
+        await machine.move_disks({"other": blank(place.root / "n0.img")})
+    with pytest.raises(RequestRefused, match="bytes, and its new file has"):
+        await machine.move_disks({"data": blank(place.root / "n1.img", 2 * SIZE)})
+    assert await nodes(machine) == before and machine._owner.record.moving is None
+    targets = {"data": blank(place.root / "n2.img"), "more1": blank(place.root / "n3.img", MIB)}
+    await machine.move_disks(targets, MIB)
+    await machine.move_disks(targets, MIB)
+    await until(machine, lambda one: one.observed.jobs["data"].done > 0, "there is progress")
+    assert machine.observed.jobs["data"].total >= SIZE
+    with pytest.raises(RequestRefused, match="being moved"):
+        await machine.move_disks({"data": blank(place.root / "n4.img")})
+    await machine.keep_disks()
+    assert layer_of(machine) == old and await nodes(machine) == before and not machine.observed.jobs
+    # A stop is not in the way of anything.
+    await machine.move_disks(targets, MIB)
+    await stopped(machine)
+    assert layer_of(machine) == old and machine._owner.record.moving is None
 
 
 @pytest.mark.spec("kubevirt", 231)
 @pytest.mark.needs("root")
-def test_a_full_disk_ends_all_copies_and_leaves_the_guest_alone(place: Place) -> None:
-    async def script() -> None:
-        # QEMU sees what is mounted when it starts.
-        full = place.root / "full"
-        full.mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(full)], check=True)
-        try:
-            full.chmod(0o711)
-            machine = await started(place, count=2)
-            old, before = layer_of(machine), await nodes(machine)
-            await machine.move_disks({"more1": blank(place.root / "n3.img", MIB), "data": blank(full / "new.img")})
-            await until(machine, lambda one: {job.state for job in one.observed.jobs.values()} == {"failed"}, "both copies failed")
-            assert "No space left" in machine.observed.jobs["data"].error
-            assert layer_of(machine) == old and await nodes(machine) == before
-            await writes(machine)
-            await stopped(machine)
-        finally:
-            subprocess.run(["umount", "-l", str(full)], check=True)
-
-    run(script)
+@played_by(run)
+async def test_a_full_disk_ends_all_copies_and_leaves_the_guest_alone(place: Place) -> None:
+    # QEMU sees what is mounted when it starts.
+    full = place.root / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(full)], check=True)
+    try:
+        full.chmod(0o711)
+        machine = await started(place, count=2)
+        old, before = layer_of(machine), await nodes(machine)
+        await machine.move_disks({"more1": blank(place.root / "n3.img", MIB), "data": blank(full / "new.img")})
+        await until(machine, lambda one: {job.state for job in one.observed.jobs.values()} == {"failed"}, "both copies failed")
+        assert "No space left" in machine.observed.jobs["data"].error
+        assert layer_of(machine) == old and await nodes(machine) == before
+        await writes(machine)
+        await stopped(machine)
+    finally:
+        subprocess.run(["umount", "-l", str(full)], check=True)
 
 
 @pytest.mark.spec("kubevirt", 231)
-def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
-    async def script() -> None:
-        machine = await started(place, count=2)
-        targets = {"data": blank(place.root / "n1.img"), "more1": blank(place.root / "n2.img", MIB)}
-        await machine.move_disks(targets)
-        await ready(machine, *targets)
-        # One of them goes before the guest stands still.
-        execute = machine._owner.execute
+@played_by(run)
+async def test_two_disks_change_over_together_or_not_at_all(place: Place) -> None:
+    machine = await started(place, count=2)
+    targets = {"data": blank(place.root / "n1.img"), "more1": blank(place.root / "n2.img", MIB)}
+    await machine.move_disks(targets)
+    await ready(machine, *targets)
+    # One of them goes before the guest stands still.
+    execute = machine._owner.execute
 
-        async def lost(command: str, arguments: object = None, **more: object) -> object:
-            if command == "job-complete" and "more1" in str(arguments):
-                return await execute("block-job-cancel", {"device": arguments["id"], "force": True})  # type: ignore[index]
-            return await execute(command, arguments, **more)  # type: ignore[arg-type]
+    async def lost(command: str, arguments: object = None, **more: object) -> object:
+        if command == "job-complete" and "more1" in str(arguments):
+            return await execute("block-job-cancel", {"device": arguments["id"], "force": True})  # type: ignore[index]
+        return await execute(command, arguments, **more)  # type: ignore[arg-type]
 
-        machine._owner.execute = lost  # type: ignore[method-assign]
-        with pytest.raises(Exception, match="cannot move disk more1"):
-            await machine.change_over()
-        machine._owner.execute = execute  # type: ignore[method-assign]
-        assert layer_of(machine).format == "qcow2" and layer_of(machine, "more1") != targets["more1"]
-        assert {job.state for job in machine.observed.jobs.values()} == {"failed"} and not machine.observed.paused
-        await writes(machine)
-        await machine.move_disks(targets)
-        await ready(machine, *targets)
+    machine._owner.execute = lost  # type: ignore[method-assign]
+    with pytest.raises(Exception, match="cannot move disk more1"):
         await machine.change_over()
-        assert [layer_of(machine, name) for name in targets] == list(targets.values())
-        await writes(machine)
-        await stopped(machine)
-
-    run(script)
+    machine._owner.execute = execute  # type: ignore[method-assign]
+    assert layer_of(machine).format == "qcow2" and layer_of(machine, "more1") != targets["more1"]
+    assert {job.state for job in machine.observed.jobs.values()} == {"failed"} and not machine.observed.paused
+    await writes(machine)
+    await machine.move_disks(targets)
+    await ready(machine, *targets)
+    await machine.change_over()
+    assert [layer_of(machine, name) for name in targets] == list(targets.values())
+    await writes(machine)
+    await stopped(machine)
 
 
 @pytest.mark.spec("kubevirt", 232)
-def test_a_stop_does_not_come_between_qemu_and_the_config(place: Place) -> None:
-    async def script() -> None:
-        machine = await started(place)
-        target = blank(place.root / "n1.img")
-        await machine.move_disks({"data": target})
-        await ready(machine)
-        land = DiskMirrors._land
+@played_by(run)
+async def test_a_stop_does_not_come_between_qemu_and_the_config(place: Place) -> None:
+    machine = await started(place)
+    target = blank(place.root / "n1.img")
+    await machine.move_disks({"data": target})
+    await ready(machine)
+    land = DiskMirrors._land
 
-        async def slowly(self: DiskMirrors, moving: object) -> None:
-            await machine.stop(20)
-            await asyncio.sleep(0.5)
-            await land(self, moving)  # type: ignore[arg-type]
+    async def slowly(self: DiskMirrors, moving: object) -> None:
+        await machine.stop(20)
+        await asyncio.sleep(0.5)
+        await land(self, moving)  # type: ignore[arg-type]
 
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(DiskMirrors, "_land", slowly)
-            with pytest.raises(RequestRefused):
-                await machine.change_over()
-            await until_phase(machine, "ended")
-        assert layer_of(machine) == target
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
-
-    run(script)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DiskMirrors, "_land", slowly)
+        with pytest.raises(RequestRefused):
+            await machine.change_over()
+        await until_phase(machine, "ended")
+    assert layer_of(machine) == target
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
 
 
 # --- whoever dies ------------------------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFail
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.machine.owner import MachineOwner
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, closed, qemus, run, until, until_guest_runs, until_phase
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.long]
@@ -48,24 +49,22 @@ async def echoes(machine: QemuMachine) -> None:
     console.close()
 
 
-def test_a_guest_goes_on_in_a_new_process(place: Place) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", place.guest())
-        await machine.start()
-        await until_guest_runs(machine)
-        old = machine.observed.pid
-        renewed = await machine.renew()
-        print(renewed)
-        assert machine.observed.pid != old and machine.observed.phase == "running"
-        await echoes(machine)
-        assert machine.directory.serial_tail(1000).count(b"R") == 1
-        await machine.stop(30)
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
-
-    run(script)
+@played_by(run)
+async def test_a_guest_goes_on_in_a_new_process(place: Place) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", place.guest())
+    await machine.start()
+    await until_guest_runs(machine)
+    old = machine.observed.pid
+    renewed = await machine.renew()
+    print(renewed)
+    assert machine.observed.pid != old and machine.observed.phase == "running"
+    await echoes(machine)
+    assert machine.directory.serial_tail(1000).count(b"R") == 1
+    await machine.stop(30)
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
 
 
 MIB = 1 << 20
@@ -209,238 +208,215 @@ _RECEIVE = migration.receive
 
 
 @pytest.mark.parametrize("receive", [_fails_after_everything_was_received, _kills_who_receives])
-def test_a_failure_leaves_it_where_it_was(place: Place, monkeypatch: pytest.MonkeyPatch, receive: Callable[..., Any]) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        pid = machine.observed.pid
-        monkeypatch.setattr(migration, "receive", receive)
-        with pytest.raises(RequestRefused) as caught:
-            await machine.renew()
-        assert caught.value.reason == "MigrationFailed"
-        await _is_as_before(place, machine, pid)
-        monkeypatch.undo()
+@played_by(run)
+async def test_a_failure_leaves_it_where_it_was(place: Place, monkeypatch: pytest.MonkeyPatch, receive: Callable[..., Any]) -> None:
+    machine = await _small_one(place, place.open())
+    pid = machine.observed.pid
+    monkeypatch.setattr(migration, "receive", receive)
+    with pytest.raises(RequestRefused) as caught:
         await machine.renew()
-        await _is_as_before(place, machine, machine.observed.pid)
-        assert machine.observed.pid != pid
+    assert caught.value.reason == "MigrationFailed"
+    await _is_as_before(place, machine, pid)
+    monkeypatch.undo()
+    await machine.renew()
+    await _is_as_before(place, machine, machine.observed.pid)
+    assert machine.observed.pid != pid
 
-    run(script)
 
+@played_by(run)
+async def test_a_new_qemu_that_does_not_run_the_guest_is_left_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
+    pid, execute = machine.observed.pid, MachineOwner.execute
+    refused: list[int] = []
 
-def test_a_new_qemu_that_does_not_run_the_guest_is_left_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        pid, execute = machine.observed.pid, MachineOwner.execute
-        refused: list[int] = []
+    async def cannot(owner: MachineOwner, command: str, *args: Any, **more: Any) -> Any:
+        if command == "cont" and not refused:
+            refused.append(owner.record.pid)
+            raise QemuRefused("QEMU refused cont", kind="GenericError", description="as if a disk were locked")
+        return await execute(owner, command, *args, **more)
 
-        async def cannot(owner: MachineOwner, command: str, *args: Any, **more: Any) -> Any:
-            if command == "cont" and not refused:
-                refused.append(owner.record.pid)
-                raise QemuRefused("QEMU refused cont", kind="GenericError", description="as if a disk were locked")
-            return await execute(owner, command, *args, **more)
-
-        monkeypatch.setattr(MachineOwner, "execute", cannot)
-        with pytest.raises(QemuRefused):
-            await machine.renew()
-        assert refused != [pid]
-        await _is_as_before(place, machine, pid)
-
-    run(script)
+    monkeypatch.setattr(MachineOwner, "execute", cannot)
+    with pytest.raises(QemuRefused):
+        await machine.renew()
+    assert refused != [pid]
+    await _is_as_before(place, machine, pid)
 
 
 @pytest.mark.parametrize("closes_first", [False, True])
-def test_a_new_qemu_that_does_not_start_says_why(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        pid, config = machine.observed.pid, machine.config
-        if closes_first:
-            monkeypatch.setattr(renewal, "reach", closed)
-        machine._owner.config = structs.replace(
-            config, disks=(structs.replace(config.disks[0], layer=DiskLayer(place.root / "gone.img", "raw")),)
-        )
-        with pytest.raises(RequestRefused, match=r"gone\.img") as caught:
-            await machine.renew()
-        assert caught.value.reason == "NewFailed"
-        machine._owner.config = config
-        await _is_as_before(place, machine, pid)
-
-    run(script)
+@played_by(run)
+async def test_a_new_qemu_that_does_not_start_says_why(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
+    machine = await _small_one(place, place.open())
+    pid, config = machine.observed.pid, machine.config
+    if closes_first:
+        monkeypatch.setattr(renewal, "reach", closed)
+    machine._owner.config = structs.replace(
+        config, disks=(structs.replace(config.disks[0], layer=DiskLayer(place.root / "gone.img", "raw")),)
+    )
+    with pytest.raises(RequestRefused, match=r"gone\.img") as caught:
+        await machine.renew()
+    assert caught.value.reason == "NewFailed"
+    machine._owner.config = config
+    await _is_as_before(place, machine, pid)
 
 
-def test_a_stop_overtakes_a_move(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        waits = asyncio.Event()
+@played_by(run)
+async def test_a_stop_overtakes_a_move(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
+    waits = asyncio.Event()
 
-        async def receive(side: migration.MigrationEnd) -> None:
-            await _RECEIVE(side)
-            waits.set()
-            await asyncio.Event().wait()
+    async def receive(side: migration.MigrationEnd) -> None:
+        await _RECEIVE(side)
+        waits.set()
+        await asyncio.Event().wait()
 
-        monkeypatch.setattr(migration, "receive", receive)
-        moving = asyncio.create_task(machine.renew())
-        await waits.wait()
-        await machine.stop(30)
-        with pytest.raises(RequestRefused, match="stopped"):
-            await moving
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
-        async with asyncio.timeout(30):
-            while qemus(place.machines):
-                await asyncio.sleep(0.05)
-
-    run(script)
+    monkeypatch.setattr(migration, "receive", receive)
+    moving = asyncio.create_task(machine.renew())
+    await waits.wait()
+    await machine.stop(30)
+    with pytest.raises(RequestRefused, match="stopped"):
+        await moving
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+    async with asyncio.timeout(30):
+        while qemus(place.machines):
+            await asyncio.sleep(0.05)
 
 
-def test_a_process_that_dies_in_the_middle_ends_the_machine_as_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
+@played_by(run)
+async def test_a_process_that_dies_in_the_middle_ends_the_machine_as_ever(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
 
-        async def receive(side: migration.MigrationEnd) -> None:
-            os.kill(machine.observed.pid, signal.SIGKILL)
-            await asyncio.Event().wait()
+    async def receive(side: migration.MigrationEnd) -> None:
+        os.kill(machine.observed.pid, signal.SIGKILL)
+        await asyncio.Event().wait()
 
-        monkeypatch.setattr(migration, "receive", receive)
-        with pytest.raises(PaddockError):
-            await machine.renew()
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "crashed"
-        monkeypatch.undo()
-        async with asyncio.timeout(30):
-            while qemus(place.machines):
-                await asyncio.sleep(0.05)
-        await machine.start()
-        await until_phase(machine, "running", "ended")
-        assert machine.observed.phase == "running", machine.observed.end
-        assert not list(machine.directory.path.glob("next*"))
-
-    run(script)
+    monkeypatch.setattr(migration, "receive", receive)
+    with pytest.raises(PaddockError):
+        await machine.renew()
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "crashed"
+    monkeypatch.undo()
+    async with asyncio.timeout(30):
+        while qemus(place.machines):
+            await asyncio.sleep(0.05)
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    assert machine.observed.phase == "running", machine.observed.end
+    assert not list(machine.directory.path.glob("next*"))
 
 
 def _outdated(machine: QemuMachine) -> bool:
     return machine.outdated
 
 
-def test_what_was_replaced_under_a_machine_is_noticed(place: Place) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        assert _outdated(machine) is False
-        owner = machine._owner
-        assert owner.record.program is not None
-        # As if the file had been another one when the machine was started.
-        owner.save(program=structs.replace(owner.record.program, size=1))
-        assert _outdated(machine)
-        await machine.pause()
-        with pytest.raises(RequestRefused, match="resume it first"):
-            await machine.renew()
-        await machine.resume()
+@played_by(run)
+async def test_what_was_replaced_under_a_machine_is_noticed(place: Place) -> None:
+    machine = await _small_one(place, place.open())
+    assert _outdated(machine) is False
+    owner = machine._owner
+    assert owner.record.program is not None
+    # As if the file had been another one when the machine was started.
+    owner.save(program=structs.replace(owner.record.program, size=1))
+    assert _outdated(machine)
+    await machine.pause()
+    with pytest.raises(RequestRefused, match="resume it first"):
         await machine.renew()
-        assert not _outdated(machine)
-
-    run(script)
+    await machine.resume()
+    await machine.renew()
+    assert not _outdated(machine)
 
 
 @pytest.mark.parametrize("kind", ["memory file", "TPM"])
-def test_what_the_guest_has_besides_its_memory_comes_along(place: Place, kind: str) -> None:
-    async def script() -> None:
-        more: dict[str, Any] = {}
-        if kind == "memory file":
-            more["memory"] = structs.replace(place.guest().memory, file=place.root / "memory")
-        elif kind == "TPM":
-            more["devices"] = structs.replace(place.guest().devices, tpm=Tpm())
-        machine = await _small_one(place, place.open(), **more)
-        for _ in range(2):
-            renewed = await machine.renew()
-            print(f"{kind}: stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
-            await _is_as_before(place, machine, machine.observed.pid)
-        if kind == "TPM":
-            record = machine.directory.read_record()
-            assert record is not None and list(record.helpers) == ["tpm"]
-        await machine.stop(30)
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown" and not machine.observed.detail
-
-    run(script)
-
-
-def test_a_guest_that_is_never_through_stands_still_in_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        # As if it wrote faster than its memory is sent: it is stopped at once.
-        monkeypatch.setattr(renewal, "FORCE_SECONDS", 0.0)
-        pid = machine.observed.pid
-        await machine.renew()
-        assert machine.observed.pid != pid
+@played_by(run)
+async def test_what_the_guest_has_besides_its_memory_comes_along(place: Place, kind: str) -> None:
+    more: dict[str, Any] = {}
+    if kind == "memory file":
+        more["memory"] = structs.replace(place.guest().memory, file=place.root / "memory")
+    elif kind == "TPM":
+        more["devices"] = structs.replace(place.guest().devices, tpm=Tpm())
+    machine = await _small_one(place, place.open(), **more)
+    for _ in range(2):
+        renewed = await machine.renew()
+        print(f"{kind}: stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
         await _is_as_before(place, machine, machine.observed.pid)
+    if kind == "TPM":
+        record = machine.directory.read_record()
+        assert record is not None and list(record.helpers) == ["tpm"]
+    await machine.stop(30)
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown" and not machine.observed.detail
 
-    run(script)
+
+@played_by(run)
+async def test_a_guest_that_is_never_through_stands_still_in_the_end(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
+    # As if it wrote faster than its memory is sent: it is stopped at once.
+    monkeypatch.setattr(renewal, "FORCE_SECONDS", 0.0)
+    pid = machine.observed.pid
+    await machine.renew()
+    assert machine.observed.pid != pid
+    await _is_as_before(place, machine, machine.observed.pid)
 
 
-def test_layers_that_were_laid_since_are_those_that_are_written(place: Place) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        below = machine.config.disks[0].layer
-        assert below is not None
-        before = below.path.read_bytes()
-        over = DiskLayer(place.root / "over.qcow2", "qcow2", backing=below)
-        subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", os.fspath(over.path), "1M"], check=True)
-        await machine.overlay_disks({"root": over})
-        empty = over.path.stat().st_size
-        await machine.renew()
-        console = machine.console()
-        await console.write(b"w")
-        await until(machine, lambda one: one.directory.serial_tail(1) == b"w", "it writes")
-        console.close()
-        await machine.renew()
-        await _is_as_before(place, machine, machine.observed.pid)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-        assert below.path.read_bytes() == before and over.path.stat().st_size >= empty + (64 << 10)
-        subprocess.run(["qemu-img", "check", "-q", os.fspath(over.path)], check=True)
-
-    run(script)
+@played_by(run)
+async def test_layers_that_were_laid_since_are_those_that_are_written(place: Place) -> None:
+    machine = await _small_one(place, place.open())
+    below = machine.config.disks[0].layer
+    assert below is not None
+    before = below.path.read_bytes()
+    over = DiskLayer(place.root / "over.qcow2", "qcow2", backing=below)
+    subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", os.fspath(over.path), "1M"], check=True)
+    await machine.overlay_disks({"root": over})
+    empty = over.path.stat().st_size
+    await machine.renew()
+    console = machine.console()
+    await console.write(b"w")
+    await until(machine, lambda one: one.directory.serial_tail(1) == b"w", "it writes")
+    console.close()
+    await machine.renew()
+    await _is_as_before(place, machine, machine.observed.pid)
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    assert below.path.read_bytes() == before and over.path.stat().st_size >= empty + (64 << 10)
+    subprocess.run(["qemu-img", "check", "-q", os.fspath(over.path)], check=True)
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
+@played_by(run)
+async def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
     files = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
     if not files.code.exists():
         pytest.skip("needs ovmf: there is no EFI firmware here")
+    variables = place.root / "variables.fd"
+    machines = place.open(efi=files)
+    await machines.adopt()
+    config = structs.replace(
+        place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
+    )
+    machine = await machines.define("a", config)
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    await machine.renew()
+    await machine.renew()
+    assert machine.observed.phase == "running" and not machine.observed.paused
+    file = variables if kept else machine.directory.run / "efi-vars.fd"
+    assert file.stat().st_size == files.variables.stat().st_size
+    assert os.path.samefile(f"/proc/{machine.observed.pid}/cwd", machine.directory.run)
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
-    async def script() -> None:
-        variables = place.root / "variables.fd"
-        machines = place.open(efi=files)
-        await machines.adopt()
-        config = structs.replace(
-            place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
-        )
-        machine = await machines.define("a", config)
-        await machine.start()
-        await until_phase(machine, "running", "ended")
+
+@played_by(run)
+async def test_what_qemu_itself_finds_in_the_way_is_a_refusal(place: Place) -> None:
+    machine = await _small_one(place, place.open())
+    pid = machine.observed.pid
+    # A node that QEMU cannot hand over.
+    node = {"driver": "vvfat", "node-name": "fat", "dir": ".", "rw": True, "read-only": False}
+    await machine._owner.execute("blockdev-add", node)
+    with pytest.raises(RequestRefused, match="vvfat") as caught:
         await machine.renew()
-        await machine.renew()
-        assert machine.observed.phase == "running" and not machine.observed.paused
-        file = variables if kept else machine.directory.run / "efi-vars.fd"
-        assert file.stat().st_size == files.variables.stat().st_size
-        assert os.path.samefile(f"/proc/{machine.observed.pid}/cwd", machine.directory.run)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
-
-
-def test_what_qemu_itself_finds_in_the_way_is_a_refusal(place: Place) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        pid = machine.observed.pid
-        # A node that QEMU cannot hand over.
-        node = {"driver": "vvfat", "node-name": "fat", "dir": ".", "rw": True, "read-only": False}
-        await machine._owner.execute("blockdev-add", node)
-        with pytest.raises(RequestRefused, match="vvfat") as caught:
-            await machine.renew()
-        assert caught.value.reason == "NotRenewable"
-        await machine._owner.execute("blockdev-del", {"node-name": "fat"})
-        await _is_as_before(place, machine, pid)
-        await asyncio.gather(machine.renew(), machine.renew())
-        await _is_as_before(place, machine, machine.observed.pid)
-
-    run(script)
+    assert caught.value.reason == "NotRenewable"
+    await machine._owner.execute("blockdev-del", {"node-name": "fat"})
+    await _is_as_before(place, machine, pid)
+    await asyncio.gather(machine.renew(), machine.renew())
+    await _is_as_before(place, machine, machine.observed.pid)

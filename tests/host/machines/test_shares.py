@@ -12,6 +12,7 @@ from paddock.engine.machine import limits
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from tests.coroutines import played_by
 from tests.host.conftest import wait_until
 from tests.host.machines.conftest import SMALL, Place, run, until_phase
 
@@ -66,28 +67,26 @@ async def ratio(lone: QemuMachine, crowd: list[QemuMachine]) -> float:
     return spent[0] / sum(spent[1:])
 
 
-def test_a_lone_guest_has_as_much_of_a_processor_as_a_crowd_of_another_tenant(place: Place) -> None:
-    async def script() -> None:
-        machines = place.open(_CROWD + 1)
-        await machines.adopt()
-        crowd = [await started(machines, f"c{number}", busy(place, "crowd", f"c{number}")) for number in range(_CROWD)]
-        lone = await started(machines, "lone", busy(place, "lone", "lone"))
-        cpu = min(os.sched_getaffinity(0))
-        for each in (*crowd, lone):
-            confine(each.observed.pid, cpu)
-        equal = await ratio(lone, crowd)
-        machines.shares.weigh({"lone": 300})
-        thrice = await ratio(lone, crowd)
-        machines.shares.weigh({})
-        again = await ratio(lone, crowd)
-        print(f"a guest against {_CROWD} of another tenant: {equal:.2f}, with three times the share {thrice:.2f}, then {again:.2f}")
-        assert 0.75 < equal < 1.33 and 2.2 < thrice < 4.0 and 0.75 < again < 1.33
-        for each in (*crowd, lone):
-            await each.stop(0)
-            await until_phase(each, "ended")
-        assert not left(machines)
-
-    run(script)
+@played_by(run)
+async def test_a_lone_guest_has_as_much_of_a_processor_as_a_crowd_of_another_tenant(place: Place) -> None:
+    machines = place.open(_CROWD + 1)
+    await machines.adopt()
+    crowd = [await started(machines, f"c{number}", busy(place, "crowd", f"c{number}")) for number in range(_CROWD)]
+    lone = await started(machines, "lone", busy(place, "lone", "lone"))
+    cpu = min(os.sched_getaffinity(0))
+    for each in (*crowd, lone):
+        confine(each.observed.pid, cpu)
+    equal = await ratio(lone, crowd)
+    machines.shares.weigh({"lone": 300})
+    thrice = await ratio(lone, crowd)
+    machines.shares.weigh({})
+    again = await ratio(lone, crowd)
+    print(f"a guest against {_CROWD} of another tenant: {equal:.2f}, with three times the share {thrice:.2f}, then {again:.2f}")
+    assert 0.75 < equal < 1.33 and 2.2 < thrice < 4.0 and 0.75 < again < 1.33
+    for each in (*crowd, lone):
+        await each.stop(0)
+        await until_phase(each, "ended")
+    assert not left(machines)
 
 
 def left(machines: Machines) -> list[str]:
@@ -98,48 +97,44 @@ def left(machines: Machines) -> list[str]:
     return [str(each) for place in places for each in (place / "paddock").glob(f"*.{suffix}")]
 
 
-def test_groups_of_guests_that_were_killed_while_nobody_looked_are_removed(place: Place) -> None:
-    async def script() -> None:
-        machines = place.open()
+@played_by(run)
+async def test_groups_of_guests_that_were_killed_while_nobody_looked_are_removed(place: Place) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await started(machines, "one", busy(place, "acme", "one"))
+    pid = machine.observed.pid
+    assert machines.shares.holds("one", machine.config, pid) and left(machines)
+    machines.close()
+    os.kill(pid, signal.SIGKILL)
+    wait_until("the process went", lambda: not Path(f"/proc/{pid}/exe").exists(), 10)
+    groups = left(machines)
+    assert groups, "nobody was there to remove them"
+    procs = [each for group in groups for each in Path(group).rglob("cgroup.procs")]
+    wait_until("the kernel let the process go", lambda: not any(each.read_text() for each in procs), 10)
+    machines = place.open()
+    await machines.adopt()
+    assert not left(machines)
+
+
+@played_by(run)
+async def test_a_guest_of_an_earlier_version_is_moved_into_its_namespace(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await started(machines, "old", busy(place, "acme", "old"))
+    pid, config = machine.observed.pid, machine.config
+    machines.close()
+    # Groups lay side by side.
+    found = limits.on_this_host()
+    assert limits.enclose(found, "old", [pid], limits.usual(replace(config)))
+    assert not machines.shares.holds("old", config, pid)
+    machines = place.open()
+    with caplog.at_level("INFO"):
         await machines.adopt()
-        machine = await started(machines, "one", busy(place, "acme", "one"))
-        pid = machine.observed.pid
-        assert machines.shares.holds("one", machine.config, pid) and left(machines)
-        machines.close()
-        os.kill(pid, signal.SIGKILL)
-        wait_until("the process went", lambda: not Path(f"/proc/{pid}/exe").exists(), 10)
-        groups = left(machines)
-        assert groups, "nobody was there to remove them"
-        procs = [each for group in groups for each in Path(group).rglob("cgroup.procs")]
-        wait_until("the kernel let the process go", lambda: not any(each.read_text() for each in procs), 10)
-        machines = place.open()
-        await machines.adopt()
-        assert not left(machines)
-
-    run(script)
-
-
-def test_a_guest_of_an_earlier_version_is_moved_into_its_namespace(place: Place, caplog: pytest.LogCaptureFixture) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await started(machines, "old", busy(place, "acme", "old"))
-        pid, config = machine.observed.pid, machine.config
-        machines.close()
-        # Groups lay side by side.
-        found = limits.on_this_host()
-        assert limits.enclose(found, "old", [pid], limits.usual(replace(config)))
-        assert not machines.shares.holds("old", config, pid)
-        machines = place.open()
-        with caplog.at_level("INFO"):
-            await machines.adopt()
-        adopted = machines.get("old")
-        assert adopted is not None and adopted.observed.phase == "running" and adopted.observed.pid == pid
-        assert machines.shares.holds("old", config, pid)
-        assert "adopted machine moved into the control group of its namespace" in caplog.messages
-        assert not limits.exists(found, "old")
-        await adopted.stop(0)
-        await until_phase(adopted, "ended")
-        assert not left(machines)
-
-    run(script)
+    adopted = machines.get("old")
+    assert adopted is not None and adopted.observed.phase == "running" and adopted.observed.pid == pid
+    assert machines.shares.holds("old", config, pid)
+    assert "adopted machine moved into the control group of its namespace" in caplog.messages
+    assert not limits.exists(found, "old")
+    await adopted.stop(0)
+    await until_phase(adopted, "ended")
+    assert not left(machines)

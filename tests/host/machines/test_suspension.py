@@ -22,6 +22,7 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.storage import records
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import played_by
 from tests.host.machines import bootsector
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until, until_guest_runs, until_phase
 from tests.host.machines.test_renewal import EXTRA, MIB, blank, booted, echoed, echoes, says, small
@@ -197,104 +198,93 @@ def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch:
     run(script)
 
 
-def test_a_state_does_not_run_on_disks_that_went_on(place: Place) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        disk = place.root / "guest.img"
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        shutil.copy2(machine.directory.path / "saved.json", place.root / "old.json")
-        status = disk.stat()
-        disk.write_bytes(disk.read_bytes())
-        await machine.start()
-        await until(machine, lambda one: one.observed.phase == "suspended" and one.observed.end is not None, "it stays suspended")
-        assert machine.observed.end is not None and "guest.img was written since" in machine.observed.end.text
-        assert _is_clean(machine, "saved.json", "saved.state")
-        os.utime(disk, ns=(status.st_atime_ns, status.st_mtime_ns))
-        await _resumed(machine)
-        await _goes_on(machine)
-        # What has run is gone.
-        assert _is_clean(machine)
-
-    run(script)
+@played_by(run)
+async def test_a_state_does_not_run_on_disks_that_went_on(place: Place) -> None:
+    machine = await _small_one(place, place.open())
+    disk = place.root / "guest.img"
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    shutil.copy2(machine.directory.path / "saved.json", place.root / "old.json")
+    status = disk.stat()
+    disk.write_bytes(disk.read_bytes())
+    await machine.start()
+    await until(machine, lambda one: one.observed.phase == "suspended" and one.observed.end is not None, "it stays suspended")
+    assert machine.observed.end is not None and "guest.img was written since" in machine.observed.end.text
+    assert _is_clean(machine, "saved.json", "saved.state")
+    os.utime(disk, ns=(status.st_atime_ns, status.st_mtime_ns))
+    await _resumed(machine)
+    await _goes_on(machine)
+    # What has run is gone.
+    assert _is_clean(machine)
 
 
 @pytest.mark.spec("kubevirt", 265)
-def test_layers_below_a_suspended_machine_are_merged(place: Place) -> None:
+@played_by(run)
+async def test_layers_below_a_suspended_machine_are_merged(place: Place) -> None:
     """Snapshots of the volume that its disk is laid over are deleted meanwhile: its own layer stays as it is, and the guest goes on."""
-
-    async def script() -> None:
-        machines, volumes = place.open(), Volumes(place.root / "volumes")
-        volumes.prepare()
-        volumes.is_held = machines.will_open
-        size = 1 << 20
-        await volumes.create("a", size)
-        bootsector.write(volumes.place("a") / "disk.img", size)
-        for each in ("earlier", "later"):
-            await volumes.snapshot("a", each)
-        copy = await volumes.restore("later", "b", size)
-        machine = await _small_one(place, machines, disks=(DiskConfig("root", copy.layer, boot_order=1),))
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        before = copy.layer.path.stat()
-        await volumes.delete_snapshot("earlier")
-        assert len(records.read(volumes.place("a") / "volume.json").layers) == 2, "nothing was merged"  # type: ignore[union-attr]
-        assert copy.layer.path.stat() == before, "the header of its layer was written"
-        await _resumed(machine)
-        await _goes_on(machine)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+    machines, volumes = place.open(), Volumes(place.root / "volumes")
+    volumes.prepare()
+    volumes.is_held = machines.will_open
+    size = 1 << 20
+    await volumes.create("a", size)
+    bootsector.write(volumes.place("a") / "disk.img", size)
+    for each in ("earlier", "later"):
+        await volumes.snapshot("a", each)
+    copy = await volumes.restore("later", "b", size)
+    machine = await _small_one(place, machines, disks=(DiskConfig("root", copy.layer, boot_order=1),))
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    before = copy.layer.path.stat()
+    await volumes.delete_snapshot("earlier")
+    assert len(records.read(volumes.place("a") / "volume.json").layers) == 2, "nothing was merged"  # type: ignore[union-attr]
+    assert copy.layer.path.stat() == before, "the header of its layer was written"
+    await _resumed(machine)
+    await _goes_on(machine)
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
-def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        stops: list[str] = []
+@played_by(run)
+async def test_refusals_come_before_the_guest_stands_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
+    stops: list[str] = []
 
-        def told(name: str, data: Mapping[str, Any]) -> bool:
-            stops.append(name)
-            return False
+    def told(name: str, data: Mapping[str, Any]) -> bool:
+        stops.append(name)
+        return False
 
-        with machine._owner.events.expect(told):
-            for reason, name, value in (
-                ("NoSpace", "SPARE", 1 << 60),
-                ("NoSpace", "taken", lambda text: 1 << 60),
-            ):
-                with monkeypatch.context() as patched:
-                    patched.setattr(suspension, name, value)
-                    with pytest.raises(RequestRefused) as caught:
-                        await machine.suspend()
-                    assert caught.value.reason == reason
-            shared = SharedDirectory("share", place.root)
-            monkeypatch.setattr(
-                machine._owner, "config", replace(machine.config, devices=replace(machine.config.devices, shared=(shared,)))
-            )
-            with pytest.raises(RequestRefused, match="shares directories") as caught:
-                await machine.suspend()
-            assert caught.value.reason == "NotSuspendable" and "STOP" not in stops
-        monkeypatch.undo()
-        await _goes_on(machine)
-
-    run(script)
+    with machine._owner.events.expect(told):
+        for reason, name, value in (
+            ("NoSpace", "SPARE", 1 << 60),
+            ("NoSpace", "taken", lambda text: 1 << 60),
+        ):
+            with monkeypatch.context() as patched:
+                patched.setattr(suspension, name, value)
+                with pytest.raises(RequestRefused) as caught:
+                    await machine.suspend()
+                assert caught.value.reason == reason
+        shared = SharedDirectory("share", place.root)
+        monkeypatch.setattr(machine._owner, "config", replace(machine.config, devices=replace(machine.config.devices, shared=(shared,))))
+        with pytest.raises(RequestRefused, match="shares directories") as caught:
+            await machine.suspend()
+        assert caught.value.reason == "NotSuspendable" and "STOP" not in stops
+    monkeypatch.undo()
+    await _goes_on(machine)
 
 
-def test_nobody_lets_it_go_on_once_its_state_is_whole(place: Place) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        waiting = [asyncio.create_task(each) for each in (machine.suspend(), _refused(machine.resume), _refused(machine.suspend))]
-        await waiting[0]
-        assert machine.observed.phase in ("stopping", "suspended")
-        with pytest.raises(RequestRefused):
-            await machine.resume()
-        await asyncio.gather(*waiting)
-        await until_phase(machine, "suspended")
-        assert qemus(place.machines) == {} and _is_clean(machine, "saved.json", "saved.state")
-        await _resumed(machine)
-        await _goes_on(machine)
-
-    run(script)
+@played_by(run)
+async def test_nobody_lets_it_go_on_once_its_state_is_whole(place: Place) -> None:
+    machine = await _small_one(place, place.open())
+    waiting = [asyncio.create_task(each) for each in (machine.suspend(), _refused(machine.resume), _refused(machine.suspend))]
+    await waiting[0]
+    assert machine.observed.phase in ("stopping", "suspended")
+    with pytest.raises(RequestRefused):
+        await machine.resume()
+    await asyncio.gather(*waiting)
+    await until_phase(machine, "suspended")
+    assert qemus(place.machines) == {} and _is_clean(machine, "saved.json", "saved.state")
+    await _resumed(machine)
+    await _goes_on(machine)
 
 
 async def _refused(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -304,101 +294,93 @@ async def _refused(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         await work()
 
 
-def test_a_failure_in_the_middle_lets_the_guest_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        pid = machine.observed.pid
+@played_by(run)
+async def test_a_failure_in_the_middle_lets_the_guest_go_on(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
+    pid = machine.observed.pid
 
-        def full(config: Any) -> None:
-            raise OSError(28, "No space left on device")
+    def full(config: Any) -> None:
+        raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(suspension, "synchronise", full)
-        with pytest.raises(RequestRefused, match="No space left"):
-            await machine.suspend()
-        await _goes_on(machine)
-        assert machine.observed.pid == pid and _is_clean(machine)
-        monkeypatch.undo()
+    monkeypatch.setattr(suspension, "synchronise", full)
+    with pytest.raises(RequestRefused, match="No space left"):
         await machine.suspend()
-        await until_phase(machine, "suspended")
-
-    run(script)
+    await _goes_on(machine)
+    assert machine.observed.pid == pid and _is_clean(machine)
+    monkeypatch.undo()
+    await machine.suspend()
+    await until_phase(machine, "suspended")
 
 
 @pytest.mark.spec("kubevirt", 262)
 @pytest.mark.parametrize("paused", ["start", "user"])
-def test_a_paused_guest_stays_paused_after_a_failure(place: Place, monkeypatch: pytest.MonkeyPatch, paused: str) -> None:
+@played_by(run)
+async def test_a_paused_guest_stays_paused_after_a_failure(place: Place, monkeypatch: pytest.MonkeyPatch, paused: str) -> None:
     def full(config: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    async def script() -> None:
-        if paused == "user":
-            machine = await _small_one(place, place.open())
-            await machine.pause()
-        else:
-            machines = place.open()
-            await machines.adopt()
-            machine = await machines.define("a", place.guest())
-            await machine.start(paused=True)
-            await until_phase(machine, "running")
-        monkeypatch.setattr(suspension, "synchronise", full)
-        for why in ("No space left", "anew once it ran"):
-            with pytest.raises(RequestRefused, match=why):
-                await machine.suspend()
-            await until(machine, lambda one: not one.observed.still, "it is over")
-            assert machine.observed.paused == paused
-        if paused == "start":
-            assert machine.directory.serial_tail(100) == b"", "the guest ran"
-        await machine.resume()
-        await until_guest_runs(machine)
-        await _goes_on(machine)
-
-    run(script)
-
-
-def test_a_pause_outlasts_it_and_a_stop_discards(place: Place) -> None:
-    async def script() -> None:
+    if paused == "user":
         machine = await _small_one(place, place.open())
         await machine.pause()
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        await machine.suspend()
-        with pytest.raises(RequestRefused, match="suspended to disk"):
-            await machine.screenshot()
-        await machine.start()
-        await until(machine, lambda one: one.observed.paused == "start", "it waits as before")
-        await machine.resume()
-        await _goes_on(machine)
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        await machine.stop(0)
-        assert machine.observed.phase == "ended" and machine.observed.end is not None
-        assert machine.observed.end.reason == "discarded" and _is_clean(machine)
-        await machine.start()
-        await until_guest_runs(machine)
+    else:
+        machines = place.open()
+        await machines.adopt()
+        machine = await machines.define("a", place.guest())
+        await machine.start(paused=True)
+        await until_phase(machine, "running")
+    monkeypatch.setattr(suspension, "synchronise", full)
+    for why in ("No space left", "anew once it ran"):
+        with pytest.raises(RequestRefused, match=why):
+            await machine.suspend()
+        await until(machine, lambda one: not one.observed.still, "it is over")
+        assert machine.observed.paused == paused
+    if paused == "start":
+        assert machine.directory.serial_tail(100) == b"", "the guest ran"
+    await machine.resume()
+    await until_guest_runs(machine)
+    await _goes_on(machine)
 
-    run(script)
+
+@played_by(run)
+async def test_a_pause_outlasts_it_and_a_stop_discards(place: Place) -> None:
+    machine = await _small_one(place, place.open())
+    await machine.pause()
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    await machine.suspend()
+    with pytest.raises(RequestRefused, match="suspended to disk"):
+        await machine.screenshot()
+    await machine.start()
+    await until(machine, lambda one: one.observed.paused == "start", "it waits as before")
+    await machine.resume()
+    await _goes_on(machine)
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    await machine.stop(0)
+    assert machine.observed.phase == "ended" and machine.observed.end is not None
+    assert machine.observed.end.reason == "discarded" and _is_clean(machine)
+    await machine.start()
+    await until_guest_runs(machine)
 
 
-def test_a_stop_overtakes_a_suspension(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        waits = asyncio.Event()
-        send = migration.send
+@played_by(run)
+async def test_a_stop_overtakes_a_suspension(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = await _small_one(place, place.open())
+    waits = asyncio.Event()
+    send = migration.send
 
-        async def stuck(owner: Any, action: str) -> None:
-            await send(owner, action)
-            waits.set()
-            await asyncio.Event().wait()
+    async def stuck(owner: Any, action: str) -> None:
+        await send(owner, action)
+        waits.set()
+        await asyncio.Event().wait()
 
-        monkeypatch.setattr(migration, "send", stuck)
-        task: asyncio.Task[None] = asyncio.create_task(_quietly(machine.suspend()))
-        await waits.wait()
-        await machine.stop(30)
-        await task
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown" and _is_clean(machine)
-
-    run(script)
+    monkeypatch.setattr(migration, "send", stuck)
+    task: asyncio.Task[None] = asyncio.create_task(_quietly(machine.suspend()))
+    await waits.wait()
+    await machine.stop(30)
+    await task
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown" and _is_clean(machine)
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:

@@ -17,7 +17,8 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.networkpolicies import controller
 from paddock.kubevirt.controllers.services import controller as services
 from tests.apiharness import Harness
-from tests.host.networks.conftest import Play, World
+from tests.coroutines import played
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Child, Guest
 from tests.host.networks.talking import tcp_ask, tcp_serve, udp_ask, udp_serve
 
@@ -92,63 +93,59 @@ async def comes_to(wanted: set[str], namespace: str, address: str, port: int) ->
 
 
 @pytest.mark.spec("kubevirt", 94)
-def test_ports_and_services_follow_what_the_api_says(play: Play) -> None:
-    async def script(world: World) -> None:
-        async with cluster(world) as made:
-            one, two = await made.machine("one", (Ports("tcp", 80), Ports("udp", 53))), await made.machine("two")
-            client = await made.machine("client")
-            servers = [guest.child(tcp_serve(port, said)) for guest, said in ((one, b"one"), (two, b"two")) for port in (80, 81)]
-            servers += [guest.child(udp_serve(port, b"udp")) for guest in (one, two) for port in (53, 54)]
-            # What the card lists is open, everything of a card that lists nothing; TCP and UDP.
-            ports = [(one, 80, "one"), (one, 81, "refused"), (two, 80, "two"), (two, 81, "two")]
-            for guest, port, said in ports:
-                assert await client.child(tcp_ask(guest.plug.address, port, patience=1 if said != "refused" else 0)).done() == said
-            for guest, port, said in ((one, 53, "udp?"), (one, 54, "silent"), (two, 54, "udp?")):
-                assert await client.child(udp_ask(guest.plug.address, port, tries=2)).done() == said
-            # A Service follows readiness, by its address, by its name, and at its node port.
-            spec = await made.service("web", type="NodePort", selector={"kubevirt.io": "virt-launcher"}, ports=[{"port": 80}])
-            udp = await made.service("dns", selector={"app": "one"}, ports=[{"port": 5353, "targetPort": 53, "protocol": "UDP"}])
-            node = spec["ports"][0]["nodePort"]
-            places = [
-                (client.namespace, spec["clusterIP"], 80),
-                (world.lab.outside, "198.51.100.2", node),
-                (world.lab.host, "127.0.0.1", node),
-            ]
-            await made.state("one", one, ready=True)
-            for place in places:
-                await comes_to({"one"}, *place)
-            assert await client.child(udp_ask(udp["clusterIP"], 5353)).done() == "udp?"
-            await made.state("two", two, ready=True)
-            for place in places:
-                await comes_to({"one", "two"}, *place)
-            await made.state("one", one, ready=False)
-            for place in places:
-                await comes_to({"two"}, *place)
-            code, said = await client.calls("busybox", "nslookup", "web.default.svc.cluster.local", client.plug.dns[0])
-            assert code == 0 and spec["clusterIP"] in said
-            await made.state("two", two, ready=False)
-            await comes_to({"refused"}, client.namespace, spec["clusterIP"], 80)
-            for server in servers:
-                server.end()
-
-    play(script)
-
-
-def test_a_policy_of_the_api_isolates_and_its_end_opens(play: Play) -> None:
-    async def script(world: World) -> None:
-        async with cluster(world) as made:
-            db, web, spy = await made.machine("db"), await made.machine("web"), await made.machine("spy")
-            server = db.child(tcp_serve(5432, b"db"))
-            for guest in (web, spy):
-                assert await guest.child(tcp_ask(db.plug.address, 5432)).done() == "db"
-            peer = {"podSelector": {"matchLabels": {"app": "web"}}}
-            spec = {"podSelector": {"matchLabels": {"app": "db"}}, "ingress": [{"from": [peer], "ports": [{"port": 5432}]}]}
-            answer = await made.api.post(POLICIES, {"metadata": {"name": "db"}, "spec": spec})
-            assert answer.status == 201, answer.data
-            await comes_to({"silent"}, spy.namespace, db.plug.address, 5432)
-            await comes_to({"db"}, web.namespace, db.plug.address, 5432)
-            await made.api.delete(f"{POLICIES}/db")
-            await comes_to({"db"}, spy.namespace, db.plug.address, 5432)
+@played
+async def test_ports_and_services_follow_what_the_api_says(world: World, /) -> None:
+    async with cluster(world) as made:
+        one, two = await made.machine("one", (Ports("tcp", 80), Ports("udp", 53))), await made.machine("two")
+        client = await made.machine("client")
+        servers = [guest.child(tcp_serve(port, said)) for guest, said in ((one, b"one"), (two, b"two")) for port in (80, 81)]
+        servers += [guest.child(udp_serve(port, b"udp")) for guest in (one, two) for port in (53, 54)]
+        # What the card lists is open, everything of a card that lists nothing; TCP and UDP.
+        ports = [(one, 80, "one"), (one, 81, "refused"), (two, 80, "two"), (two, 81, "two")]
+        for guest, port, said in ports:
+            assert await client.child(tcp_ask(guest.plug.address, port, patience=1 if said != "refused" else 0)).done() == said
+        for guest, port, said in ((one, 53, "udp?"), (one, 54, "silent"), (two, 54, "udp?")):
+            assert await client.child(udp_ask(guest.plug.address, port, tries=2)).done() == said
+        # A Service follows readiness, by its address, by its name, and at its node port.
+        spec = await made.service("web", type="NodePort", selector={"kubevirt.io": "virt-launcher"}, ports=[{"port": 80}])
+        udp = await made.service("dns", selector={"app": "one"}, ports=[{"port": 5353, "targetPort": 53, "protocol": "UDP"}])
+        node = spec["ports"][0]["nodePort"]
+        places = [
+            (client.namespace, spec["clusterIP"], 80),
+            (world.lab.outside, "198.51.100.2", node),
+            (world.lab.host, "127.0.0.1", node),
+        ]
+        await made.state("one", one, ready=True)
+        for place in places:
+            await comes_to({"one"}, *place)
+        assert await client.child(udp_ask(udp["clusterIP"], 5353)).done() == "udp?"
+        await made.state("two", two, ready=True)
+        for place in places:
+            await comes_to({"one", "two"}, *place)
+        await made.state("one", one, ready=False)
+        for place in places:
+            await comes_to({"two"}, *place)
+        code, said = await client.calls("busybox", "nslookup", "web.default.svc.cluster.local", client.plug.dns[0])
+        assert code == 0 and spec["clusterIP"] in said
+        await made.state("two", two, ready=False)
+        await comes_to({"refused"}, client.namespace, spec["clusterIP"], 80)
+        for server in servers:
             server.end()
 
-    play(script)
+
+@played
+async def test_a_policy_of_the_api_isolates_and_its_end_opens(world: World, /) -> None:
+    async with cluster(world) as made:
+        db, web, spy = await made.machine("db"), await made.machine("web"), await made.machine("spy")
+        server = db.child(tcp_serve(5432, b"db"))
+        for guest in (web, spy):
+            assert await guest.child(tcp_ask(db.plug.address, 5432)).done() == "db"
+        peer = {"podSelector": {"matchLabels": {"app": "web"}}}
+        spec = {"podSelector": {"matchLabels": {"app": "db"}}, "ingress": [{"from": [peer], "ports": [{"port": 5432}]}]}
+        answer = await made.api.post(POLICIES, {"metadata": {"name": "db"}, "spec": spec})
+        assert answer.status == 201, answer.data
+        await comes_to({"silent"}, spy.namespace, db.plug.address, 5432)
+        await comes_to({"db"}, web.namespace, db.plug.address, 5432)
+        await made.api.delete(f"{POLICIES}/db")
+        await comes_to({"db"}, spy.namespace, db.plug.address, 5432)
+        server.end()

@@ -13,9 +13,10 @@ from paddock.engine.networks import hostobjects
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.usermode import LINK_LOCAL
+from tests.coroutines import played
 from tests.host.machines.conftest import Place, until
 from tests.host.machines.conftest import place as machine_place
-from tests.host.networks.conftest import Play, World
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Child, Lab, run, there
 from tests.host.networks.talking import tcp_ask, tcp_serve
 from tests.host.networks.test_machines import Yard, card, readable
@@ -40,29 +41,27 @@ def serve_metadata(lab: Lab) -> Child:
 
 
 @pytest.mark.spec("kubevirt", 119)
-def test_through_the_pod_network_and_through_bridges(play: Play) -> None:
-    async def script(world: World) -> None:
-        metadata = serve_metadata(world.lab)
-        run("ip", "address", "add", "169.254.20.10/32", "dev", "lo")
-        local = Child(world.lab.host, tcp_serve(5353, b"local"))
-        bridge = HostBridge("shop", create=True, ranges=(Range("10.9.9.0/24"),), is_gateway=True, masquerade=True)
-        guests = [
-            await world.guest(NicSpec("web", "default", hostname="web")),
-            await world.guest(NicSpec("own", "default", binding="bridge", hostname="own")),
-            await world.guest(NicSpec("shop", "default", binding="host-bridge", bridge=bridge)),
-        ]
-        # The bridge's guest is told no gateway unless the range has one.
-        guests[2].call("ip", "route", "replace", "default", "via", "10.9.9.1")
-        for address in (METADATA, *OTHERS):
-            assert await Child(world.lab.host, tcp_ask(address, 80)).done() == "secret", "the host itself reaches it"
-        for guest in guests:
-            assert await guest.child(tcp_ask("198.51.100.1", 80)).done() == "secret", "the rest of the world is there"
-            for address, port in (*((each, 80) for each in (METADATA, *OTHERS)), ("169.254.20.10", 5353)):
-                assert await guest.child(tcp_ask(address, port, patience=0)).done() in CLOSED, (guest.namespace, address)
-        metadata.end()
-        local.end()
-
-    play(script)
+@played
+async def test_through_the_pod_network_and_through_bridges(world: World, /) -> None:
+    metadata = serve_metadata(world.lab)
+    run("ip", "address", "add", "169.254.20.10/32", "dev", "lo")
+    local = Child(world.lab.host, tcp_serve(5353, b"local"))
+    bridge = HostBridge("shop", create=True, ranges=(Range("10.9.9.0/24"),), is_gateway=True, masquerade=True)
+    guests = [
+        await world.guest(NicSpec("web", "default", hostname="web")),
+        await world.guest(NicSpec("own", "default", binding="bridge", hostname="own")),
+        await world.guest(NicSpec("shop", "default", binding="host-bridge", bridge=bridge)),
+    ]
+    # The bridge's guest is told no gateway unless the range has one.
+    guests[2].call("ip", "route", "replace", "default", "via", "10.9.9.1")
+    for address in (METADATA, *OTHERS):
+        assert await Child(world.lab.host, tcp_ask(address, 80)).done() == "secret", "the host itself reaches it"
+    for guest in guests:
+        assert await guest.child(tcp_ask("198.51.100.1", 80)).done() == "secret", "the rest of the world is there"
+        for address, port in (*((each, 80) for each in (METADATA, *OTHERS)), ("169.254.20.10", 5353)):
+            assert await guest.child(tcp_ask(address, port, patience=0)).done() in CLOSED, (guest.namespace, address)
+    metadata.end()
+    local.end()
 
 
 @pytest.mark.spec("kubevirt", 119)

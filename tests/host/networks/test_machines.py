@@ -15,6 +15,7 @@ from paddock.engine.machine.machines import Machines
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicSpec, Ports, Protocol, PublishedPort, PublishedService
 from paddock.engine.networks.usermode import HOST_IS_OPEN, NO_MEETING
+from tests.coroutines import run_by
 from tests.host.machines.conftest import Place, surroundings, until
 from tests.host.machines.conftest import place as machine_place
 from tests.host.networks.namespaces import Child, Lab, there
@@ -107,48 +108,46 @@ def leading(port: int, target: int, name: str, node: int) -> PublishedService:
 
 
 @pytest.mark.needs("qemu")
-def test_without_root_it_is_the_same_but_for_what_is_said(
+@run_by(asyncio.run)
+async def test_without_root_it_is_the_same_but_for_what_is_said(
     place: Place, readable: tuple[Path, Path, str], free_port: Callable[[], int]
 ) -> None:
-    async def script() -> None:
-        yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
-        machine, plug = await yard.machine(card("web"))
-        assert NO_MEETING in plug.limits and HOST_IS_OPEN in plug.limits and plug.address.startswith("127.64.")
-        lease = await machine.agent.execute(["/bin/sh", "-c", "cat /run/net/eth0/lease; ip address show eth0"], 20)
-        assert "10.0.2.2" in lease.out.decode() and plug.mac in lease.out.decode()
-        assert await yard.says("web") == "web"
-        reader, writer = await yard.networks.dial("web", "default", 7)
-        writer.write(b"echo")
-        writer.write_eof()
-        assert await reader.read() == b"echo"
-        writer.close()
-        await writer.wait_closed()
-        flow = await yard.networks.datagrams("web", "default", 7)
-        flow.send(b"over UDP")
-        assert await flow.receive() == b"over UDP"
-        flow.close()
-        node = free_port()
-        assert await yard.networks.publish([leading(80, 7, "web", node)]) == {}
-        sent, got = await asyncio.to_thread(transfer("127.0.0.1", node, 4 << 20))
-        assert sent == got
-        # Paddock ends and comes back: the machine, its address and what was forwarded are the same.
-        await yard.end()
-        again = await Yard(place, NetworkSettings(mode="user"), readable).begin()
-        assert await again.networks.plug(card("web")) == plug
-        assert await again.says("web") == "web"
-        adopted = again.machines.get("web")
-        assert adopted is not None
-        await adopted.stop(0)
-        await until(adopted, lambda one: one.observed.phase == "ended", "its end")
-        # Started again it is where it was.
-        await adopted.start()
-        await until(adopted, lambda one: one.observed.agent, "the agent", 60)
-        assert await again.says("web") == "web"
-        await adopted.stop(0)
-        await until(adopted, lambda one: one.observed.phase == "ended", "its end")
-        await again.end()
-
-    asyncio.run(script())
+    yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
+    machine, plug = await yard.machine(card("web"))
+    assert NO_MEETING in plug.limits and HOST_IS_OPEN in plug.limits and plug.address.startswith("127.64.")
+    lease = await machine.agent.execute(["/bin/sh", "-c", "cat /run/net/eth0/lease; ip address show eth0"], 20)
+    assert "10.0.2.2" in lease.out.decode() and plug.mac in lease.out.decode()
+    assert await yard.says("web") == "web"
+    reader, writer = await yard.networks.dial("web", "default", 7)
+    writer.write(b"echo")
+    writer.write_eof()
+    assert await reader.read() == b"echo"
+    writer.close()
+    await writer.wait_closed()
+    flow = await yard.networks.datagrams("web", "default", 7)
+    flow.send(b"over UDP")
+    assert await flow.receive() == b"over UDP"
+    flow.close()
+    node = free_port()
+    assert await yard.networks.publish([leading(80, 7, "web", node)]) == {}
+    sent, got = await asyncio.to_thread(transfer("127.0.0.1", node, 4 << 20))
+    assert sent == got
+    # Paddock ends and comes back: the machine, its address and what was forwarded are the same.
+    await yard.end()
+    again = await Yard(place, NetworkSettings(mode="user"), readable).begin()
+    assert await again.networks.plug(card("web")) == plug
+    assert await again.says("web") == "web"
+    adopted = again.machines.get("web")
+    assert adopted is not None
+    await adopted.stop(0)
+    await until(adopted, lambda one: one.observed.phase == "ended", "its end")
+    # Started again it is where it was.
+    await adopted.start()
+    await until(adopted, lambda one: one.observed.agent, "the agent", 60)
+    assert await again.says("web") == "web"
+    await adopted.stop(0)
+    await until(adopted, lambda one: one.observed.phase == "ended", "its end")
+    await again.end()
 
 
 @pytest.mark.needs("qemu", "passt", "root")

@@ -19,8 +19,9 @@ from paddock.engine.images.build import tiny
 from paddock.engine.machine.process import holders, start_ticks
 from paddock.engine.networks import dns, respondercontrol, responderprocess
 from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService
+from tests.coroutines import played
 from tests.host.guests import Registry, _RegistryHandler, serving
-from tests.host.networks.conftest import Play, World
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Guest, Lab, run, there
 from tests.host.networks.talking import tcp_serve
 from tests.host.networks.test_sharing import left
@@ -150,28 +151,26 @@ async def live(world: World, web: Guest) -> int:
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 204, 205, 206)
-def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(play: Play) -> None:
-    async def script(world: World) -> None:
-        web, asker = [await world.guest(card) for card in (WEB, ASKER)]
-        server = web.child(tcp_serve(8080, b"web"))
-        await serve(world)
-        ended = world.lab.folder / "ended"
-        child = asker.child(asking(asker.plug.dns[0], ended))
-        await asyncio.sleep(1)
-        pid = await live(world, web)
-        ended.touch()
-        answers = await child.done()
-        assert not answers.lost and answers.first > 100, answers
-        # The rest is an accident: neither server nor responder.
-        os.kill(pid, signal.SIGKILL)
-        assert not await asyncio.to_thread(responderprocess.find, world.lab.folder / "networks")
-        world.networks = world.fresh()
-        await world.networks.open()
-        assert await asker.child(partial(looked_up, asker.plug.dns[0], NAME)).done(), "before any machine is plugged"
-        assert (await web.dhcp())["ip"] == "10.0.2.2"
-        server.end()
-
-    play(script)
+@played
+async def test_guests_get_addresses_names_and_services_whatever_becomes_of_the_server(world: World, /) -> None:
+    web, asker = [await world.guest(card) for card in (WEB, ASKER)]
+    server = web.child(tcp_serve(8080, b"web"))
+    await serve(world)
+    ended = world.lab.folder / "ended"
+    child = asker.child(asking(asker.plug.dns[0], ended))
+    await asyncio.sleep(1)
+    pid = await live(world, web)
+    ended.touch()
+    answers = await child.done()
+    assert not answers.lost and answers.first > 100, answers
+    # The rest is an accident: neither server nor responder.
+    os.kill(pid, signal.SIGKILL)
+    assert not await asyncio.to_thread(responderprocess.find, world.lab.folder / "networks")
+    world.networks = world.fresh()
+    await world.networks.open()
+    assert await asker.child(partial(looked_up, asker.plug.dns[0], NAME)).done(), "before any machine is plugged"
+    assert (await web.dhcp())["ip"] == "10.0.2.2"
+    server.end()
 
 
 def visited(server: str, name: str) -> bool:
@@ -197,85 +196,78 @@ def visiting(server: str, name: str, until: Path) -> Callable[[], Answers]:
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 275)
-def test_ten_guests_reach_each_other_by_name_whatever_becomes_of_the_server(play: Play) -> None:
-    async def script(world: World) -> None:
-        cards = [NicSpec(f"g{number}", "default", hostname=f"g{number}", group="default") for number in range(10)]
-        guests = [await world.guest(each) for each in cards]
-        folder, ended = world.lab.folder / "networks", world.lab.folder / "ended"
-        servers = [guest.child(tcp_serve(8080, b"web")) for guest in guests]
-        clients = [
-            guest.child(visiting(guest.plug.dns[0], f"g{(number + 1) % 10}.default.vm.cluster.local", ended))
-            for number, guest in enumerate(guests)
-        ]
-        pid = responder(folder)
-        for build in ("", "", "another", "third"):
-            await asyncio.sleep(1)
-            await world.networks.close()
-            await asyncio.sleep(1)
-            if build:
-                world.build(build)
-            world.networks = world.fresh()
-            await world.networks.open()
-            for each in cards:
-                await world.networks.plug(each)
-        os.kill(responder(folder), signal.SIGKILL)
-        await asyncio.sleep(2)
-        assert not start_ticks(pid)
-        ended.touch()
-        found = [await client.done() for client in clients]
-        assert not [each for answers in found for each in answers.lost], found
-        assert all(answers.first > 20 for answers in found) and sum(answers.second for answers in found) <= 20, found
-        for server in servers:
-            server.end()
-
-    play(script)
+@played
+async def test_ten_guests_reach_each_other_by_name_whatever_becomes_of_the_server(world: World, /) -> None:
+    cards = [NicSpec(f"g{number}", "default", hostname=f"g{number}", group="default") for number in range(10)]
+    guests = [await world.guest(each) for each in cards]
+    folder, ended = world.lab.folder / "networks", world.lab.folder / "ended"
+    servers = [guest.child(tcp_serve(8080, b"web")) for guest in guests]
+    clients = [
+        guest.child(visiting(guest.plug.dns[0], f"g{(number + 1) % 10}.default.vm.cluster.local", ended))
+        for number, guest in enumerate(guests)
+    ]
+    pid = responder(folder)
+    for build in ("", "", "another", "third"):
+        await asyncio.sleep(1)
+        await world.networks.close()
+        await asyncio.sleep(1)
+        if build:
+            world.build(build)
+        world.networks = world.fresh()
+        await world.networks.open()
+        for each in cards:
+            await world.networks.plug(each)
+    os.kill(responder(folder), signal.SIGKILL)
+    await asyncio.sleep(2)
+    assert not start_ticks(pid)
+    ended.touch()
+    found = [await client.done() for client in clients]
+    assert not [each for answers in found for each in answers.lost], found
+    assert all(answers.first > 20 for answers in found) and sum(answers.second for answers in found) <= 20, found
+    for server in servers:
+        server.end()
 
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 207, 208)
-def test_the_responder_has_no_rights_and_ends_with_the_last_guest(play: Play) -> None:
-    async def script(world: World) -> None:
-        web = await world.guest(WEB)
-        folder = world.lab.folder / "networks"
-        pid = responder(folder)
-        for thread in Path(f"/proc/{pid}/task").iterdir():
-            status = dict(line.split(":\t", 1) for line in (thread / "status").read_text().splitlines())
-            assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
-        assert "0" not in status["Uid"].split() + status["Gid"].split() and not status["Groups"].strip()
-        assert status["NoNewPrivs"] == "1" and (folder / "responder.sock").stat().st_mode & 0o777 == 0o600
-        web.unplug()
-        await world.networks.release({"web"})
-        assert left() == [] and not start_ticks(pid)
-        assert not [each for each in folder.iterdir() if each.name.startswith("responder")]
-        # Without a server, it ends with the devices of its guests.
-        await world.guest(API)
-        pid = responder(folder)
-        await world.networks.close()
-        run("ip", "link", "delete", world.networks.device("api", "default"))
-        for _ in range(100):
-            if not start_ticks(pid):
-                break
-            await asyncio.sleep(0.05)
-        assert not start_ticks(pid)
-        world.networks = world.fresh()
-
-    play(script)
+@played
+async def test_the_responder_has_no_rights_and_ends_with_the_last_guest(world: World, /) -> None:
+    web = await world.guest(WEB)
+    folder = world.lab.folder / "networks"
+    pid = responder(folder)
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        status = dict(line.split(":\t", 1) for line in (thread / "status").read_text().splitlines())
+        assert {int(status[name], 16) for name in ("CapInh", "CapPrm", "CapEff", "CapAmb")} == {0}
+    assert "0" not in status["Uid"].split() + status["Gid"].split() and not status["Groups"].strip()
+    assert status["NoNewPrivs"] == "1" and (folder / "responder.sock").stat().st_mode & 0o777 == 0o600
+    web.unplug()
+    await world.networks.release({"web"})
+    assert left() == [] and not start_ticks(pid)
+    assert not [each for each in folder.iterdir() if each.name.startswith("responder")]
+    # Without a server, it ends with the devices of its guests.
+    await world.guest(API)
+    pid = responder(folder)
+    await world.networks.close()
+    run("ip", "link", "delete", world.networks.device("api", "default"))
+    for _ in range(100):
+        if not start_ticks(pid):
+            break
+        await asyncio.sleep(0.05)
+    assert not start_ticks(pid)
+    world.networks = world.fresh()
 
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 206)
-def test_a_responder_that_stands_still_is_replaced(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_responder_that_stands_still_is_replaced(world: World, /, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(respondercontrol, "_LOOK_SECONDS", 0.2)
     monkeypatch.setattr(responderprocess, "_ANSWER_SECONDS", 1.0)
-
-    async def script(world: World) -> None:
-        web = await world.guest(WEB)
-        pid = responder(world.lab.folder / "networks")
-        os.kill(pid, signal.SIGSTOP)
-        await changed(world.lab.folder / "networks", pid)
-        assert not start_ticks(pid) and (await web.dhcp())["ip"] == "10.0.2.2"
-
-    play(script)
+    web = await world.guest(WEB)
+    pid = responder(world.lab.folder / "networks")
+    os.kill(pid, signal.SIGSTOP)
+    await changed(world.lab.folder / "networks", pid)
+    assert not start_ticks(pid) and (await web.dhcp())["ip"] == "10.0.2.2"
 
 
 LOOP = """\

@@ -11,6 +11,7 @@ from paddock.engine.networks import hostnames, hostobjects, nft
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.nics import HostBridge, NicSpec
+from tests.coroutines import played
 from tests.host.networks.conftest import Play, World
 from tests.host.networks.namespaces import Guest, run
 
@@ -27,28 +28,26 @@ def left() -> list[str]:
 
 @pytest.mark.spec("kubevirt", 118)
 @pytest.mark.rooted("each directory has a namespace of its own")
-def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(play: Play) -> None:
-    async def script(world: World) -> None:
-        servers = [world.networks, *(world.beside(f"server{number}") for number in range(20))]
-        # All of them are there before any has a machine.
-        for server in servers:
-            await server.open()
-        assert left() == []
-        addresses = []
-        for number, server in enumerate(servers):
-            guest = Guest(world.lab, f"g{number}", await server.plug(NicSpec(f"vm{number}", "default")))
-            if number < 6:
-                assert (await guest.dhcp())["ip"] == "10.0.2.2"
-                assert await guest.can_ping("10.0.2.1"), "its name server answers"
-            addresses.append(guest.plug.address.rpartition(".")[0].rsplit(".", 1)[0] + "/" + guest.plug.address)
-        assert len(set(addresses)) == 21 and len({server._ledger.book.network for server in servers}) == 21
-        for number, server in enumerate(servers):
-            await server.release({f"vm{number}"})
-        assert left() == []
-        for server in servers[1:]:
-            await server.close()
-
-    play(script)
+@played
+async def test_many_directories_have_networks_of_their_own_and_their_guests_addresses(world: World, /) -> None:
+    servers = [world.networks, *(world.beside(f"server{number}") for number in range(20))]
+    # All of them are there before any has a machine.
+    for server in servers:
+        await server.open()
+    assert left() == []
+    addresses = []
+    for number, server in enumerate(servers):
+        guest = Guest(world.lab, f"g{number}", await server.plug(NicSpec(f"vm{number}", "default")))
+        if number < 6:
+            assert (await guest.dhcp())["ip"] == "10.0.2.2"
+            assert await guest.can_ping("10.0.2.1"), "its name server answers"
+        addresses.append(guest.plug.address.rpartition(".")[0].rsplit(".", 1)[0] + "/" + guest.plug.address)
+    assert len(set(addresses)) == 21 and len({server._ledger.book.network for server in servers}) == 21
+    for number, server in enumerate(servers):
+        await server.release({f"vm{number}"})
+    assert left() == []
+    for server in servers[1:]:
+        await server.close()
 
 
 def alike(folder: Path) -> tuple[str, str]:
@@ -62,47 +61,43 @@ def alike(folder: Path) -> tuple[str, str]:
 
 @pytest.mark.spec("kubevirt", 118)
 @pytest.mark.rooted("each directory has a namespace of its own")
-def test_two_directories_whose_devices_have_the_same_names_leave_each_other_alone(play: Play) -> None:
-    async def script(world: World) -> None:
-        names = alike(world.lab.folder)
-        first, second = map(world.beside, names)
-        guest = Guest(world.lab, "guest", await first.plug(WEB))
-        await guest.dhcp()
-        with pytest.raises(NetworkUnusable, match="rename one of the two directories"):
-            await second.plug(NicSpec("db", "default"))
-        await second.release({"db"})
-        await second.destroy()
-        assert await guest.can_ping("10.0.2.1")
-        guest.unplug()
-        await first.release({"web"})
-        assert left() == []
-        again = world.beside(names[1])
-        assert (await again.plug(NicSpec("db", "default"))).address
-        await again.destroy()
-        assert left() == []
-        await first.close()
-
-    play(script)
+@played
+async def test_two_directories_whose_devices_have_the_same_names_leave_each_other_alone(world: World, /) -> None:
+    names = alike(world.lab.folder)
+    first, second = map(world.beside, names)
+    guest = Guest(world.lab, "guest", await first.plug(WEB))
+    await guest.dhcp()
+    with pytest.raises(NetworkUnusable, match="rename one of the two directories"):
+        await second.plug(NicSpec("db", "default"))
+    await second.release({"db"})
+    await second.destroy()
+    assert await guest.can_ping("10.0.2.1")
+    guest.unplug()
+    await first.release({"web"})
+    assert left() == []
+    again = world.beside(names[1])
+    assert (await again.plug(NicSpec("db", "default"))).address
+    await again.destroy()
+    assert left() == []
+    await first.close()
 
 
 @pytest.mark.spec("kubevirt", 118)
-def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(play: Play) -> None:
-    async def script(world: World) -> None:
-        forwarding = run("ip", "netns", "exec", world.lab.host, "cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
-        first = await world.guest(WEB)
-        bridged = await world.networks.plug(NicSpec("db", "second", binding="host-bridge", bridge=HostBridge("shop", create=True)))
-        assert left() and bridged.mac
-        await world.networks.unplug("web", "default")
-        assert left(), "a card in a bridge is left"
-        await world.networks.unplug("db", "second")
-        assert left() == [] and "shop" not in Netlink().links()
-        assert run("ip", "netns", "exec", world.lab.host, "cat", "/proc/sys/net/ipv4/conf/eth0/forwarding") == forwarding
-        first.unplug()
-        again = await world.networks.plug(WEB)
-        assert again.address == first.plug.address
-        assert (await Guest(world.lab, "again", again).dhcp())["ip"] == "10.0.2.2"
-
-    play(script)
+@played
+async def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(world: World, /) -> None:
+    forwarding = run("ip", "netns", "exec", world.lab.host, "cat", "/proc/sys/net/ipv4/conf/eth0/forwarding")
+    first = await world.guest(WEB)
+    bridged = await world.networks.plug(NicSpec("db", "second", binding="host-bridge", bridge=HostBridge("shop", create=True)))
+    assert left() and bridged.mac
+    await world.networks.unplug("web", "default")
+    assert left(), "a card in a bridge is left"
+    await world.networks.unplug("db", "second")
+    assert left() == [] and "shop" not in Netlink().links()
+    assert run("ip", "netns", "exec", world.lab.host, "cat", "/proc/sys/net/ipv4/conf/eth0/forwarding") == forwarding
+    first.unplug()
+    again = await world.networks.plug(WEB)
+    assert again.address == first.plug.address
+    assert (await Guest(world.lab, "again", again).dhcp())["ip"] == "10.0.2.2"
 
 
 @pytest.mark.spec("kubevirt", 118)
@@ -129,31 +124,27 @@ def test_the_network_goes_with_the_last_of_many_cards_that_go_together(play: Pla
     play(script)
 
 
-def test_a_restart_after_the_last_machine_leaves_nothing(play: Play) -> None:
-    async def script(world: World) -> None:
-        (await world.guest(NicSpec("web", "default", network="192.168.77.0/28"))).unplug()
-        await world.networks.close()
-        # Its machine went while nobody looked.
-        world.networks = world.fresh()
-        await world.networks.open()
-        await world.networks.collect(())
-        assert left() == []
-
-    play(script)
+@played
+async def test_a_restart_after_the_last_machine_leaves_nothing(world: World, /) -> None:
+    (await world.guest(NicSpec("web", "default", network="192.168.77.0/28"))).unplug()
+    await world.networks.close()
+    # Its machine went while nobody looked.
+    world.networks = world.fresh()
+    await world.networks.open()
+    await world.networks.collect(())
+    assert left() == []
 
 
 @pytest.mark.spec("kubevirt", 118)
 @pytest.mark.rooted("each directory has a namespace of its own")
-def test_what_a_directory_that_is_gone_left_is_removed_unless_a_guest_lives(play: Play) -> None:
-    async def script(world: World) -> None:
-        gone = world.beside("gone")
-        guest = Guest(world.lab, "guest", await gone.plug(NicSpec("vm", "default", network="192.168.77.0/28")))
-        await gone.close()
-        shutil.rmtree(world.lab.folder / "gone")
-        await world.networks.open()
-        assert left(), "somebody has the tap open"
-        guest.unplug()
-        await world.fresh().open()
-        assert left() == []
-
-    play(script)
+@played
+async def test_what_a_directory_that_is_gone_left_is_removed_unless_a_guest_lives(world: World, /) -> None:
+    gone = world.beside("gone")
+    guest = Guest(world.lab, "guest", await gone.plug(NicSpec("vm", "default", network="192.168.77.0/28")))
+    await gone.close()
+    shutil.rmtree(world.lab.folder / "gone")
+    await world.networks.open()
+    assert left(), "somebody has the tap open"
+    guest.unplug()
+    await world.fresh().open()
+    assert left() == []

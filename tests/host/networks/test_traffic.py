@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from paddock.engine.networks.nics import LEAST_BURST, HostBridge, NicSpec, Range, TrafficLimit
-from tests.host.networks.conftest import Play, World
+from tests.coroutines import played
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Guest
 
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
@@ -71,23 +72,21 @@ def allowed(seconds: float) -> float:
 
 @pytest.mark.spec("virtrigaud", 121)
 @pytest.mark.parametrize("kind", ["pod", "bridge"])
-def test_a_cards_traffic_is_bounded_in_both_directions(kind: str, play: Play) -> None:
-    async def script(world: World) -> None:
-        def card(owner: str, traffic: TrafficLimit) -> NicSpec:
-            plain = NicSpec(owner, "lan", binding="host-bridge", bridge=LAN) if kind == "bridge" else NicSpec(owner, "default")
-            return replace(plain, traffic=traffic)
+@played
+async def test_a_cards_traffic_is_bounded_in_both_directions(world: World, /, kind: str) -> None:
+    def card(owner: str, traffic: TrafficLimit) -> NicSpec:
+        plain = NicSpec(owner, "lan", binding="host-bridge", bridge=LAN) if kind == "bridge" else NicSpec(owner, "default")
+        return replace(plain, traffic=traffic)
 
-        sends = await world.guest(card("sends", TrafficLimit(from_guest=RATE)))
-        receives = await world.guest(card("receives", TrafficLimit(to_guest=RATE)))
-        free, other = await world.guest(card("free", TrafficLimit())), await world.guest(card("other", TrafficLimit()))
-        got, seconds = await measured(free, other, 5000)
-        assert got > 2 * allowed(seconds), "without limits more arrives, or the test would show nothing"
-        for number, (one, two) in enumerate(((sends, free), (free, receives)), 5001):
-            got, seconds = await measured(one, two, number)
-            assert 0 < got <= allowed(seconds), (one.namespace, got, seconds)
-        # The other direction of both has no limit.
-        for number, (one, two) in enumerate(((free, sends), (receives, free)), 5003):
-            got, seconds = await measured(one, two, number)
-            assert got > 2 * allowed(seconds), (one.namespace, got, seconds)
-
-    play(script)
+    sends = await world.guest(card("sends", TrafficLimit(from_guest=RATE)))
+    receives = await world.guest(card("receives", TrafficLimit(to_guest=RATE)))
+    free, other = await world.guest(card("free", TrafficLimit())), await world.guest(card("other", TrafficLimit()))
+    got, seconds = await measured(free, other, 5000)
+    assert got > 2 * allowed(seconds), "without limits more arrives, or the test would show nothing"
+    for number, (one, two) in enumerate(((sends, free), (free, receives)), 5001):
+        got, seconds = await measured(one, two, number)
+        assert 0 < got <= allowed(seconds), (one.namespace, got, seconds)
+    # The other direction of both has no limit.
+    for number, (one, two) in enumerate(((free, sends), (receives, free)), 5003):
+        got, seconds = await measured(one, two, number)
+        assert got > 2 * allowed(seconds), (one.namespace, got, seconds)

@@ -15,6 +15,7 @@ from paddock.engine.images.build import tiny
 from paddock.engine.networks.usermode import NO_MEETING
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
+from tests.coroutines import run_by
 from tests.host.chaos.test_kills import VMIS, VMS, Host
 from tests.host.guests import Registry, _RegistryHandler, serving
 from tests.host.networks.namespaces import Child, Lab, run, there
@@ -97,34 +98,32 @@ def echoes(port: int) -> bool:
 
 @pytest.mark.needs("qemu")
 @pytest.mark.spec("kubevirt", 96)
-def test_without_root_the_api_says_the_same_and_what_does_not_work(host: Host, tiny_disk_image: str) -> None:
-    async def script() -> None:
-        async with watching(host) as client:
-            await make(client, VMIS, instance("web", tiny_disk_image, {"masquerade": {}}))
-            ports = [{"port": 7007, "targetPort": 7}]
-            spec = {"type": "NodePort", "selector": {"app": "web"}, "ports": ports}
-            made = await make(client, SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
-            found = await until(client, f"{VMIS}/web", lambda seen: condition(seen, "Ready").get("status") == "True")
-            (card,) = found["status"]["interfaces"]
-            assert card["ipAddress"].startswith("127.64.") and card["ipAddresses"] == [card["ipAddress"]]
-            assert card["mac"].startswith("02:") and (card["name"], card["linkState"]) == ("default", "up")
-            said = condition(found, "NetworkLimited")
-            assert said["status"] == "True" and NO_MEETING in said["message"]
-            slices = await until(client, SLICES, lambda seen: any(each["metadata"]["name"].startswith("web-") for each in seen["items"]))
-            (own,) = [each for each in slices["items"] if each["metadata"]["name"].startswith("web-")]
-            assert own["endpoints"][0]["addresses"] == [card["ipAddress"]] and own["ports"][0]["port"] == 7
-            node = made["spec"]["ports"][0]["nodePort"]
-            for _ in range(600):
-                # QEMU takes connections before the guest does.
-                with contextlib.suppress(OSError):
-                    if await asyncio.to_thread(echoes, node):
-                        break
-                await asyncio.sleep(0.1)
-            else:
-                pytest.fail("the node port does not answer")
-            await client.request("DELETE", f"{VMIS}/web")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_without_root_the_api_says_the_same_and_what_does_not_work(host: Host, tiny_disk_image: str) -> None:
+    async with watching(host) as client:
+        await make(client, VMIS, instance("web", tiny_disk_image, {"masquerade": {}}))
+        ports = [{"port": 7007, "targetPort": 7}]
+        spec = {"type": "NodePort", "selector": {"app": "web"}, "ports": ports}
+        made = await make(client, SERVICES, {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}, "spec": spec})
+        found = await until(client, f"{VMIS}/web", lambda seen: condition(seen, "Ready").get("status") == "True")
+        (card,) = found["status"]["interfaces"]
+        assert card["ipAddress"].startswith("127.64.") and card["ipAddresses"] == [card["ipAddress"]]
+        assert card["mac"].startswith("02:") and (card["name"], card["linkState"]) == ("default", "up")
+        said = condition(found, "NetworkLimited")
+        assert said["status"] == "True" and NO_MEETING in said["message"]
+        slices = await until(client, SLICES, lambda seen: any(each["metadata"]["name"].startswith("web-") for each in seen["items"]))
+        (own,) = [each for each in slices["items"] if each["metadata"]["name"].startswith("web-")]
+        assert own["endpoints"][0]["addresses"] == [card["ipAddress"]] and own["ports"][0]["port"] == 7
+        node = made["spec"]["ports"][0]["nodePort"]
+        for _ in range(600):
+            # QEMU takes connections before the guest does.
+            with contextlib.suppress(OSError):
+                if await asyncio.to_thread(echoes, node):
+                    break
+            await asyncio.sleep(0.1)
+        else:
+            pytest.fail("the node port does not answer")
+        await client.request("DELETE", f"{VMIS}/web")
 
 
 class RoutedHost(Host):

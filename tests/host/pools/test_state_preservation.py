@@ -11,10 +11,11 @@ import pytest
 from paddock.engine.images.build import tiny
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.machines import bootsector
 from tests.host.pools.conftest import SCALES
-from tests.host.runs.conftest import PROMPT, VMS, Data, Play, Talk, phase
+from tests.host.runs.conftest import PROMPT, VMS, Data, Talk, phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -106,60 +107,51 @@ async def begin(talk: Talk, body: Data) -> dict[str, dict[str, str]]:
 
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.spec("kubevirt", 100)
-def test_a_machine_that_is_scaled_in_leaves_its_disk_to_the_next(play: Play, web: Shelf, work: Path) -> None:
+@played
+async def test_a_machine_that_is_scaled_in_leaves_its_disk_to_the_next(talk: Talk, /, web: Shelf, work: Path) -> None:
     url = web.put(bootsector_disk(work))
-
-    async def script(talk: Talk) -> None:
-        kept = await begin(talk, pool(url, "8Mi", "32Mi", "Halted"))
-        for _ in range(SCALES):
-            await scale_out(talk, await scale_in(talk, kept), kept)
-
-    play(script)
+    kept = await begin(talk, pool(url, "8Mi", "32Mi", "Halted"))
+    for _ in range(SCALES):
+        await scale_out(talk, await scale_in(talk, kept), kept)
 
 
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.spec("kubevirt", 100)
-def test_a_guest_finds_what_the_one_before_it_wrote(play: Play, web: Shelf, work: Path) -> None:
+@played
+async def test_a_guest_finds_what_the_one_before_it_wrote(talk: Talk, /, web: Shelf, work: Path) -> None:
     url = web.put(bootsector_disk(work))
-
-    async def script(talk: Talk) -> None:
-        kept = await begin(talk, pool(url, "8Mi", "32Mi", "Always"))
-        for number in "01":
-            await talk.running(f"web-{number}")
-            async with talk.console(f"web-{number}") as console:
-                await console.write(b"w")
-                await console.until(b"w")
-        for _ in range(SCALES):
-            number = await scale_in(talk, kept)
-            assert is_marked(talk.host.root, kept[CLAIMS][f"disk-{number}"])
-            await scale_out(talk, number, kept)
-            await talk.running(f"web-{number}")
-        for number in "01":
-            assert is_marked(talk.host.root, kept[CLAIMS][f"disk-{number}"])
-
-    play(script)
+    kept = await begin(talk, pool(url, "8Mi", "32Mi", "Always"))
+    for number in "01":
+        await talk.running(f"web-{number}")
+        async with talk.console(f"web-{number}") as console:
+            await console.write(b"w")
+            await console.until(b"w")
+    for _ in range(SCALES):
+        number = await scale_in(talk, kept)
+        assert is_marked(talk.host.root, kept[CLAIMS][f"disk-{number}"])
+        await scale_out(talk, number, kept)
+        await talk.running(f"web-{number}")
+    for number in "01":
+        assert is_marked(talk.host.root, kept[CLAIMS][f"disk-{number}"])
 
 
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.spec("kubevirt", 100)
-def test_a_file_system_outlives_its_machine(play: Play, web: Shelf, tiny_guest: tiny.TinyImage, tiny_kernel_image: str) -> None:
+@played
+async def test_a_file_system_outlives_its_machine(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage, tiny_kernel_image: str) -> None:
     body = pool(web.put(tiny_guest.disk), "512Mi", "256Mi", "Always")
     # The guest of the disk, started without its boot loader: emulated processors that are busy elsewhere miss their first ticks.
     container = {"image": tiny_kernel_image, "kernelPath": "/boot/vmlinuz", "initrdPath": "/boot/initrd"}
     kernel = {"kernelArgs": "console=ttyS0 quiet no_timer_check", "container": container}
     domain = body["spec"]["virtualMachineTemplate"]["spec"]["template"]["spec"]["domain"]
     domain["firmware"] = {"kernelBoot": kernel}
-
-    async def script(talk: Talk) -> None:
-        kept = await begin(talk, body)
-        for number in "01":
-            await in_guest(talk, number, f"echo disk {number} > /data/marker; sync")
-        for _ in range(2):
-            number = await scale_in(talk, kept)
-            await scale_out(talk, number, kept)
-            assert await in_guest(talk, number, "cat /data/marker") == f"disk {number}\n"
-
-    play(script)
+    kept = await begin(talk, body)
+    for number in "01":
+        await in_guest(talk, number, f"echo disk {number} > /data/marker; sync")
+    for _ in range(2):
+        number = await scale_in(talk, kept)
+        await scale_out(talk, number, kept)
+        assert await in_guest(talk, number, "cat /data/marker") == f"disk {number}\n"
 
 
 async def in_guest(talk: Talk, number: str, command: str) -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.machine.argv import names
-from tests.host.runs.conftest import PROMPT, VMIS, VMS, Console, Data, Host, Play, Talk, condition, machine, perform
+from tests.coroutines import played
+from tests.host.runs.conftest import PROMPT, VMIS, VMS, Console, Data, Host, Talk, condition, machine, perform
 
 pytestmark = pytest.mark.needs("qemu")
 PORT = "/dev/virtio-ports/org.qemu.guest_agent.0"
@@ -73,28 +74,26 @@ def test_what_a_dead_paddock_left_frozen_is_thawed(host: Host, tiny_disk_image: 
 
 
 @pytest.mark.spec("kubevirt", 105)
-def test_a_guest_that_babbles_harms_nobody(play: Play, tiny_disk_image: str) -> None:
-    async def script(talk: Talk) -> None:
-        body = machine("web", tiny_disk_image, domain={"memory": {"guest": "192Mi"}}, terminationGracePeriodSeconds=0)
-        await talk.make(VMS, body)
-        first = await talk.running("web")
-        async with talk.console("web") as console:
-            await _shell(talk, console)
-            await console.shell("cp /sbin/agent /agent; printf '#!/bin/sh\\nexec sleep 100000\\n' >/sbin/agent; kill $(pidof qemu-ga)")
-            for each in BABBLE:
-                await console.write(f"({each}) >{PORT} &\r".encode())
-            # Paddock goes on, with other machines and with this one.
-            await talk.make(VMS, machine("other"))
-            await talk.running("other")
-            await asyncio.sleep(5)
-            found = await talk.get(f"{VMIS}/web")
-            assert (found["metadata"]["uid"], found["status"]["phase"]) == (first["metadata"]["uid"], "Running")
-            assert all(text.isprintable() for text in _texts(found["status"]))
-            # With a real agent again, it answers as ever.
-            await console.shell("kill $(jobs -p) 2>/dev/null; cp /agent /sbin/agent; kill $(pidof sleep)")
-            await talk.until(f"{VMIS}/web", _is_told, "the agent answers", 120)
-
-    play(script)
+@played
+async def test_a_guest_that_babbles_harms_nobody(talk: Talk, /, tiny_disk_image: str) -> None:
+    body = machine("web", tiny_disk_image, domain={"memory": {"guest": "192Mi"}}, terminationGracePeriodSeconds=0)
+    await talk.make(VMS, body)
+    first = await talk.running("web")
+    async with talk.console("web") as console:
+        await _shell(talk, console)
+        await console.shell("cp /sbin/agent /agent; printf '#!/bin/sh\\nexec sleep 100000\\n' >/sbin/agent; kill $(pidof qemu-ga)")
+        for each in BABBLE:
+            await console.write(f"({each}) >{PORT} &\r".encode())
+        # Paddock goes on, with other machines and with this one.
+        await talk.make(VMS, machine("other"))
+        await talk.running("other")
+        await asyncio.sleep(5)
+        found = await talk.get(f"{VMIS}/web")
+        assert (found["metadata"]["uid"], found["status"]["phase"]) == (first["metadata"]["uid"], "Running")
+        assert all(text.isprintable() for text in _texts(found["status"]))
+        # With a real agent again, it answers as ever.
+        await console.shell("kill $(jobs -p) 2>/dev/null; cp /agent /sbin/agent; kill $(pidof sleep)")
+        await talk.until(f"{VMIS}/web", _is_told, "the agent answers", 120)
 
 
 def _is_told(found: Data) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.host.runs.conftest import EVENTS, MAPS, VMIS, VMS, Data, Host, Play, Talk, machine, perform, phase
+from tests.coroutines import played
+from tests.host.runs.conftest import EVENTS, MAPS, VMIS, VMS, Data, Host, Talk, machine, perform, phase
 from tests.scenario.fronts.kubermatic.making import pool
 
 IDLE, MANY, APART_SECONDS = 500, 100, 0.1
@@ -14,59 +15,55 @@ ROOM = 300 << 20
 
 
 @pytest.mark.spec("kubevirt", 103)
-def test_five_hundred_idle_machines_are_settled_and_cost_little(play: Play) -> None:
-    async def script(talk: Talk) -> None:
-        gate = asyncio.Semaphore(8)
+@played
+async def test_five_hundred_idle_machines_are_settled_and_cost_little(talk: Talk, /) -> None:
+    gate = asyncio.Semaphore(8)
 
-        async def make(number: int) -> None:
-            async with gate:
-                await talk.make(VMS, machine(f"m{number:03}", strategy="Halted"))
+    async def make(number: int) -> None:
+        async with gate:
+            await talk.make(VMS, machine(f"m{number:03}", strategy="Halted"))
 
-        await asyncio.gather(*(make(number) for number in range(IDLE)))
+    await asyncio.gather(*(make(number) for number in range(IDLE)))
 
-        def settled(found: dict[str, list[dict[str, dict[str, str]]]]) -> bool:
-            words = [each.get("status", {}).get("printableStatus") for each in found["items"]]
-            return words == ["Stopped"] * IDLE
+    def settled(found: dict[str, list[dict[str, dict[str, str]]]]) -> bool:
+        words = [each.get("status", {}).get("printableStatus") for each in found["items"]]
+        return words == ["Stopped"] * IDLE
 
-        found = await talk.until(VMS, settled, "all are stopped")
-        assert [each["metadata"]["name"] for each in found["items"]] == [f"m{number:03}" for number in range(IDLE)]
-        for _ in range(10):
-            assert len((await talk.get(VMS))["items"]) == IDLE
-        assert talk.host.resident() < ROOM
-        # A restart reads them all, and writes none.
-        revisions = {each["metadata"]["resourceVersion"] for each in found["items"]}
-        talk.host.stop()
-        talk.host.start()
-        async with talk.host.client() as client:
-            again = Talk(talk.host, client)
-            await asyncio.sleep(5)
-            found = await again.until(VMS, settled, "all are stopped")
-            assert {each["metadata"]["resourceVersion"] for each in found["items"]} == revisions
-        assert talk.host.resident() < ROOM
-
-    play(script)
+    found = await talk.until(VMS, settled, "all are stopped")
+    assert [each["metadata"]["name"] for each in found["items"]] == [f"m{number:03}" for number in range(IDLE)]
+    for _ in range(10):
+        assert len((await talk.get(VMS))["items"]) == IDLE
+    assert talk.host.resident() < ROOM
+    # A restart reads them all, and writes none.
+    revisions = {each["metadata"]["resourceVersion"] for each in found["items"]}
+    talk.host.stop()
+    talk.host.start()
+    async with talk.host.client() as client:
+        again = Talk(talk.host, client)
+        await asyncio.sleep(5)
+        found = await again.until(VMS, settled, "all are stopped")
+        assert {each["metadata"]["resourceVersion"] for each in found["items"]} == revisions
+    assert talk.host.resident() < ROOM
 
 
 @pytest.mark.slow
 @pytest.mark.needs("qemu")
 @pytest.mark.spec("kubevirt", 102, "no error events")
-def test_a_hundred_machines_in_ten_seconds_all_run(play: Play) -> None:
-    async def script(talk: Talk) -> None:
-        async def make(number: int) -> None:
-            await asyncio.sleep(number * APART_SECONDS)
-            spec = {"domain": {"memory": {"guest": "32Mi"}, "devices": {"autoattachGraphicsDevice": False}}}
-            body = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": f"m{number:03}"}}
-            await talk.make(VMIS, {**body, "spec": {**spec, "startStrategy": "Paused", "terminationGracePeriodSeconds": 0}})
+@played
+async def test_a_hundred_machines_in_ten_seconds_all_run(talk: Talk, /) -> None:
+    async def make(number: int) -> None:
+        await asyncio.sleep(number * APART_SECONDS)
+        spec = {"domain": {"memory": {"guest": "32Mi"}, "devices": {"autoattachGraphicsDevice": False}}}
+        body = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachineInstance", "metadata": {"name": f"m{number:03}"}}
+        await talk.make(VMIS, {**body, "spec": {**spec, "startStrategy": "Paused", "terminationGracePeriodSeconds": 0}})
 
-        await asyncio.gather(*(make(number) for number in range(MANY)))
-        found = await talk.until(VMIS, lambda seen: [phase(each) for each in seen["items"]] == ["Running"] * MANY, "all run", 300)
-        assert {each["metadata"]["uid"] for each in found["items"]} == set(talk.host.qemus())
-        assert all(len(pids) == 1 for pids in talk.host.qemus().values())
-        told = (await talk.get(EVENTS))["items"]
-        assert [each for each in told if each["type"] == "Warning"] == []
-        assert {each["involvedObject"]["name"] for each in told if each["reason"] == "Started"} == {f"m{n:03}" for n in range(MANY)}
-
-    play(script)
+    await asyncio.gather(*(make(number) for number in range(MANY)))
+    found = await talk.until(VMIS, lambda seen: [phase(each) for each in seen["items"]] == ["Running"] * MANY, "all run", 300)
+    assert {each["metadata"]["uid"] for each in found["items"]} == set(talk.host.qemus())
+    assert all(len(pids) == 1 for pids in talk.host.qemus().values())
+    told = (await talk.get(EVENTS))["items"]
+    assert [each for each in told if each["type"] == "Warning"] == []
+    assert {each["involvedObject"]["name"] for each in told if each["reason"] == "Started"} == {f"m{n:03}" for n in range(MANY)}
 
 
 GRACE = 5

@@ -20,7 +20,8 @@ import yaml
 
 from paddock.cli.monitoring import grafana
 from tests import prometheus
-from tests.host.runs.conftest import VMS, Play, Talk, machine
+from tests.coroutines import played
+from tests.host.runs.conftest import VMS, Talk, machine
 
 pytestmark = pytest.mark.needs("qemu", "prometheus")
 _VALUES = {"$namespace": ".*", "$name": ".*", "$__rate_interval": "15s", "$__range": "15s", "$instance": ".*", "$cluster": ""}
@@ -114,38 +115,38 @@ async def scraping(folder: Path, kubeconfig: Path, port: int) -> AsyncIterator[S
 
 
 @pytest.mark.spec("kubevirt", 104, "valid under promtool")
-def test_every_panel_and_every_alert_is_answered(play: Play, work: Path, tiny_disk_image: str, free_port: Callable[[], int]) -> None:
-    async def script(talk: Talk) -> None:
-        root = talk.host.root
-        domain = {"memory": {"guest": "128Mi"}}
-        await talk.make(VMS, machine("web", tiny_disk_image, domain=domain, terminationGracePeriodSeconds=0))
-        async with scraping(work / "prometheus", root / "kubeconfig", free_port()) as scraper:
-            await talk.running("web")
-            async with talk.console("web") as console:
-                await console.until(b"READY", 120)
-            await asyncio.sleep(8)
-            page = (await talk.client.request("GET", "/metrics")).decode()
-            families = prometheus.read(page)
-            _check_page(page)
-            silent = []
-            for query in queries():
-                _names_served(query, families)
-                if not (await asyncio.to_thread(scraper.ask, "query", query=filled(query)))["result"]:
-                    silent.append(query)
-            assert [query for query in silent if not any(name in query for name in QUIET)] == []
-            rules = [rule for group in (await asyncio.to_thread(scraper.ask, "rules"))["groups"] for rule in group["rules"]]
-            assert {(rule["name"], rule["health"], rule.get("lastError", "")) for rule in rules if rule["health"] != "ok"} == set()
-            assert {rule["name"] for rule in rules if rule["state"] == "firing"} == set()
-            for rule in rules:
-                _names_served(rule["query"], families)
-            for other in os.environ.get("DASHBOARDS", "").split():
-                await asyncio.to_thread(_report, scraper, Path(other))
-        one = (await talk.client.request("GET", "/metrics", (("name[]", "container_memory_working_set_bytes"),))).decode()
-        (pod,) = (each["pod"] for each in prometheus.read(one)["container_memory_working_set_bytes"].labels())
-        (shown,) = json.loads(await talk.client.request("GET", "/api/v1/pods"))["items"]
-        assert pod == shown["metadata"]["name"]
-
-    play(script)
+@played
+async def test_every_panel_and_every_alert_is_answered(
+    talk: Talk, /, work: Path, tiny_disk_image: str, free_port: Callable[[], int]
+) -> None:
+    root = talk.host.root
+    domain = {"memory": {"guest": "128Mi"}}
+    await talk.make(VMS, machine("web", tiny_disk_image, domain=domain, terminationGracePeriodSeconds=0))
+    async with scraping(work / "prometheus", root / "kubeconfig", free_port()) as scraper:
+        await talk.running("web")
+        async with talk.console("web") as console:
+            await console.until(b"READY", 120)
+        await asyncio.sleep(8)
+        page = (await talk.client.request("GET", "/metrics")).decode()
+        families = prometheus.read(page)
+        _check_page(page)
+        silent = []
+        for query in queries():
+            _names_served(query, families)
+            if not (await asyncio.to_thread(scraper.ask, "query", query=filled(query)))["result"]:
+                silent.append(query)
+        assert [query for query in silent if not any(name in query for name in QUIET)] == []
+        rules = [rule for group in (await asyncio.to_thread(scraper.ask, "rules"))["groups"] for rule in group["rules"]]
+        assert {(rule["name"], rule["health"], rule.get("lastError", "")) for rule in rules if rule["health"] != "ok"} == set()
+        assert {rule["name"] for rule in rules if rule["state"] == "firing"} == set()
+        for rule in rules:
+            _names_served(rule["query"], families)
+        for other in os.environ.get("DASHBOARDS", "").split():
+            await asyncio.to_thread(_report, scraper, Path(other))
+    one = (await talk.client.request("GET", "/metrics", (("name[]", "container_memory_working_set_bytes"),))).decode()
+    (pod,) = (each["pod"] for each in prometheus.read(one)["container_memory_working_set_bytes"].labels())
+    (shown,) = json.loads(await talk.client.request("GET", "/api/v1/pods"))["items"]
+    assert pod == shown["metadata"]["name"]
 
 
 def _names_served(query: str, families: Data) -> None:

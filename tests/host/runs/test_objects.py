@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.coroutines import played
 from tests.host.guests import Registry, Shelf
 from tests.host.machines import bootsector
-from tests.host.runs.conftest import VMIS, VMS, Data, Host, Play, Talk, files_in, machine, phase
+from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk, files_in, machine, phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -57,85 +58,77 @@ def files(host: Host) -> list[Path]:
 
 
 @pytest.mark.spec("kubevirt", 23)
-def test_everything_of_a_machine_goes_with_it_and_its_disk_goes_last(play: Play, url: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, installed("web", url))
-        await talk.running("web")
-        assert len(files(talk.host)) == 2
-        await delete(talk, f"{VMS}/web")
-        async with asyncio.timeout(60):
-            while left := files(talk.host):
-                # Later things are read first, so what is missing here was missing before the next look.
-                has_claim = bool(await talk.get(f"{CLAIMS}/web-disk"))
-                has_disk = bool(await talk.get(f"{CDI}/web-disk"))
-                has_run = bool(await talk.get(f"{VMIS}/web"))
-                runs = bool(talk.host.qemus())
-                assert has_claim or not has_disk, left
-                assert has_disk or not has_run, left
-                assert has_run or not runs, left
-        for path in (f"{VMS}/web", f"{VMIS}/web", f"{CDI}/web-disk", f"{CLAIMS}/web-disk"):
-            await gone(talk, path)
-        assert talk.host.qemus() == {}
-
-    play(script)
+@played
+async def test_everything_of_a_machine_goes_with_it_and_its_disk_goes_last(talk: Talk, /, url: str) -> None:
+    await talk.make(VMS, installed("web", url))
+    await talk.running("web")
+    assert len(files(talk.host)) == 2
+    await delete(talk, f"{VMS}/web")
+    async with asyncio.timeout(60):
+        while left := files(talk.host):
+            # Later things are read first, so what is missing here was missing before the next look.
+            has_claim = bool(await talk.get(f"{CLAIMS}/web-disk"))
+            has_disk = bool(await talk.get(f"{CDI}/web-disk"))
+            has_run = bool(await talk.get(f"{VMIS}/web"))
+            runs = bool(talk.host.qemus())
+            assert has_claim or not has_disk, left
+            assert has_disk or not has_run, left
+            assert has_run or not runs, left
+    for path in (f"{VMS}/web", f"{VMIS}/web", f"{CDI}/web-disk", f"{CLAIMS}/web-disk"):
+        await gone(talk, path)
+    assert talk.host.qemus() == {}
 
 
 @pytest.mark.spec("kubevirt", 24)
-def test_disks_are_left_when_that_is_asked_for_and_force_leaves_no_process(play: Play, url: str, image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, installed("web", url))
-        await talk.make(VMS, machine("deaf", image, terminationGracePeriodSeconds=300))
-        kept = (await talk.running("web"))["metadata"]["uid"]
-        uid = (await talk.running("deaf"))["metadata"]["uid"]
-        async with talk.console("deaf") as console:
-            await console.until(b"R")
-            await console.write(b"xd")
-            await console.until(b"x")
-        await delete(talk, f"{VMS}/deaf", gracePeriodSeconds="0")
-        await delete(talk, f"{VMIS}/deaf", gracePeriodSeconds="0")
-        for path in (f"{VMS}/deaf", f"{VMIS}/deaf"):
-            await gone(talk, path)
-        assert uid not in talk.host.qemus()
-        await delete(talk, f"{VMS}/web", propagationPolicy="Orphan")
-        await gone(talk, f"{VMS}/web")
-        await asyncio.sleep(3)
-        assert await talk.get(f"{CDI}/web-disk") and await talk.get(f"{CLAIMS}/web-disk")
-        assert any(each.parent.name == "volumes" for each in files(talk.host))
-        assert set(talk.host.qemus()) <= {kept}
-
-    play(script)
+@played
+async def test_disks_are_left_when_that_is_asked_for_and_force_leaves_no_process(talk: Talk, /, url: str, image: str) -> None:
+    await talk.make(VMS, installed("web", url))
+    await talk.make(VMS, machine("deaf", image, terminationGracePeriodSeconds=300))
+    kept = (await talk.running("web"))["metadata"]["uid"]
+    uid = (await talk.running("deaf"))["metadata"]["uid"]
+    async with talk.console("deaf") as console:
+        await console.until(b"R")
+        await console.write(b"xd")
+        await console.until(b"x")
+    await delete(talk, f"{VMS}/deaf", gracePeriodSeconds="0")
+    await delete(talk, f"{VMIS}/deaf", gracePeriodSeconds="0")
+    for path in (f"{VMS}/deaf", f"{VMIS}/deaf"):
+        await gone(talk, path)
+    assert uid not in talk.host.qemus()
+    await delete(talk, f"{VMS}/web", propagationPolicy="Orphan")
+    await gone(talk, f"{VMS}/web")
+    await asyncio.sleep(3)
+    assert await talk.get(f"{CDI}/web-disk") and await talk.get(f"{CLAIMS}/web-disk")
+    assert any(each.parent.name == "volumes" for each in files(talk.host))
+    assert set(talk.host.qemus()) <= {kept}
 
 
 @pytest.mark.spec("kubevirt", 32)
-def test_machines_of_one_name_in_two_namespaces(play: Play, image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
-        await talk.make(VMS, machine("web", image, terminationGracePeriodSeconds=0))
-        await talk.make(VMS.replace("default", "shop"), machine("web", image, terminationGracePeriodSeconds=0))
-        there = VMIS.replace("default", "shop")
-        own = (await talk.running("web"))["metadata"]["uid"]
-        other = (await talk.until(f"{there}/web", lambda found: phase(found) == "Running", "both run"))["metadata"]["uid"]
-        assert set(talk.host.qemus()) == {own, other}
-        await delete(talk, f"{VMS}/web")
-        await gone(talk, f"{VMIS}/web")
-        await asyncio.sleep(2)
-        found = await talk.get(f"{there}/web")
-        assert (found["metadata"]["uid"], phase(found)) == (other, "Running") and set(talk.host.qemus()) == {other}
-
-    play(script)
+@played
+async def test_machines_of_one_name_in_two_namespaces(talk: Talk, /, image: str) -> None:
+    await talk.make("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}})
+    await talk.make(VMS, machine("web", image, terminationGracePeriodSeconds=0))
+    await talk.make(VMS.replace("default", "shop"), machine("web", image, terminationGracePeriodSeconds=0))
+    there = VMIS.replace("default", "shop")
+    own = (await talk.running("web"))["metadata"]["uid"]
+    other = (await talk.until(f"{there}/web", lambda found: phase(found) == "Running", "both run"))["metadata"]["uid"]
+    assert set(talk.host.qemus()) == {own, other}
+    await delete(talk, f"{VMS}/web")
+    await gone(talk, f"{VMIS}/web")
+    await asyncio.sleep(2)
+    found = await talk.get(f"{there}/web")
+    assert (found["metadata"]["uid"], phase(found)) == (other, "Running") and set(talk.host.qemus()) == {other}
 
 
 @pytest.mark.spec("kubevirt", 36)
-def test_a_machine_waits_for_a_node_that_has_its_labels(play: Play, image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, machine("web", image, nodeSelector={"disk": "fast"}, terminationGracePeriodSeconds=0))
-        await talk.until(f"{VMS}/web", lambda found: _word(found) == "ErrorUnschedulable", "it waits")
-        assert talk.host.qemus() == {}
-        (node,) = (await talk.get("/api/v1/nodes"))["items"]
-        await talk.change(f"/api/v1/nodes/{node['metadata']['name']}", {"metadata": {"labels": {"disk": "fast"}}})
-        await talk.running("web")
-
-    play(script)
+@played
+async def test_a_machine_waits_for_a_node_that_has_its_labels(talk: Talk, /, image: str) -> None:
+    await talk.make(VMS, machine("web", image, nodeSelector={"disk": "fast"}, terminationGracePeriodSeconds=0))
+    await talk.until(f"{VMS}/web", lambda found: _word(found) == "ErrorUnschedulable", "it waits")
+    assert talk.host.qemus() == {}
+    (node,) = (await talk.get("/api/v1/nodes"))["items"]
+    await talk.change(f"/api/v1/nodes/{node['metadata']['name']}", {"metadata": {"labels": {"disk": "fast"}}})
+    await talk.running("web")
 
 
 def _word(found: Data) -> str:
@@ -143,22 +136,20 @@ def _word(found: Data) -> str:
 
 
 @pytest.mark.spec("kubevirt", 37, 38)
-def test_when_disks_are_made_and_that_a_claim_is_enough(play: Play, url: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, installed("eager", url, "Halted"))
-        await talk.make(VMS, installed("lazy", url, "Halted", **{EAGER: "false"}))
-        await talk.until(f"{CDI}/eager-disk", lambda found: phase(found) == "Succeeded", "it is imported")
-        await asyncio.sleep(2)
-        assert await talk.get(f"{CDI}/lazy-disk") == {} and talk.host.qemus() == {}
-        claim = (await talk.get(f"{CLAIMS}/eager-disk"))["metadata"]["uid"]
-        await delete(talk, f"{CDI}/eager-disk", propagationPolicy="Orphan")
-        await talk.change(f"{VMS}/eager", {"spec": {"runStrategy": "Always"}})
-        await talk.change(f"{VMS}/lazy", {"spec": {"runStrategy": "Always"}})
-        for name in ("eager", "lazy"):
-            await talk.running(name)
-        assert (await talk.get(f"{CLAIMS}/eager-disk"))["metadata"]["uid"] == claim
-
-    play(script)
+@played
+async def test_when_disks_are_made_and_that_a_claim_is_enough(talk: Talk, /, url: str) -> None:
+    await talk.make(VMS, installed("eager", url, "Halted"))
+    await talk.make(VMS, installed("lazy", url, "Halted", **{EAGER: "false"}))
+    await talk.until(f"{CDI}/eager-disk", lambda found: phase(found) == "Succeeded", "it is imported")
+    await asyncio.sleep(2)
+    assert await talk.get(f"{CDI}/lazy-disk") == {} and talk.host.qemus() == {}
+    claim = (await talk.get(f"{CLAIMS}/eager-disk"))["metadata"]["uid"]
+    await delete(talk, f"{CDI}/eager-disk", propagationPolicy="Orphan")
+    await talk.change(f"{VMS}/eager", {"spec": {"runStrategy": "Always"}})
+    await talk.change(f"{VMS}/lazy", {"spec": {"runStrategy": "Always"}})
+    for name in ("eager", "lazy"):
+        await talk.running(name)
+    assert (await talk.get(f"{CLAIMS}/eager-disk"))["metadata"]["uid"] == claim
 
 
 @pytest.mark.spec("kubevirt", 30)
@@ -197,36 +188,34 @@ def test_a_restart_of_paddock_changes_nothing_and_misses_nothing(host: Host, ima
 
 
 @pytest.mark.spec("kubevirt", 80)
-def test_what_is_said_of_volumes(play: Play, url: str, image: str) -> None:
-    async def script(talk: Talk) -> None:
-        document = installed("web", url)
-        spec = document["spec"]["template"]["spec"]
-        spec["volumes"].append({"name": "image", "containerDisk": {"image": image}})
-        spec["domain"]["devices"]["disks"].append({"name": "image", "disk": {"bus": "virtio"}})
-        await talk.make(VMS, document)
-        await talk.running("web")
-        claim = await talk.get(f"{CLAIMS}/web-disk")
+@played
+async def test_what_is_said_of_volumes(talk: Talk, /, url: str, image: str) -> None:
+    document = installed("web", url)
+    spec = document["spec"]["template"]["spec"]
+    spec["volumes"].append({"name": "image", "containerDisk": {"image": image}})
+    spec["domain"]["devices"]["disks"].append({"name": "image", "disk": {"bus": "virtio"}})
+    await talk.make(VMS, document)
+    await talk.running("web")
+    claim = await talk.get(f"{CLAIMS}/web-disk")
 
-        def has_sizes(found: Data) -> bool:
-            return {each["name"]: each.get("size") for each in found["status"].get("volumeStatus") or ()} == {
-                "root": 8 << 20,
-                "image": 1 << 20,
-            }
-
-        found = await talk.until(f"{VMIS}/web", has_sizes, "the sizes are told")
-        volumes = {each["name"]: each for each in found["status"]["volumeStatus"]}
-        assert {name: each["target"] for name, each in volumes.items()} == {"root": "vda", "image": "vdb"}
-        assert volumes["root"]["persistentVolumeClaimInfo"] == {
-            "claimName": "web-disk",
-            "accessModes": ["ReadWriteOnce"],
-            "volumeMode": "Filesystem",
-            "capacity": claim["status"]["capacity"],
-            "requests": claim["spec"]["resources"]["requests"],
-            "filesystemOverhead": "0.06",
+    def has_sizes(found: Data) -> bool:
+        return {each["name"]: each.get("size") for each in found["status"].get("volumeStatus") or ()} == {
+            "root": 8 << 20,
+            "image": 1 << 20,
         }
-        owner = await talk.until(f"{VMS}/web", lambda found: found["status"].get("volumeSnapshotStatuses"), "it is told what has snapshots")
-        snapshots = {each["name"]: each for each in owner["status"]["volumeSnapshotStatuses"]}
-        assert {name: each["enabled"] for name, each in snapshots.items()} == {"root": True, "image": False}
-        assert snapshots["image"]["reason"] == "Snapshot is not supported for this volumeSource type [image]"
 
-    play(script)
+    found = await talk.until(f"{VMIS}/web", has_sizes, "the sizes are told")
+    volumes = {each["name"]: each for each in found["status"]["volumeStatus"]}
+    assert {name: each["target"] for name, each in volumes.items()} == {"root": "vda", "image": "vdb"}
+    assert volumes["root"]["persistentVolumeClaimInfo"] == {
+        "claimName": "web-disk",
+        "accessModes": ["ReadWriteOnce"],
+        "volumeMode": "Filesystem",
+        "capacity": claim["status"]["capacity"],
+        "requests": claim["spec"]["resources"]["requests"],
+        "filesystemOverhead": "0.06",
+    }
+    owner = await talk.until(f"{VMS}/web", lambda found: found["status"].get("volumeSnapshotStatuses"), "it is told what has snapshots")
+    snapshots = {each["name"]: each for each in owner["status"]["volumeSnapshotStatuses"]}
+    assert {name: each["enabled"] for name, each in snapshots.items()} == {"root": True, "image": False}
+    assert snapshots["image"]["reason"] == "Snapshot is not supported for this volumeSource type [image]"

@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, phase
+from tests.coroutines import played
+from tests.host.runs.conftest import VMIS, VMS, Data, Talk, phase
 
 pytestmark = pytest.mark.needs("qemu")
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
@@ -26,23 +27,21 @@ def waits(instance: Data) -> bool:
 
 
 @pytest.mark.spec("kubevirt", 192)
-def test_the_third_guest_waits_and_starts_when_one_goes(play: Play) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(QUOTAS, {"metadata": {"name": "two"}, "spec": {"hard": {"requests.cpu/vmi": "2"}}})
-        await asyncio.gather(*(talk.make(VMS, machine(name)) for name in ("a", "b", "c")))
+@played
+async def test_the_third_guest_waits_and_starts_when_one_goes(talk: Talk, /) -> None:
+    await talk.make(QUOTAS, {"metadata": {"name": "two"}, "spec": {"hard": {"requests.cpu/vmi": "2"}}})
+    await asyncio.gather(*(talk.make(VMS, machine(name)) for name in ("a", "b", "c")))
 
-        def is_full(found: Data) -> bool:
-            phases = sorted(phase(each) for each in found["items"])
-            return phases == ["Pending", "Running", "Running"] and any(waits(each) for each in found["items"])
+    def is_full(found: Data) -> bool:
+        phases = sorted(phase(each) for each in found["items"])
+        return phases == ["Pending", "Running", "Running"] and any(waits(each) for each in found["items"])
 
-        found = await talk.until(VMIS, is_full, "two run and one waits")
-        (held,) = (each["metadata"]["name"] for each in found["items"] if phase(each) == "Pending")
-        await asyncio.sleep(3)
-        assert is_full(await talk.get(VMIS))
-        gone = next(each["metadata"]["name"] for each in found["items"] if phase(each) == "Running")
-        await talk.verb(gone, "stop")
-        await talk.running(held)
-        used = (await talk.get(f"{QUOTAS}/two"))["status"]["used"]
-        assert used == {"requests.cpu/vmi": "2"}
-
-    play(script)
+    found = await talk.until(VMIS, is_full, "two run and one waits")
+    (held,) = (each["metadata"]["name"] for each in found["items"] if phase(each) == "Pending")
+    await asyncio.sleep(3)
+    assert is_full(await talk.get(VMIS))
+    gone = next(each["metadata"]["name"] for each in found["items"] if phase(each) == "Running")
+    await talk.verb(gone, "stop")
+    await talk.running(held)
+    used = (await talk.get(f"{QUOTAS}/two"))["status"]["used"]
+    assert used == {"requests.cpu/vmi": "2"}

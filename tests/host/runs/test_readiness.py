@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from paddock.base.errors import PaddockError
+from tests.coroutines import played
 from tests.host.guests import Registry
 from tests.host.networks.namespaces import run as command
-from tests.host.runs.conftest import EVENTS, PROMPT, VMIS, VMS, Data, Host, Play, Talk, condition, machine, perform
+from tests.host.runs.conftest import EVENTS, PROMPT, VMIS, VMS, Data, Host, Talk, condition, machine, perform
 
 pytestmark = pytest.mark.needs("qemu")
 NODES = "/api/v1/nodes"
@@ -59,17 +60,16 @@ async def _unready_then_ready(talk: Talk, reason: str, text: str, repair: "list[
 
 
 @pytest.mark.spec("kubevirt", 112)
-def test_a_host_without_qemu_is_ready_when_qemu_is_there(play: Play, host: Host, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_host_without_qemu_is_ready_when_qemu_is_there(
+    talk: Talk, /, host: Host, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     host.waits = False
     programs = work / "programs"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
-
-    async def script(talk: Talk) -> None:
-        monkeypatch.undo()
-        await _unready_then_ready(talk, "QemuMissing", "there is no qemu-system-x86_64", programs / "qemu-system-x86_64")
-
-    play(script)
+    monkeypatch.undo()
+    await _unready_then_ready(talk, "QemuMissing", "there is no qemu-system-x86_64", programs / "qemu-system-x86_64")
 
 
 class RoutedHost(Host):
@@ -111,67 +111,61 @@ def test_a_machine_whose_network_is_in_use_says_so_and_runs_when_it_is_free(occu
 
 
 @pytest.mark.spec("kubevirt", 113)
-def test_a_qemu_that_is_stopped_is_seen_and_told_nothing_that_it_does_later(play: Play) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, machine("web"))
-        uid = (await talk.running("web"))["metadata"]["uid"]
-        await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
-        (pid,) = talk.host.qemus()[uid]
-        os.kill(pid, signal.SIGSTOP)
-        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("reason") == "ProcessStopped", "it is seen", 40)
-        assert condition(found, "Ready")["status"] == "False" and "SIGSTOP" in condition(found, "Ready")["message"]
-        with pytest.raises(PaddockError, match="it was not told"):
-            await talk.client.request("PUT", PAUSE.format("web"), body=b"{}")
-        os.kill(pid, signal.SIGCONT)
-        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it goes on", 40)
-        assert not condition(found, "Paused")
-        told = {"ProcessStopped", "GuestResponding"}
-        await talk.until(EVENTS, lambda found: told <= {each["reason"] for each in found["items"]}, "it is told")
-        # It does what it is told from now on.
+@played
+async def test_a_qemu_that_is_stopped_is_seen_and_told_nothing_that_it_does_later(talk: Talk, /) -> None:
+    await talk.make(VMS, machine("web"))
+    uid = (await talk.running("web"))["metadata"]["uid"]
+    await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
+    (pid,) = talk.host.qemus()[uid]
+    os.kill(pid, signal.SIGSTOP)
+    found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("reason") == "ProcessStopped", "it is seen", 40)
+    assert condition(found, "Ready")["status"] == "False" and "SIGSTOP" in condition(found, "Ready")["message"]
+    with pytest.raises(PaddockError, match="it was not told"):
         await talk.client.request("PUT", PAUSE.format("web"), body=b"{}")
-        await talk.until(f"{VMIS}/web", lambda found: condition(found, "Paused").get("status") == "True", "it pauses")
-
-    play(script)
+    os.kill(pid, signal.SIGCONT)
+    found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it goes on", 40)
+    assert not condition(found, "Paused")
+    told = {"ProcessStopped", "GuestResponding"}
+    await talk.until(EVENTS, lambda found: told <= {each["reason"] for each in found["items"]}, "it is told")
+    # It does what it is told from now on.
+    await talk.client.request("PUT", PAUSE.format("web"), body=b"{}")
+    await talk.until(f"{VMIS}/web", lambda found: condition(found, "Paused").get("status") == "True", "it pauses")
 
 
 @pytest.mark.spec("kubevirt", 113)
-def test_a_stopped_qemu_does_not_keep_others_from_being_looked_after(play: Play) -> None:
-    async def script(talk: Talk) -> None:
-        for name in ("stuck", "well"):
-            await talk.make(VMS, machine(name))
-        uids = {name: (await talk.running(name))["metadata"]["uid"] for name in ("stuck", "well")}
-        (pid,) = talk.host.qemus()[uids["stuck"]]
-        os.kill(pid, signal.SIGSTOP)
-        talk.host.kill()
-        talk.host.start()
-        async with talk.host.client() as client:
-            again = Talk(talk.host, client)
-            await _node(again, "True", "ServerReady")
-            reason = "ProcessStopped"
-            await again.until(f"{VMIS}/stuck", lambda found: condition(found, "Ready").get("reason") == reason, "it is seen", 40)
-            await again.until(f"{VMIS}/well", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
-            os.kill(pid, signal.SIGCONT)
-            await again.until(f"{VMIS}/stuck", lambda found: condition(found, "Ready").get("status") == "True", "it goes on", 40)
-
-    play(script)
+@played
+async def test_a_stopped_qemu_does_not_keep_others_from_being_looked_after(talk: Talk, /) -> None:
+    for name in ("stuck", "well"):
+        await talk.make(VMS, machine(name))
+    uids = {name: (await talk.running(name))["metadata"]["uid"] for name in ("stuck", "well")}
+    (pid,) = talk.host.qemus()[uids["stuck"]]
+    os.kill(pid, signal.SIGSTOP)
+    talk.host.kill()
+    talk.host.start()
+    async with talk.host.client() as client:
+        again = Talk(talk.host, client)
+        await _node(again, "True", "ServerReady")
+        reason = "ProcessStopped"
+        await again.until(f"{VMIS}/stuck", lambda found: condition(found, "Ready").get("reason") == reason, "it is seen", 40)
+        await again.until(f"{VMIS}/well", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
+        os.kill(pid, signal.SIGCONT)
+        await again.until(f"{VMIS}/stuck", lambda found: condition(found, "Ready").get("status") == "True", "it goes on", 40)
 
 
 @pytest.mark.slow
 @pytest.mark.spec("kubevirt", 114)
-def test_a_guest_whose_agent_is_silent_is_seen_and_its_answer_too(play: Play, tiny_disk_image: str) -> None:
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, machine("web", tiny_disk_image, domain={"memory": {"guest": "192Mi"}}, terminationGracePeriodSeconds=0))
-        await talk.until(f"{VMIS}/web", lambda found: condition(found, "AgentConnected").get("status") == "True", "its agent is there", 120)
-        async with talk.console("web") as console:
-            await console.write(b"\r")
-            await console.until(PROMPT, 120)
-            await console.shell("kill -STOP $(pidof qemu-ga)")
-            reason = "GuestNotResponding"
-            found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("reason") == reason, "it is seen", 150)
-            agent = condition(found, "AgentConnected")
-            assert (agent["status"], agent["reason"]) == ("False", "AgentNotResponding")
-            await console.shell("kill -CONT $(pidof qemu-ga)")
-        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it answers", 60)
-        assert condition(found, "AgentConnected")["status"] == "True"
-
-    play(script)
+@played
+async def test_a_guest_whose_agent_is_silent_is_seen_and_its_answer_too(talk: Talk, /, tiny_disk_image: str) -> None:
+    await talk.make(VMS, machine("web", tiny_disk_image, domain={"memory": {"guest": "192Mi"}}, terminationGracePeriodSeconds=0))
+    await talk.until(f"{VMIS}/web", lambda found: condition(found, "AgentConnected").get("status") == "True", "its agent is there", 120)
+    async with talk.console("web") as console:
+        await console.write(b"\r")
+        await console.until(PROMPT, 120)
+        await console.shell("kill -STOP $(pidof qemu-ga)")
+        reason = "GuestNotResponding"
+        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("reason") == reason, "it is seen", 150)
+        agent = condition(found, "AgentConnected")
+        assert (agent["status"], agent["reason"]) == ("False", "AgentNotResponding")
+        await console.shell("kill -CONT $(pidof qemu-ga)")
+    found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it answers", 60)
+    assert condition(found, "AgentConnected")["status"] == "True"

@@ -9,8 +9,9 @@ import pytest
 from msgspec import structs
 
 from paddock.engine.machine.directory import Directory
+from tests.coroutines import played
 from tests.host.conftest import wait_until
-from tests.host.runs.conftest import PROMPT, VMIS, VMS, Data, Host, Play, Talk, condition, machine, perform, phase
+from tests.host.runs.conftest import PROMPT, VMIS, VMS, Data, Host, Talk, condition, machine, perform, phase
 
 pytestmark = pytest.mark.needs("qemu")
 # More than the address space of a processor that is emulated, and than any host has.
@@ -94,49 +95,43 @@ def _is_free(directory: Directory) -> bool:
 
 
 @pytest.mark.spec("kubevirt", 27)
-def test_a_guest_is_ready_as_its_probe_says_and_ended_when_it_is_dead(play: Play, tiny_disk_image: str) -> None:
+@played
+async def test_a_guest_is_ready_as_its_probe_says_and_ended_when_it_is_dead(talk: Talk, /, tiny_disk_image: str) -> None:
     probe: Data = {"guestAgentPing": {}, "periodSeconds": 2, "failureThreshold": 3}
     probes: Data = {"readinessProbe": probe, "livenessProbe": {**probe, "failureThreshold": 15, "initialDelaySeconds": 5}}
-
-    async def script(talk: Talk) -> None:
-        domain = {"memory": {"guest": "192Mi"}}
-        await talk.make(VMS, machine("web", tiny_disk_image, domain=domain, terminationGracePeriodSeconds=0, **probes))
-        first = await talk.running("web")
-        async with talk.console("web") as console:
-            await console.write(b"\r")
-            await console.until(PROMPT, 120)
-            found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
-            assert found["metadata"]["uid"] == first["metadata"]["uid"], "the liveness probe waited until the guest was up"
-            await console.shell("kill -STOP $(pidof qemu-ga)")
-            found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "False", "it is not ready")
-            assert (found["metadata"]["uid"], found["status"]["phase"]) == (first["metadata"]["uid"], "Running")
-        again = await talk.until(
-            f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid", "") not in ("", first["metadata"]["uid"]), "it was ended"
-        )
-        await talk.running("web")
-        assert set(talk.host.qemus()) == {again["metadata"]["uid"]}
-
-    play(script)
+    domain = {"memory": {"guest": "192Mi"}}
+    await talk.make(VMS, machine("web", tiny_disk_image, domain=domain, terminationGracePeriodSeconds=0, **probes))
+    first = await talk.running("web")
+    async with talk.console("web") as console:
+        await console.write(b"\r")
+        await console.until(PROMPT, 120)
+        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "True", "it is ready")
+        assert found["metadata"]["uid"] == first["metadata"]["uid"], "the liveness probe waited until the guest was up"
+        await console.shell("kill -STOP $(pidof qemu-ga)")
+        found = await talk.until(f"{VMIS}/web", lambda found: condition(found, "Ready").get("status") == "False", "it is not ready")
+        assert (found["metadata"]["uid"], found["status"]["phase"]) == (first["metadata"]["uid"], "Running")
+    again = await talk.until(
+        f"{VMIS}/web", lambda found: found.get("metadata", {}).get("uid", "") not in ("", first["metadata"]["uid"]), "it was ended"
+    )
+    await talk.running("web")
+    assert set(talk.host.qemus()) == {again["metadata"]["uid"]}
 
 
 @pytest.mark.spec("kubevirt", 83, "Accelerator probe picks KVM or TCG per firmware kind", "SoftwareEmulation is shown")
-def test_the_accelerator_of_each_firmware_is_that_of_its_qemu(play: Play) -> None:
+@played
+async def test_the_accelerator_of_each_firmware_is_that_of_its_qemu(talk: Talk, /) -> None:
     firmwares: dict[str, Data] = {
         "bios": {},
         "efi": {"firmware": {"bootloader": {"efi": {"secureBoot": False}}}},
         "secure": {"firmware": {"bootloader": {"efi": {}}}, "features": {"smm": {"enabled": True}}},
     }
-
-    async def script(talk: Talk) -> None:
-        for name, domain in firmwares.items():
-            await talk.make(VMS, machine(name, domain=domain))
-        for name in firmwares:
-            found = await talk.running(name)
-            (pid,) = talk.host.qemus()[found["metadata"]["uid"]]
-            argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-            chosen = argv[argv.index("-accel") + 1].partition(",")[0]
-            assert chosen == "tcg" or (chosen == "kvm" and os.access("/dev/kvm", os.W_OK))
-            said = condition(found, "SoftwareEmulation")
-            assert bool(said) == (chosen == "tcg") and (not said or said["message"])
-
-    play(script)
+    for name, domain in firmwares.items():
+        await talk.make(VMS, machine(name, domain=domain))
+    for name in firmwares:
+        found = await talk.running(name)
+        (pid,) = talk.host.qemus()[found["metadata"]["uid"]]
+        argv = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        chosen = argv[argv.index("-accel") + 1].partition(",")[0]
+        assert chosen == "tcg" or (chosen == "kvm" and os.access("/dev/kvm", os.W_OK))
+        said = condition(found, "SoftwareEmulation")
+        assert bool(said) == (chosen == "tcg") and (not said or said["message"])

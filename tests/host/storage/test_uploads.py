@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from paddock.engine.storage.pools import MARKER
+from tests.coroutines import run_by
 from tests.host.storage.conftest import CORE, MB, Site, disk, holds, pvc, site
 
 pytestmark = pytest.mark.needs("qemu")
@@ -80,47 +81,41 @@ async def has_note(here: Site, name: str, note: str, value: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", ["dv", "pvc"])
-def test_disks_of_all_forms_are_uploaded(work: Path, kind: str) -> None:
+@run_by(asyncio.run)
+async def test_disks_of_all_forms_are_uploaded(work: Path, kind: str) -> None:
     raw, qcow2 = disk(work, form="raw", size=24 * MB), disk(work)
     bodies = {"raw": raw, "qcow2": qcow2, "gz": gzip.compress(raw, 1), "xz": lzma.compress(raw, preset=0)}
-
-    async def script() -> None:
-        async with site(work / "root") as here:
-            for number, (form, body) in enumerate(bodies.items()):
-                name = f"{kind}-{form}"
-                await target(here, name, kind)
-                secret = await token(here, name)
-                asynchronous = number % 2 == 0
-                path = "/v1beta1/upload-async" if asynchronous else "/v1beta1/upload"
-                assert (await send(here, f"HEAD {path}", b"", secret))[0] == 200
-                assert (await send(here, f"POST {path}", body, "not.a.token"))[0] == 401
-                assert await send(here, f"POST {path}", body, secret, chunked=asynchronous) == (200, "")
-                await here.until("whole", lambda name=name: has_note(here, name, "cdi.kubevirt.io/storage.pod.phase", "Succeeded"))  # type: ignore[misc]
-                assert holds(await here.layer(name), 7) and holds(await here.layer(name), 0, "20M"), form
-                assert (await send(here, f"POST {path}", body, secret))[0] == 409
-
-    asyncio.run(script())
+    async with site(work / "root") as here:
+        for number, (form, body) in enumerate(bodies.items()):
+            name = f"{kind}-{form}"
+            await target(here, name, kind)
+            secret = await token(here, name)
+            asynchronous = number % 2 == 0
+            path = "/v1beta1/upload-async" if asynchronous else "/v1beta1/upload"
+            assert (await send(here, f"HEAD {path}", b"", secret))[0] == 200
+            assert (await send(here, f"POST {path}", body, "not.a.token"))[0] == 401
+            assert await send(here, f"POST {path}", body, secret, chunked=asynchronous) == (200, "")
+            await here.until("whole", lambda name=name: has_note(here, name, "cdi.kubevirt.io/storage.pod.phase", "Succeeded"))  # type: ignore[misc]
+            assert holds(await here.layer(name), 7) and holds(await here.layer(name), 0, "20M"), form
+            assert (await send(here, f"POST {path}", body, secret))[0] == 409
 
 
-def test_an_upload_that_breaks_can_be_repeated(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_an_upload_that_breaks_can_be_repeated(work: Path) -> None:
     raw = disk(work, form="raw", size=24 * MB)
-
-    async def script() -> None:
-        async with site(work / "root") as here:
-            await target(here, "a", "dv")
-            await send(here, "POST /v1beta1/upload", raw, await token(here, "a"), stop_after=8 * MB)
-            # half of it is nowhere, and the claim waits again
-            await asyncio.sleep(1)
-            assert (await here.status("a"))["phase"] == "UploadReady"
-            assert {each.name for each in (here.root / "engine" / "volumes").iterdir()} <= {MARKER}
-            hostile = disk(work, "hostile").replace(b"QFI\xfb\x00\x00\x00\x03", b"QFI\xfb\x00\x00\x00\x09", 1)
-            status, text = await send(here, "POST /v1beta1/upload", hostile, await token(here, "a"))
-            assert status == 400 and text
-            assert (await send(here, "POST /v1beta1/upload", raw, await token(here, "a")))[0] == 200
-            await here.until_phase("a", "Succeeded")
-            assert holds(await here.layer("a"), 7)
-
-    asyncio.run(script())
+    async with site(work / "root") as here:
+        await target(here, "a", "dv")
+        await send(here, "POST /v1beta1/upload", raw, await token(here, "a"), stop_after=8 * MB)
+        # half of it is nowhere, and the claim waits again
+        await asyncio.sleep(1)
+        assert (await here.status("a"))["phase"] == "UploadReady"
+        assert {each.name for each in (here.root / "engine" / "volumes").iterdir()} <= {MARKER}
+        hostile = disk(work, "hostile").replace(b"QFI\xfb\x00\x00\x00\x03", b"QFI\xfb\x00\x00\x00\x09", 1)
+        status, text = await send(here, "POST /v1beta1/upload", hostile, await token(here, "a"))
+        assert status == 400 and text
+        assert (await send(here, "POST /v1beta1/upload", raw, await token(here, "a")))[0] == 200
+        await here.until_phase("a", "Succeeded")
+        assert holds(await here.layer("a"), 7)
 
 
 def archive(*names: str, link: str = "") -> bytes:
@@ -137,43 +132,38 @@ def archive(*names: str, link: str = "") -> bytes:
     return out.getvalue()
 
 
-def test_an_archive_is_unpacked_and_what_leaves_it_refused(work: Path) -> None:
-    async def script() -> None:
-        async with site(work / "root") as here:
-            await target(here, "a", "dv", contentType="archive")
-            for bad in (archive("../../out"), archive(link="/etc/passwd"), b"no archive"):
-                status, text = await send(here, "POST /v1beta1/upload", bad, await token(here, "a"))
-                assert status == 400 and "archive" in text
-            assert (await send(here, "POST /v1beta1/upload", archive("one", "two/three", link="one"), await token(here, "a")))[0] == 200
-            await here.until_phase("a", "Succeeded")
-            uid = (await here.get(f"{CORE}/persistentvolumeclaims/a"))["metadata"]["uid"]
-            volume = here.volumes.get(uid)
-            assert volume is not None and volume.files is not None
-            assert (volume.files / "two" / "three").read_bytes() == b"hello" and (volume.files / "link").read_text() == "hello"
-            assert not (work / "out").exists() and not (here.root / "out").exists()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_an_archive_is_unpacked_and_what_leaves_it_refused(work: Path) -> None:
+    async with site(work / "root") as here:
+        await target(here, "a", "dv", contentType="archive")
+        for bad in (archive("../../out"), archive(link="/etc/passwd"), b"no archive"):
+            status, text = await send(here, "POST /v1beta1/upload", bad, await token(here, "a"))
+            assert status == 400 and "archive" in text
+        assert (await send(here, "POST /v1beta1/upload", archive("one", "two/three", link="one"), await token(here, "a")))[0] == 200
+        await here.until_phase("a", "Succeeded")
+        uid = (await here.get(f"{CORE}/persistentvolumeclaims/a"))["metadata"]["uid"]
+        volume = here.volumes.get(uid)
+        assert volume is not None and volume.files is not None
+        assert (volume.files / "two" / "three").read_bytes() == b"hello" and (volume.files / "link").read_text() == "hello"
+        assert not (work / "out").exists() and not (here.root / "out").exists()
 
 
-def test_memory_stays_small_however_large_the_upload(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_memory_stays_small_however_large_the_upload(work: Path) -> None:
     """The server takes a gigabyte of zeros in pieces."""
-
-    async def script() -> None:
-        async with site(work / "root") as here:
-            await here.data_volume("a", {"source": {"upload": {}}, "pvc": pvc("1Gi")})
-            await here.until_phase("a", "UploadReady")
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            reader, writer = await open_connection(here)
-            size = 512 * MB
-            head = f"POST /v1beta1/upload HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {await token(here, 'a')}\r\n"
-            writer.write(head.encode() + b"content-length: %d\r\n\r\n" % size)
-            piece = bytes(MB)
-            for _ in range(size // MB):
-                writer.write(piece)
-                await writer.drain()
-            assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == b"200"
-            writer.close()
-            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
-            assert grown < 100, f"{grown} MB more"
-
-    asyncio.run(script())
+    async with site(work / "root") as here:
+        await here.data_volume("a", {"source": {"upload": {}}, "pvc": pvc("1Gi")})
+        await here.until_phase("a", "UploadReady")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        reader, writer = await open_connection(here)
+        size = 512 * MB
+        head = f"POST /v1beta1/upload HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {await token(here, 'a')}\r\n"
+        writer.write(head.encode() + b"content-length: %d\r\n\r\n" % size)
+        piece = bytes(MB)
+        for _ in range(size // MB):
+            writer.write(piece)
+            await writer.drain()
+        assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == b"200"
+        writer.close()
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024
+        assert grown < 100, f"{grown} MB more"

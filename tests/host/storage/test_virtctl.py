@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from paddock.app.uploads.tokens import TokenClaims, UploadTokens
+from tests.coroutines import run_by
 from tests.host.storage.conftest import MB, Site, disk, holds, pvc, site
 from tests.host.storage.test_uploads import send, token
 from tests.reference import recipes
@@ -43,34 +44,31 @@ async def run(program: Path, here: Site, *words: str) -> tuple[int, str]:
 
 
 @pytest.mark.spec("kubevirt", 46)
-def test_images_are_uploaded(work: Path, virtctl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_images_are_uploaded(work: Path, virtctl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw, qcow2 = disk(work, form="raw"), disk(work)
     bodies = {"raw": raw, "qcow2": qcow2, "gz": gzip.compress(raw), "xz": lzma.compress(raw)}
     for form, body in bodies.items():
         (work / f"disk.{form}").write_bytes(body)
     expired = Expired(monkeypatch)
-
-    async def script() -> None:
-        async with site(work / "root") as here:
-            upload = partial(run, virtctl, here)
-            for kind in ("dv", "pvc"):
-                for form in bodies:
-                    name = f"{kind}-{form}"
-                    await succeeds(upload, kind, name, "--size=16Mi", f"--image-path={work}/disk.{form}", "--insecure")
-                    assert holds(await here.layer(name), 7)
-            code, text = await upload("dv", "dv-raw", "--no-create", f"--image-path={work}/disk.raw", "--insecure")
-            assert code != 0 and "already successfully imported" in text
-            # a claim that is there already; an upload into it broke off before, and the time of its first token is over
-            await here.data_volume("waiting", {"source": {"upload": {}}, "pvc": pvc("64Mi")})
-            await here.until_phase("waiting", "UploadReady")
-            await broken(here, work)
-            expired.tokens = 1
-            code, text = await upload("dv", "waiting", "--no-create", f"--image-path={work}/disk.qcow2", "--insecure")
-            assert code != 0 and "make another UploadTokenRequest" in text
-            await succeeds(upload, "dv", "waiting", "--no-create", f"--image-path={work}/disk.qcow2", "--insecure")
-            assert holds(await here.layer("waiting"), 7) and expired.refused > 1
-
-    asyncio.run(script())
+    async with site(work / "root") as here:
+        upload = partial(run, virtctl, here)
+        for kind in ("dv", "pvc"):
+            for form in bodies:
+                name = f"{kind}-{form}"
+                await succeeds(upload, kind, name, "--size=16Mi", f"--image-path={work}/disk.{form}", "--insecure")
+                assert holds(await here.layer(name), 7)
+        code, text = await upload("dv", "dv-raw", "--no-create", f"--image-path={work}/disk.raw", "--insecure")
+        assert code != 0 and "already successfully imported" in text
+        # a claim that is there already; an upload into it broke off before, and the time of its first token is over
+        await here.data_volume("waiting", {"source": {"upload": {}}, "pvc": pvc("64Mi")})
+        await here.until_phase("waiting", "UploadReady")
+        await broken(here, work)
+        expired.tokens = 1
+        code, text = await upload("dv", "waiting", "--no-create", f"--image-path={work}/disk.qcow2", "--insecure")
+        assert code != 0 and "make another UploadTokenRequest" in text
+        await succeeds(upload, "dv", "waiting", "--no-create", f"--image-path={work}/disk.qcow2", "--insecure")
+        assert holds(await here.layer("waiting"), 7) and expired.refused > 1
 
 
 async def succeeds(upload: Callable[..., object], *words: str) -> None:

@@ -19,6 +19,7 @@ from paddock.engine.storage.errors import NotAllowed, TooSmall, VolumeBroken, Vo
 from paddock.engine.storage.pools import MARKER
 from paddock.engine.storage.records import VolumeRecord
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import run_by
 from tests.host.conftest import wait_until
 
 pytestmark = pytest.mark.needs("qemu")
@@ -91,18 +92,16 @@ def test_a_blank_volume_has_exactly_the_size_asked_for_and_takes_nothing(volumes
 
 
 @pytest.mark.parametrize("format", ["raw", "qcow2"])
-def test_volumes_of_one_image_share_it_and_never_see_each_other(volumes: Volumes, work: Path, format: Format) -> None:
-    async def script() -> None:
-        golden = image(work, format)
-        one, other = await volumes.create("one", 16 * MB, base=golden), await volumes.create("other", 8 * MB, base=golden)
-        io(one.layer, "write -P 9 0 64k")
-        assert holds(one.layer, 9) and holds(other.layer, 7) and holds(one.layer, 7, "64k")
-        # grown to what was asked for, and the rest is empty
-        assert holds(one.layer, 0, "15M")
-        assert one.allocated < 2 * MB
-        assert (one.image, other.image) == ("sha256:golden", "sha256:golden")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_volumes_of_one_image_share_it_and_never_see_each_other(volumes: Volumes, work: Path, format: Format) -> None:
+    golden = image(work, format)
+    one, other = await volumes.create("one", 16 * MB, base=golden), await volumes.create("other", 8 * MB, base=golden)
+    io(one.layer, "write -P 9 0 64k")
+    assert holds(one.layer, 9) and holds(other.layer, 7) and holds(one.layer, 7, "64k")
+    # grown to what was asked for, and the rest is empty
+    assert holds(one.layer, 0, "15M")
+    assert one.allocated < 2 * MB
+    assert (one.image, other.image) == ("sha256:golden", "sha256:golden")
 
 
 def test_an_image_that_does_not_fit_is_refused(volumes: Volumes, work: Path) -> None:
@@ -116,140 +115,125 @@ def test_a_preallocated_volume_has_the_image_in_it(volumes: Volumes, work: Path)
     assert made.layer.backing is None and made.allocated >= 16 * MB and holds(made.layer, 7) and not made.image
 
 
-def test_a_copy_is_a_copy(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        source = await volumes.create("source", 8 * MB, base=image(work))
-        io(source.layer, "write -P 3 1M 64k")
-        copy = await volumes.clone("source", "copy", 12 * MB)
-        io(copy.layer, "write -P 4 1M 64k")
-        assert holds(source.layer, 3, "1M") and holds(copy.layer, 7) and holds(copy.layer, 4, "1M") and holds(copy.layer, 0, "11M")
-        assert copy.size == 12 * MB
-        with pytest.raises(TooSmall):
-            await volumes.clone("source", "less", 4 * MB)
-        with pytest.raises(VolumeMissing):
-            await volumes.clone("nobody", "less", 4 * MB)
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_copy_is_a_copy(volumes: Volumes, work: Path) -> None:
+    source = await volumes.create("source", 8 * MB, base=image(work))
+    io(source.layer, "write -P 3 1M 64k")
+    copy = await volumes.clone("source", "copy", 12 * MB)
+    io(copy.layer, "write -P 4 1M 64k")
+    assert holds(source.layer, 3, "1M") and holds(copy.layer, 7) and holds(copy.layer, 4, "1M") and holds(copy.layer, 0, "11M")
+    assert copy.size == 12 * MB
+    with pytest.raises(TooSmall):
+        await volumes.clone("source", "less", 4 * MB)
+    with pytest.raises(VolumeMissing):
+        await volumes.clone("nobody", "less", 4 * MB)
 
 
-def test_made_one_file(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        made = await volumes.create("a", 16 * MB, base=image(work))
-        io(made.layer, "write -P 9 1M 64k")
-        flat = await volumes.flatten("a")
-        assert (flat.layer.format, flat.layer.backing, flat.size) == ("raw", None, 16 * MB)
-        assert holds(flat.layer, 7) and holds(flat.layer, 9, "1M") and holds(flat.layer, 0, "15M")
-        assert [each.name for each in flat.directory.glob("*.img")] == [flat.layer.path.name] and not flat.image
-        assert await volumes.flatten("a") == volumes.get("a")
-        assert (await volumes.grow("a", 20 * MB)).size == 20 * MB and (await volumes.clone("a", "b", 20 * MB)).layer.format == "raw"
-        await volumes.create("c", 16 * MB, base=image(work))
-        await volumes.snapshot("c", "s")
-        await volumes.next_layer("c", "s")
-        with pytest.raises(NotAllowed, match="snapshots"):
-            await volumes.flatten("c")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_made_one_file(volumes: Volumes, work: Path) -> None:
+    made = await volumes.create("a", 16 * MB, base=image(work))
+    io(made.layer, "write -P 9 1M 64k")
+    flat = await volumes.flatten("a")
+    assert (flat.layer.format, flat.layer.backing, flat.size) == ("raw", None, 16 * MB)
+    assert holds(flat.layer, 7) and holds(flat.layer, 9, "1M") and holds(flat.layer, 0, "15M")
+    assert [each.name for each in flat.directory.glob("*.img")] == [flat.layer.path.name] and not flat.image
+    assert await volumes.flatten("a") == volumes.get("a")
+    assert (await volumes.grow("a", 20 * MB)).size == 20 * MB and (await volumes.clone("a", "b", 20 * MB)).layer.format == "raw"
+    await volumes.create("c", 16 * MB, base=image(work))
+    await volumes.snapshot("c", "s")
+    await volumes.next_layer("c", "s")
+    with pytest.raises(NotAllowed, match="snapshots"):
+        await volumes.flatten("c")
 
 
-def test_growth(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        await volumes.create("a", 8 * MB, base=image(work))
-        grown = await volumes.grow("a", 20 * MB)
-        assert grown.size == 20 * MB and holds(grown.layer, 7) and holds(grown.layer, 0, "19M")
-        assert (await volumes.grow("a", 4 * MB)).size == 20 * MB
-        await volumes.create("b", MB)
-        assert (await volumes.grow("b", 3 * MB)).layer.path.stat().st_size == 3 * MB
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_growth(volumes: Volumes, work: Path) -> None:
+    await volumes.create("a", 8 * MB, base=image(work))
+    grown = await volumes.grow("a", 20 * MB)
+    assert grown.size == 20 * MB and holds(grown.layer, 7) and holds(grown.layer, 0, "19M")
+    assert (await volumes.grow("a", 4 * MB)).size == 20 * MB
+    await volumes.create("b", MB)
+    assert (await volumes.grow("b", 3 * MB)).layer.path.stat().st_size == 3 * MB
 
 
-def test_a_snapshot_stays_what_it_was_and_goes_when_nothing_needs_it(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        volume = await volumes.create("v", 8 * MB, base=image(work))
-        io(volume.layer, "write -P 1 0 64k")
-        await volumes.snapshot("v", "s1")
-        await volumes.snapshot("v", "s1")
-        now = volumes.get("v")
-        assert now is not None
-        io(now.layer, "write -P 2 0 64k")
-        await volumes.snapshot("v", "s2")
-        restored = await volumes.restore("s1", "r", 8 * MB)
-        io(restored.layer, "write -P 5 64k 64k")
-        assert holds(restored.layer, 1) and holds(restored.layer, 5, "64k") and holds(volumes._there("v").layer, 2)
-        # the snapshots go, and the restored disk still has its layer
-        await volumes.delete_snapshot("s1")
-        await volumes.delete_snapshot("s2")
-        assert holds(restored.layer, 1) and holds(volumes._there("v").layer, 2)
-        assert [each.name for each in volumes._record(volume.directory).layers] == ["disk.img", "after-s2.img"]
-        await volumes.delete("v")
-        assert volumes.get("v") is None and volume.directory.exists() and holds(volumes._there("r").layer, 1)
-        await volumes.delete("r")
-        assert sorted(each.name for each in (work / "volumes").iterdir()) == [MARKER]
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_snapshot_stays_what_it_was_and_goes_when_nothing_needs_it(volumes: Volumes, work: Path) -> None:
+    volume = await volumes.create("v", 8 * MB, base=image(work))
+    io(volume.layer, "write -P 1 0 64k")
+    await volumes.snapshot("v", "s1")
+    await volumes.snapshot("v", "s1")
+    now = volumes.get("v")
+    assert now is not None
+    io(now.layer, "write -P 2 0 64k")
+    await volumes.snapshot("v", "s2")
+    restored = await volumes.restore("s1", "r", 8 * MB)
+    io(restored.layer, "write -P 5 64k 64k")
+    assert holds(restored.layer, 1) and holds(restored.layer, 5, "64k") and holds(volumes._there("v").layer, 2)
+    # the snapshots go, and the restored disk still has its layer
+    await volumes.delete_snapshot("s1")
+    await volumes.delete_snapshot("s2")
+    assert holds(restored.layer, 1) and holds(volumes._there("v").layer, 2)
+    assert [each.name for each in volumes._record(volume.directory).layers] == ["disk.img", "after-s2.img"]
+    await volumes.delete("v")
+    assert volumes.get("v") is None and volume.directory.exists() and holds(volumes._there("r").layer, 1)
+    await volumes.delete("r")
+    assert sorted(each.name for each in (work / "volumes").iterdir()) == [MARKER]
 
 
-def test_layers_that_nothing_needs_are_merged(volumes: Volumes) -> None:
-    async def script() -> None:
-        volume = await volumes.create("v", 8 * MB)
-        for number, snapshot in enumerate(("s1", "s2", "s3"), 1):
-            io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
-            await volumes.snapshot("v", snapshot)
-        await volumes.delete_snapshot("s2")
-        held = volumes.get_snapshot("s3")
-        assert held is not None and holds(held.layer, 3, "3M") and holds(held.layer, 2, "2M")
-        assert len(volumes._record(volume.directory).layers) == 3
-        await volumes.delete_snapshot("s1")
-        await volumes.delete_snapshot("s3")
-        assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
-        assert all(holds(volumes._there("v").layer, number, f"{number}M") for number in (1, 2, 3))
-        assert sorted(each.name for each in volume.directory.iterdir()) == ["disk.img", "volume.json"]
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_layers_that_nothing_needs_are_merged(volumes: Volumes) -> None:
+    volume = await volumes.create("v", 8 * MB)
+    for number, snapshot in enumerate(("s1", "s2", "s3"), 1):
+        io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
+        await volumes.snapshot("v", snapshot)
+    await volumes.delete_snapshot("s2")
+    held = volumes.get_snapshot("s3")
+    assert held is not None and holds(held.layer, 3, "3M") and holds(held.layer, 2, "2M")
+    assert len(volumes._record(volume.directory).layers) == 3
+    await volumes.delete_snapshot("s1")
+    await volumes.delete_snapshot("s3")
+    assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
+    assert all(holds(volumes._there("v").layer, number, f"{number}M") for number in (1, 2, 3))
+    assert sorted(each.name for each in volume.directory.iterdir()) == ["disk.img", "volume.json"]
 
 
-def test_a_copy_keeps_its_content_when_the_snapshot_is_deleted_while_the_copy_is_made(
+@run_by(asyncio.run)
+async def test_a_copy_keeps_its_content_when_the_snapshot_is_deleted_while_the_copy_is_made(
     volumes: Volumes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def script() -> None:
-        volume = await volumes.create("v", 8 * MB)
-        io(volume.layer, "write -P 1 0 64k")
-        await volumes.snapshot("v", "s")
-        io(volumes._there("v").layer, "write -P 2 0 64k")
-        write, loop = records.write, asyncio.get_running_loop()
+    volume = await volumes.create("v", 8 * MB)
+    io(volume.layer, "write -P 1 0 64k")
+    await volumes.snapshot("v", "s")
+    io(volumes._there("v").layer, "write -P 2 0 64k")
+    write, loop = records.write, asyncio.get_running_loop()
 
-        def late(path: Path, record: VolumeRecord) -> None:
-            monkeypatch.setattr(records, "write", write)
-            asyncio.run_coroutine_threadsafe(volumes.delete_snapshot("s"), loop).result(30)
-            write(path, record)
+    def late(path: Path, record: VolumeRecord) -> None:
+        monkeypatch.setattr(records, "write", write)
+        asyncio.run_coroutine_threadsafe(volumes.delete_snapshot("s"), loop).result(30)
+        write(path, record)
 
-        monkeypatch.setattr(records, "write", late)
-        restored = await volumes.restore("s", "r", 8 * MB)
-        assert holds(restored.layer, 1) and holds(volumes._there("v").layer, 2)
-        await volumes.delete("r")
-        await volumes.collapse("v")
-        assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
-        assert holds(volumes._there("v").layer, 2)
-
-    asyncio.run(script())
+    monkeypatch.setattr(records, "write", late)
+    restored = await volumes.restore("s", "r", 8 * MB)
+    assert holds(restored.layer, 1) and holds(volumes._there("v").layer, 2)
+    await volumes.delete("r")
+    await volumes.collapse("v")
+    assert [each.path for each in volumes._record(volume.directory).layers] == ["disk.img"]
+    assert holds(volumes._there("v").layer, 2)
 
 
-def test_a_machine_goes_on_in_a_new_layer(volumes: Volumes) -> None:
+@run_by(asyncio.run)
+async def test_a_machine_goes_on_in_a_new_layer(volumes: Volumes) -> None:
     """After a loss between any two steps, the disk still has everything that was written."""
-
-    async def script() -> None:
-        volume = await volumes.create("v", 8 * MB)
-        io(volume.layer, "write -P 1 0 64k")
-        layer = await volumes.next_layer("v", "s")
-        assert layer.backing == volume.layer and await volumes.next_layer("v", "s") == layer
-        # nobody has written the snapshot down yet, and the layer is the volume's already
-        assert volumes.get_snapshot("s") is None and volumes._there("v").layer == layer
-        io(layer, "write -P 2 0 64k")
-        await volumes.frozen("v", "s")
-        held = volumes.get_snapshot("s")
-        assert held is not None and holds(held.layer, 1) and holds(volumes._there("v").layer, 2)
-
-    asyncio.run(script())
+    volume = await volumes.create("v", 8 * MB)
+    io(volume.layer, "write -P 1 0 64k")
+    layer = await volumes.next_layer("v", "s")
+    assert layer.backing == volume.layer and await volumes.next_layer("v", "s") == layer
+    # nobody has written the snapshot down yet, and the layer is the volume's already
+    assert volumes.get_snapshot("s") is None and volumes._there("v").layer == layer
+    io(layer, "write -P 2 0 64k")
+    await volumes.frozen("v", "s")
+    held = volumes.get_snapshot("s")
+    assert held is not None and holds(held.layer, 1) and holds(volumes._there("v").layer, 2)
 
 
 def test_what_a_machine_has_open_is_left_alone(volumes: Volumes, spawn: Callable[..., Any], work: Path) -> None:
@@ -280,90 +264,79 @@ def test_what_a_machine_has_open_is_left_alone(volumes: Volumes, spawn: Callable
     asyncio.run(refused())
 
 
-def test_a_volume_whose_machine_has_not_gone_on_for_a_snapshot_is_left_alone(volumes: Volumes) -> None:
-    async def script() -> None:
-        volume = await volumes.create("v", 8 * MB)
-        writer = subprocess.Popen(["qemu-io", qemuimg._json(volume.layer)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
-        wait_until("the disk is open", lambda: volumes._there("v").busy)
-        await volumes.next_layer("v", "s")
-        for attempt in (volumes.clone("v", "w", 8 * MB), volumes.delete("v"), volumes.grow("v", 9 * MB)):
-            with pytest.raises(VolumeBusy):
-                await attempt
-        writer.communicate(b"quit\n")
-        await volumes.frozen("v", "s")
-        await volumes.clone("v", "w", 8 * MB)
-        await volumes.delete("v")
-        assert volumes.ids() == {"w"}
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_volume_whose_machine_has_not_gone_on_for_a_snapshot_is_left_alone(volumes: Volumes) -> None:
+    volume = await volumes.create("v", 8 * MB)
+    writer = subprocess.Popen(["qemu-io", qemuimg._json(volume.layer)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    wait_until("the disk is open", lambda: volumes._there("v").busy)
+    await volumes.next_layer("v", "s")
+    for attempt in (volumes.clone("v", "w", 8 * MB), volumes.delete("v"), volumes.grow("v", 9 * MB)):
+        with pytest.raises(VolumeBusy):
+            await attempt
+    writer.communicate(b"quit\n")
+    await volumes.frozen("v", "s")
+    await volumes.clone("v", "w", 8 * MB)
+    await volumes.delete("v")
+    assert volumes.ids() == {"w"}
 
 
 @pytest.mark.parametrize("format", ["raw", "gzip", "qcow2"])
-def test_export_is_flat(volumes: Volumes, work: Path, format: str) -> None:
-    async def script() -> None:
-        volume = await volumes.create("v", 10 * MB, base=image(work))
-        io(volume.layer, "write -P 3 9M 64k")
-        content = b"".join([piece async for piece in volumes.export("v", format)])
-        path = work / "out"
-        path.write_bytes(gzip.decompress(content) if format == "gzip" else content)
-        out = DiskLayer(path, "qcow2" if format == "qcow2" else "raw")
-        assert holds(out, 7) and holds(out, 3, "9M") and list((work / "scratch").iterdir()) == []
-        with pytest.raises(NotAllowed):
-            await anext(volumes.export("v", "vmdk"))
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_export_is_flat(volumes: Volumes, work: Path, format: str) -> None:
+    volume = await volumes.create("v", 10 * MB, base=image(work))
+    io(volume.layer, "write -P 3 9M 64k")
+    content = b"".join([piece async for piece in volumes.export("v", format)])
+    path = work / "out"
+    path.write_bytes(gzip.decompress(content) if format == "gzip" else content)
+    out = DiskLayer(path, "qcow2" if format == "qcow2" else "raw")
+    assert holds(out, 7) and holds(out, 3, "9M") and list((work / "scratch").iterdir()) == []
+    with pytest.raises(NotAllowed):
+        await anext(volumes.export("v", "vmdk"))
 
 
-def test_what_a_sudden_end_left_is_cleared_away(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        await volumes.create("v", MB)
-        half = work / "volumes" / ".new-w"
-        half.mkdir()
-        (half / "disk.img").write_bytes(b"x")
-        (work / "volumes" / "empty").mkdir()
-        fresh = Volumes(work)
-        fresh.prepare()
-        assert fresh.ids() == {"v"} and not half.exists()
-        assert (await fresh.create("empty", MB)).size == MB
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_what_a_sudden_end_left_is_cleared_away(volumes: Volumes, work: Path) -> None:
+    await volumes.create("v", MB)
+    half = work / "volumes" / ".new-w"
+    half.mkdir()
+    (half / "disk.img").write_bytes(b"x")
+    (work / "volumes" / "empty").mkdir()
+    fresh = Volumes(work)
+    fresh.prepare()
+    assert fresh.ids() == {"v"} and not half.exists()
+    assert (await fresh.create("empty", MB)).size == MB
 
 
-def test_the_header_of_a_layer_is_not_believed(volumes: Volumes, work: Path) -> None:
+@run_by(asyncio.run)
+async def test_the_header_of_a_layer_is_not_believed(volumes: Volumes, work: Path) -> None:
     """A guest that took its QEMU over can write anything into its own file."""
-
-    async def script() -> None:
-        secret = work / "secret"
-        secret.write_bytes(b"\5" * MB)
-        volume = await volumes.create("v", 8 * MB, base=image(work))
-        subprocess.run(["qemu-img", "rebase", "-u", "-f", "qcow2", "-b", secret, "-F", "raw", volume.layer.path], check=True)
-        copy = await volumes.clone("v", "w", 8 * MB)
-        assert holds(copy.layer, 7)
-        content = b"".join([piece async for piece in volumes.export("v", "raw")])
-        assert content[:1] == b"\7"
-        volume.layer.path.unlink()
-        subprocess.run(
-            ["qemu-img", "create", "-q", "-f", "qcow2", "-o", f"data_file={secret},data_file_raw=on", volume.layer.path, "1M"], check=True
-        )
-        with pytest.raises(VolumeBroken, match="another file"):
-            await anext(volumes.export("v", "raw"))
-
-    asyncio.run(script())
+    secret = work / "secret"
+    secret.write_bytes(b"\5" * MB)
+    volume = await volumes.create("v", 8 * MB, base=image(work))
+    subprocess.run(["qemu-img", "rebase", "-u", "-f", "qcow2", "-b", secret, "-F", "raw", volume.layer.path], check=True)
+    copy = await volumes.clone("v", "w", 8 * MB)
+    assert holds(copy.layer, 7)
+    content = b"".join([piece async for piece in volumes.export("v", "raw")])
+    assert content[:1] == b"\7"
+    volume.layer.path.unlink()
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-o", f"data_file={secret},data_file_raw=on", volume.layer.path, "1M"], check=True
+    )
+    with pytest.raises(VolumeBroken, match="another file"):
+        await anext(volumes.export("v", "raw"))
 
 
-def test_scratch(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        golden = image(work)
-        layer = await volumes.overlay(volumes.scratch("m", "root"), DiskLayer(golden.path, golden.format), 16 * MB)
-        io(layer, "write -P 1 0 64k")
-        again = await volumes.overlay(volumes.scratch("m", "root"), DiskLayer(golden.path, golden.format), 16 * MB)
-        assert again == layer and holds(again, 1)
-        await volumes.blank(volumes.scratch("m", "empty"), 5 * MB)
-        assert volumes.scratch_owners() == {"m"}
-        await volumes.drop_scratch("m")
-        assert volumes.scratch_owners() == set()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_scratch(volumes: Volumes, work: Path) -> None:
+    golden = image(work)
+    layer = await volumes.overlay(volumes.scratch("m", "root"), DiskLayer(golden.path, golden.format), 16 * MB)
+    io(layer, "write -P 1 0 64k")
+    again = await volumes.overlay(volumes.scratch("m", "root"), DiskLayer(golden.path, golden.format), 16 * MB)
+    assert again == layer and holds(again, 1)
+    await volumes.blank(volumes.scratch("m", "empty"), 5 * MB)
+    assert volumes.scratch_owners() == {"m"}
+    await volumes.drop_scratch("m")
+    assert volumes.scratch_owners() == set()
 
 
 def test_a_copy_takes_no_more_than_there_is_data(work: Path) -> None:
@@ -391,26 +364,24 @@ def read_by_hand(path: Path, to: Path) -> bytes:
 
 
 @pytest.mark.spec("kubevirt", 123)
-def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, work: Path) -> None:
-    async def script() -> None:
-        volume = await volumes.create("v", 8 * MB)
-        for number, snapshot in enumerate(("s1", "s2", "s3"), 1):
-            io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
-            await volumes.snapshot("v", snapshot)
-        io(volumes._there("v").layer, "write -P 9 5M 64k")
-        await volumes.restore("s2", "restored", 8 * MB)
-        await volumes.clone("v", "copy", 8 * MB)
-        await volumes.delete_snapshot("s1")
-        for name in ("v", "restored", "copy"):
-            layer = volumes._there(name).layer
-            said = read_by_hand(layer.path, work / f"{name}.raw")
-            assert said[MB : MB + 4] == b"\1" * 4 and said[2 * MB : 2 * MB + 4] == b"\2" * 4
-        await volumes.delete_snapshot("s3")
-        said = read_by_hand(volumes._there("v").layer.path, work / "v.raw")
-        assert said[3 * MB : 3 * MB + 4] == b"\3" * 4 and said[5 * MB : 5 * MB + 4] == b"\x09" * 4
-        assert volume.directory.exists()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Volumes, work: Path) -> None:
+    volume = await volumes.create("v", 8 * MB)
+    for number, snapshot in enumerate(("s1", "s2", "s3"), 1):
+        io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
+        await volumes.snapshot("v", snapshot)
+    io(volumes._there("v").layer, "write -P 9 5M 64k")
+    await volumes.restore("s2", "restored", 8 * MB)
+    await volumes.clone("v", "copy", 8 * MB)
+    await volumes.delete_snapshot("s1")
+    for name in ("v", "restored", "copy"):
+        layer = volumes._there(name).layer
+        said = read_by_hand(layer.path, work / f"{name}.raw")
+        assert said[MB : MB + 4] == b"\1" * 4 and said[2 * MB : 2 * MB + 4] == b"\2" * 4
+    await volumes.delete_snapshot("s3")
+    said = read_by_hand(volumes._there("v").layer.path, work / "v.raw")
+    assert said[3 * MB : 3 * MB + 4] == b"\3" * 4 and said[5 * MB : 5 * MB + 4] == b"\x09" * 4
+    assert volume.directory.exists()
 
 
 @pytest.mark.spec("kubevirt", 123)

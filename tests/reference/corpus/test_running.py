@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.reference import clones, recipes
 from tests.reference.corpus.published import Json, sources
 from tests.scenario.fronts.vitistack.conftest import GROUP, Vitistack
@@ -36,15 +37,12 @@ def test_a_published_machine_becomes_a_virtual_machine(example: tuple[Path, list
 
 
 @pytest.mark.spec("vitistack", 93)
-def test_a_published_machine_runs(example: tuple[Path, list[Json]], tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_a_published_machine_runs(example: tuple[Path, list[Json]], tmp_path: Path) -> None:
     _, documents = example
-
-    async def script() -> None:
-        async with Vitistack(tmp_path) as host:
-            for document in documents:
-                await _runs(host, document)
-
-    virtualtime.run(script())
+    async with Vitistack(tmp_path) as host:
+        for document in documents:
+            await _runs(host, document)
 
 
 async def _runs(host: Vitistack, document: Json) -> None:

@@ -12,6 +12,7 @@ from paddock.kubernetes import admission
 from paddock.kubernetes.schema.finding import Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 from tests.reference.client import Api
 from tests.reference.test_virtrigaud import verdicts
 from tests.reference.virtrigaud.published import documents
@@ -52,7 +53,8 @@ def test_a_refusal_says_what_to_write() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 15)
-def test_a_network_without_a_reference_is_taken_with_a_warning() -> None:
+@run_by(asyncio.run)
+async def test_a_network_without_a_reference_is_taken_with_a_warning() -> None:
     bare = [
         (name, each)
         for name, each in documents()
@@ -61,13 +63,9 @@ def test_a_network_without_a_reference_is_taken_with_a_warning() -> None:
         and any("networkRef" not in card for card in each["spec"].get("networks") or ())
     ]
     assert len(bare) >= 6
-
-    async def script() -> None:
-        async with Harness() as server:
-            for name, document in bare:
-                namespace = document["metadata"].setdefault("namespace", "default")
-                await server.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-                said = await server.post(f"/apis/infra.virtrigaud.io/v1beta1/namespaces/{namespace}/virtualmachines", document)
-                assert said.status == 201 and any(".networkRef: none is given" in each for each in said.warnings), (name, said.data)
-
-    asyncio.run(script())
+    async with Harness() as server:
+        for name, document in bare:
+            namespace = document["metadata"].setdefault("namespace", "default")
+            await server.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+            said = await server.post(f"/apis/infra.virtrigaud.io/v1beta1/namespaces/{namespace}/virtualmachines", document)
+            assert said.status == 201 and any(".networkRef: none is given" in each for each in said.warnings), (name, said.data)

@@ -18,6 +18,7 @@ from paddock.contract.payloads import (
     NetworkPayload,
 )
 from paddock.drivers.vsphere import factory
+from tests.coroutines import run_by
 from tests.reference.vsphere.scripts import created, ended, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template, write_credentials
 
@@ -197,15 +198,12 @@ def test_an_endpoint_that_is_away_is_an_error_and_never_a_missing_machine(vcsim:
         asyncio.run(whole())
 
 
-def test_a_driver_starts_while_the_endpoint_is_away(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_driver_starts_while_the_endpoint_is_away(tmp_path: Path) -> None:
     write_credentials(tmp_path, "secret")
     context = DriverContext(clock=SystemClock(), environment={"PROVIDER_ENDPOINT": "https://127.0.0.1:9"}, credentials=tmp_path)
-
-    async def whole() -> None:
-        async with factory.make(context) as driver:
-            assert (await refused(driver.validate(m.ValidateRequest()))).kind is ErrorKind.UNAVAILABLE
-
-    asyncio.run(whole())
+    async with factory.make(context) as driver:
+        assert (await refused(driver.validate(m.ValidateRequest()))).kind is ErrorKind.UNAVAILABLE
 
 
 def test_a_session_that_is_lost_in_the_middle_of_everything_is_not_felt(simulator: Simulator) -> None:

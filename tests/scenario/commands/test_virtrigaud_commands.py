@@ -20,6 +20,7 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Data
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.unit.kubevirt.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud
 
 pytestmark = pytest.mark.spec("virtrigaud", 110)
@@ -85,53 +86,45 @@ def names(found: list[Data]) -> list[str]:
     return [each["name"] for each in found]
 
 
-def test_lists_keep_to_their_namespace(at_work: Callable[[], Any]) -> None:
-    async def script() -> None:
-        async with at_work() as (_, person):
-            assert names(await person.reads("ls")) == ["web"]
-            assert names(await person.reads("ls", "-n", "lab")) == ["disk"]
-            assert names(await person.reads("ls", "-A")) == ["web", "disk"]
-            assert {each["involvedObject"]["namespace"] for each in await person.reads("events", "-n", "lab")} == {"lab"}
-            assert (await person.reads("events", "web"))[0]["involvedObject"]["name"] == "web"
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_lists_keep_to_their_namespace(at_work: Callable[[], Any]) -> None:
+    async with at_work() as (_, person):
+        assert names(await person.reads("ls")) == ["web"]
+        assert names(await person.reads("ls", "-n", "lab")) == ["disk"]
+        assert names(await person.reads("ls", "-A")) == ["web", "disk"]
+        assert {each["involvedObject"]["namespace"] for each in await person.reads("events", "-n", "lab")} == {"lab"}
+        assert (await person.reads("events", "web"))[0]["involvedObject"]["name"] == "web"
 
 
-def test_a_machine_without_an_image_is_described(at_work: Callable[[], Any]) -> None:
-    async def script() -> None:
-        async with at_work() as (_, person):
-            assert (await person.reads("info", "disk", "-n", "lab"))["image"] is None
-            assert "image:" not in await person.types("info", "disk", "-n", "lab")
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_machine_without_an_image_is_described(at_work: Callable[[], Any]) -> None:
+    async with at_work() as (_, person):
+        assert (await person.reads("info", "disk", "-n", "lab"))["image"] is None
+        assert "image:" not in await person.types("info", "disk", "-n", "lab")
 
 
-def test_the_address_of_a_console(at_work: Callable[[], Any]) -> None:
-    async def script() -> None:
-        async with at_work() as (life, person):
-            address = f"https://fake.invalid/console/{(await life.status())['id']}"
-            assert (await person.reads("info", "web"))["consoleURL"] == address
-            assert f"console:    {address}\n" in await person.types("info", "web")
-            with pytest.raises(MachineNotFound) as refused:
-                finding.needs_vm(await finding.find(person.client, "web", "default"), "show the display")
-            assert refused.value.fix == f"its console is at {address}"
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_the_address_of_a_console(at_work: Callable[[], Any]) -> None:
+    async with at_work() as (life, person):
+        address = f"https://fake.invalid/console/{(await life.status())['id']}"
+        assert (await person.reads("info", "web"))["consoleURL"] == address
+        assert f"console:    {address}\n" in await person.types("info", "web")
+        with pytest.raises(MachineNotFound) as refused:
+            finding.needs_vm(await finding.find(person.client, "web", "default"), "show the display")
+        assert refused.value.fix == f"its console is at {address}"
 
 
-def test_snapshots_and_clones(at_work: Callable[[], Any]) -> None:
-    async def script() -> None:
-        async with at_work() as (_, person):
-            await person.types("snap", "web", "before")
-            (row,) = await person.reads("snap ls", "web")
-            assert (row["name"], row["machine"], row["state"]) == ("before", "web", "ready")
-            assert await person.reads("snap ls", "-n", "lab") == []
-            await person.types("clone", "web", "copy", "--no-wait")
-            (made,) = (await person.reads("get", CLONES))["items"]
-            assert (made["spec"]["source"]["vmRef"]["name"], made["spec"]["target"]["name"]) == ("web", "copy")
-            assert (await person.reads("get", CLONES, "-n", "lab"))["items"] == []
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_snapshots_and_clones(at_work: Callable[[], Any]) -> None:
+    async with at_work() as (_, person):
+        await person.types("snap", "web", "before")
+        (row,) = await person.reads("snap ls", "web")
+        assert (row["name"], row["machine"], row["state"]) == ("before", "web", "ready")
+        assert await person.reads("snap ls", "-n", "lab") == []
+        await person.types("clone", "web", "copy", "--no-wait")
+        (made,) = (await person.reads("get", CLONES))["items"]
+        assert (made["spec"]["source"]["vmRef"]["name"], made["spec"]["target"]["name"]) == ("web", "copy")
+        assert (await person.reads("get", CLONES, "-n", "lab"))["items"] == []
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])

@@ -8,6 +8,7 @@ import pytest
 
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
+from tests.coroutines import played
 from tests.fakehost import FakeHost
 from tests.scenario.disks.world import DATA_VOLUMES, POOLS, UNCONFIRMED, pool
 from tests.scenario.hosts import snapshotting
@@ -66,87 +67,83 @@ def test_a_data_volume_that_goes_while_it_adopts_leaves_the_claim(play: Play) ->
 
 
 @pytest.mark.spec("kubevirt", 111)
-def test_a_machine_of_a_pool_leaves_the_claims_that_were_restored_for_it(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool(1, "Halted", {"proactive": {"statePreservation": "Offline"}}))
-        await asyncio.sleep(60)
-        source = {**snapshotting.MACHINE, "name": "web-0"}
-        await host.make(snapshotting.snapshot(source=source))
-        await asyncio.sleep(30)
-        await host.make(snapshotting.restore(target="web-0", volumeRestorePolicy="InPlace"))
-        await asyncio.sleep(60)
-        assert (await snapshotting.restored(host))["complete"]
-        claim = (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]
-        (owner,) = claim["ownerReferences"]
-        assert (owner["kind"], owner["name"]) == ("DataVolume", "disk-0") and UNCONFIRMED not in claim.get("labels", {})
-        (owner,) = (await host.api.get(f"{DATA_VOLUMES}/disk-0")).data["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web-0")
-        await host.api.merge(f"{POOLS}/web", {"spec": {"replicas": 0}})
-        await asyncio.sleep(60)
-        assert await host.vm("web-0") == {}
-        kept = (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]
-        assert kept["uid"] == claim["uid"] and "ownerReferences" not in (await host.api.get(f"{DATA_VOLUMES}/disk-0")).data["metadata"]
-        assert host.engine.volumes.get(claim["uid"]) is not None
-        # The next machine of this number is on it.
-        await host.api.merge(f"{POOLS}/web", {"spec": {"replicas": 1}})
-        await asyncio.sleep(60)
-        await host.verb("web-0", "start")
-        await host.running("web-0", 30)
-        assert (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]["uid"] == claim["uid"]
-
-    play(script)
+@played
+async def test_a_machine_of_a_pool_leaves_the_claims_that_were_restored_for_it(host: FakeHost, /) -> None:
+    await host.make(pool(1, "Halted", {"proactive": {"statePreservation": "Offline"}}))
+    await asyncio.sleep(60)
+    source = {**snapshotting.MACHINE, "name": "web-0"}
+    await host.make(snapshotting.snapshot(source=source))
+    await asyncio.sleep(30)
+    await host.make(snapshotting.restore(target="web-0", volumeRestorePolicy="InPlace"))
+    await asyncio.sleep(60)
+    assert (await snapshotting.restored(host))["complete"]
+    claim = (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]
+    (owner,) = claim["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("DataVolume", "disk-0") and UNCONFIRMED not in claim.get("labels", {})
+    (owner,) = (await host.api.get(f"{DATA_VOLUMES}/disk-0")).data["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web-0")
+    await host.api.merge(f"{POOLS}/web", {"spec": {"replicas": 0}})
+    await asyncio.sleep(60)
+    assert await host.vm("web-0") == {}
+    kept = (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]
+    assert kept["uid"] == claim["uid"] and "ownerReferences" not in (await host.api.get(f"{DATA_VOLUMES}/disk-0")).data["metadata"]
+    assert host.engine.volumes.get(claim["uid"]) is not None
+    # The next machine of this number is on it.
+    await host.api.merge(f"{POOLS}/web", {"spec": {"replicas": 1}})
+    await asyncio.sleep(60)
+    await host.verb("web-0", "start")
+    await host.running("web-0", 30)
+    assert (await host.api.get(f"{CLAIMS}/disk-0")).data["metadata"]["uid"] == claim["uid"]
 
 
 @pytest.mark.spec("kubevirt", 111)
-def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_already(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(host: FakeHost) -> None:
-        async def end(self: RestoreReconciler, *arguments: Any) -> bool:
-            raise Unreachable("the process ended", sent=True)
+@played
+async def test_a_restore_that_is_given_up_leaves_the_claims_that_the_machine_is_on_already(
+    host: FakeHost, /, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def end(self: RestoreReconciler, *arguments: Any) -> bool:
+        raise Unreachable("the process ended", sent=True)
 
-        monkeypatch.setattr(RestoreReconciler, "_own", end)
-        await host.end()
-        wire = host.interrupted()
-        wire.late = {"virtualmachines": 2.0}
-        await host.begin()
-        await snapshotting.web(host, "Halted")
-        await asyncio.sleep(30)
-        await host.make(snapshotting.snapshot())
-        await asyncio.sleep(30)
-        former = await snapshotting.claim_of(host)
-        await host.make(snapshotting.restore())
-        for _ in range(1000):
-            claim = await snapshotting.claim_of(host)
-            there = (await host.api.get(f"{CLAIMS}/{claim}")).data
-            if claim != former and there["kind"] == "PersistentVolumeClaim":
-                break
-            await asyncio.sleep(0.01)
-        assert claim != former
-        monkeypatch.undo()
-        await host.delete("VirtualMachineRestore", snapshotting.SNAPSHOT, "back")
-        await asyncio.sleep(60)
-        assert await snapshotting.restored(host) == {}
-        assert await snapshotting.claim_of(host) == claim
-        assert (await host.api.get(f"{CLAIMS}/{claim}")).data["metadata"]["uid"] == there["metadata"]["uid"]
-
-    play(script)
+    monkeypatch.setattr(RestoreReconciler, "_own", end)
+    await host.end()
+    wire = host.interrupted()
+    wire.late = {"virtualmachines": 2.0}
+    await host.begin()
+    await snapshotting.web(host, "Halted")
+    await asyncio.sleep(30)
+    await host.make(snapshotting.snapshot())
+    await asyncio.sleep(30)
+    former = await snapshotting.claim_of(host)
+    await host.make(snapshotting.restore())
+    for _ in range(1000):
+        claim = await snapshotting.claim_of(host)
+        there = (await host.api.get(f"{CLAIMS}/{claim}")).data
+        if claim != former and there["kind"] == "PersistentVolumeClaim":
+            break
+        await asyncio.sleep(0.01)
+    assert claim != former
+    monkeypatch.undo()
+    await host.delete("VirtualMachineRestore", snapshotting.SNAPSHOT, "back")
+    await asyncio.sleep(60)
+    assert await snapshotting.restored(host) == {}
+    assert await snapshotting.claim_of(host) == claim
+    assert (await host.api.get(f"{CLAIMS}/{claim}")).data["metadata"]["uid"] == there["metadata"]["uid"]
 
 
 @pytest.mark.spec("kubevirt", 111)
-def test_a_volume_whose_policy_was_changed_just_before_its_claim_went_is_kept(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.end()
-        wire = host.interrupted()
-        wire.late = {"persistentvolumes": 5.0}
-        await host.begin()
-        await host.make(CLAIM)
-        await asyncio.sleep(60)
-        claim = (await host.api.get(f"{CLAIMS}/disk")).data
-        volume = f"{VOLUMES}/{claim['spec']['volumeName']}"
-        await host.api.merge(volume, {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
-        await host.api.delete(f"{CLAIMS}/disk")
-        await asyncio.sleep(700)
-        assert (await host.api.get(f"{CLAIMS}/disk")).status == 404
-        assert (await host.api.get(volume)).data["status"]["phase"] == "Released"
-        assert host.engine.volumes.get(claim["metadata"]["uid"]) is not None
-
-    play(script)
+@played
+async def test_a_volume_whose_policy_was_changed_just_before_its_claim_went_is_kept(host: FakeHost, /) -> None:
+    await host.end()
+    wire = host.interrupted()
+    wire.late = {"persistentvolumes": 5.0}
+    await host.begin()
+    await host.make(CLAIM)
+    await asyncio.sleep(60)
+    claim = (await host.api.get(f"{CLAIMS}/disk")).data
+    volume = f"{VOLUMES}/{claim['spec']['volumeName']}"
+    await host.api.merge(volume, {"spec": {"persistentVolumeReclaimPolicy": "Retain"}})
+    await host.api.delete(f"{CLAIMS}/disk")
+    await asyncio.sleep(700)
+    assert (await host.api.get(f"{CLAIMS}/disk")).status == 404
+    assert (await host.api.get(volume)).data["status"]["phase"] == "Released"
+    assert host.engine.volumes.get(claim["metadata"]["uid"]) is not None

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+from tests.coroutines import played_by
 from tests.scenario.disks.world import DATA_VOLUMES, MACHINES, POOLS, SETTLED_SECONDS, World, play
 
 FIRST, END = (int(each) for each in os.environ.get("STORMS", "0:30").split(":"))
@@ -37,29 +38,27 @@ async def settled(world: World) -> None:
 @pytest.mark.spec("kubevirt", 100)
 @pytest.mark.parametrize("strategy", ["Halted", "Always"])
 @pytest.mark.parametrize("late", LATE, ids=lambda late: "-".join(late) or "none")
-def test_late_news_loses_nothing(late: dict[str, float], strategy: str) -> None:
-    async def script(world: World) -> None:
-        world.wire.late = late
-        # Requests take their time, so that those of several controllers come between each other.
-        world.wire.reading, world.wire.writing = 0.05, 0.2
-        await world.again()
-        await world.make(3, strategy)
+@played_by(play)
+async def test_late_news_loses_nothing(world: World, /, late: dict[str, float], strategy: str) -> None:
+    world.wire.late = late
+    # Requests take their time, so that those of several controllers come between each other.
+    world.wire.reading, world.wire.writing = 0.05, 0.2
+    await world.again()
+    await world.make(3, strategy)
+    await settled(world)
+    before = await world.uids()
+    for replicas in (1, 3, 2, 0, 3):
+        await world.scale(replicas)
         await settled(world)
-        before = await world.uids()
-        for replicas in (1, 3, 2, 0, 3):
-            await world.scale(replicas)
-            await settled(world)
-            await world.check_settled(replicas)
-            assert await world.uids() == before and world.deleted == {}
-        # Nobody waits: each change comes into the one before it.
-        for replicas in (0, 3, 1, 2, 0, 3):
-            await world.scale(replicas)
-            await asyncio.sleep(0.5)
-        await settled(world)
-        await world.check_settled(3)
+        await world.check_settled(replicas)
         assert await world.uids() == before and world.deleted == {}
-
-    play(script)
+    # Nobody waits: each change comes into the one before it.
+    for replicas in (0, 3, 1, 2, 0, 3):
+        await world.scale(replicas)
+        await asyncio.sleep(0.5)
+    await settled(world)
+    await world.check_settled(3)
+    assert await world.uids() == before and world.deleted == {}
 
 
 @pytest.mark.spec("kubevirt", 111)
@@ -175,47 +174,43 @@ def test_a_pool_that_is_deleted_keeps_what_was_scaled_in(propagation: str) -> No
 
 @pytest.mark.spec("kubevirt", 111)
 @pytest.mark.spec("kubevirt", 100)
-def test_a_machine_that_somebody_deletes_leaves_its_disk_where_the_pool_waits_for_that() -> None:
-    async def script(world: World) -> None:
-        await world.make(2, opportunistic=OPPORTUNISTIC)
-        await settled(world)
-        before = await world.uids()
-        await world.scale(1)
-        await settled(world)
-        assert len(await world.all(MACHINES)) == 2
-        await world.delete(f"{MACHINES}/web-1")
-        await settled(world)
-        await world.check_settled(1)
-        await world.delete(f"{MACHINES}/web-0")
-        await settled(world)
-        await world.check_settled(1)
-        assert await world.uids() == before and world.deleted == {}
-        # The pool itself takes along what its machines own, and nothing else.
-        await world.delete(f"{POOLS}/web")
-        await settled(world)
-        assert list(await world.uids()) == ["disk-1"]
-
-    play(script)
+@played_by(play)
+async def test_a_machine_that_somebody_deletes_leaves_its_disk_where_the_pool_waits_for_that(world: World, /) -> None:
+    await world.make(2, opportunistic=OPPORTUNISTIC)
+    await settled(world)
+    before = await world.uids()
+    await world.scale(1)
+    await settled(world)
+    assert len(await world.all(MACHINES)) == 2
+    await world.delete(f"{MACHINES}/web-1")
+    await settled(world)
+    await world.check_settled(1)
+    await world.delete(f"{MACHINES}/web-0")
+    await settled(world)
+    await world.check_settled(1)
+    assert await world.uids() == before and world.deleted == {}
+    # The pool itself takes along what its machines own, and nothing else.
+    await world.delete(f"{POOLS}/web")
+    await settled(world)
+    assert list(await world.uids()) == ["disk-1"]
 
 
 @pytest.mark.spec("kubevirt", 111)
-def test_a_disk_of_somebody_else_is_left_alone() -> None:
-    async def script(world: World) -> None:
-        await world.make(1)
+@played_by(play)
+async def test_a_disk_of_somebody_else_is_left_alone(world: World, /) -> None:
+    await world.make(1)
+    await settled(world)
+    await world.scale(0)
+    await settled(world)
+    mine = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}
+    made = (await world.api.post("/api/v1/namespaces/default/configmaps", mine)).data["metadata"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": made["uid"]}
+    await world.api.merge(f"{DATA_VOLUMES}/disk-0", {"metadata": {"ownerReferences": [owner]}})
+    for replicas in (1, 0):
+        await world.scale(replicas)
         await settled(world)
-        await world.scale(0)
-        await settled(world)
-        mine = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}}
-        made = (await world.api.post("/api/v1/namespaces/default/configmaps", mine)).data["metadata"]
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "mine", "uid": made["uid"]}
-        await world.api.merge(f"{DATA_VOLUMES}/disk-0", {"metadata": {"ownerReferences": [owner]}})
-        for replicas in (1, 0):
-            await world.scale(replicas)
-            await settled(world)
-            assert (await world.all(DATA_VOLUMES))["disk-0"]["ownerReferences"] == [owner]
-        assert world.deleted == {}
-
-    play(script)
+        assert (await world.all(DATA_VOLUMES))["disk-0"]["ownerReferences"] == [owner]
+    assert world.deleted == {}
 
 
 @pytest.mark.spec("kubevirt", 111)

@@ -18,6 +18,7 @@ from paddock.kubernetes.meta import adoption
 from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
 from paddock.server.housekeeping.collector import GarbageCollector
 from paddock.server.store.contract import StoreKey
+from tests.coroutines import played
 from tests.fakehost import FakeHost
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
@@ -124,83 +125,79 @@ def test_a_clone_that_is_given_up_leaves_nothing_when_its_target_goes_at_any_req
 
 
 @pytest.mark.spec("kubevirt", 129)
-def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is_on_them(
-    play: Play, monkeypatch: pytest.MonkeyPatch
+@played
+async def test_a_restore_that_is_given_up_hands_its_claims_over_to_the_machine_that_is_on_them(
+    host: FakeHost, /, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def script(host: FakeHost) -> None:
-        async def end(self: RestoreReconciler, *arguments: Any) -> bool:
-            raise Unreachable("the process ended", sent=True)
+    async def end(self: RestoreReconciler, *arguments: Any) -> bool:
+        raise Unreachable("the process ended", sent=True)
 
-        await snapshotting.web_on_standing_disk(host)
-        await host.make(snapshotting.snapshot())
-        await asyncio.sleep(20)
-        monkeypatch.setattr(RestoreReconciler, "_own", end)
-        await host.make(snapshotting.restore())
-        await asyncio.sleep(10)
-        monkeypatch.undo()
-        (claim,) = [name for name in await names(host, CLAIMS) if name.startswith("restore-")]
-        assert await snapshotting.claim_of(host) == claim
-        await host.api.delete(f"{RESTORES}/back")
-        await asyncio.sleep(60)
-        (owner,) = (await host.api.get(f"{CLAIMS}/{claim}")).data["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web")
-        await host.api.delete(f"{DATA_VOLUMES}/disk")
-        await check_nothing_is_left(host)
-
-    play(script)
+    await snapshotting.web_on_standing_disk(host)
+    await host.make(snapshotting.snapshot())
+    await asyncio.sleep(20)
+    monkeypatch.setattr(RestoreReconciler, "_own", end)
+    await host.make(snapshotting.restore())
+    await asyncio.sleep(10)
+    monkeypatch.undo()
+    (claim,) = [name for name in await names(host, CLAIMS) if name.startswith("restore-")]
+    assert await snapshotting.claim_of(host) == claim
+    await host.api.delete(f"{RESTORES}/back")
+    await asyncio.sleep(60)
+    (owner,) = (await host.api.get(f"{CLAIMS}/{claim}")).data["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("VirtualMachine", "web")
+    await host.api.delete(f"{DATA_VOLUMES}/disk")
+    await check_nothing_is_left(host)
 
 
 @pytest.mark.spec("kubevirt", 129)
-def test_a_target_that_goes_before_it_has_its_claims_ends_the_restore_and_them(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(host: FakeHost) -> None:
-        own = RestoreReconciler._own
+@played
+async def test_a_target_that_goes_before_it_has_its_claims_ends_the_restore_and_them(
+    host: FakeHost, /, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = RestoreReconciler._own
 
-        async def late(self: RestoreReconciler, *arguments: Any) -> bool:
-            await host.api.delete(f"{MACHINES}/other")
-            await host.house.collector.chores.settled()
-            return await own(self, *arguments)
+    async def late(self: RestoreReconciler, *arguments: Any) -> bool:
+        await host.api.delete(f"{MACHINES}/other")
+        await host.house.collector.chores.settled()
+        return await own(self, *arguments)
 
-        monkeypatch.setattr(RestoreReconciler, "_own", late)
-        await snapshotting.web_on_standing_disk(host)
-        await host.make(COPY)
-        await asyncio.sleep(60)
-        assert await names(host, MACHINES) == ["web"] and await names(host, CLAIMS) == ["disk"]
-        assert (await host.api.get(f"{CLONES}/copy")).data["status"]["phase"] == "Failed"
-        await host.api.delete(f"{DATA_VOLUMES}/disk")
-        await check_nothing_is_left(host)
-
-    play(script)
+    monkeypatch.setattr(RestoreReconciler, "_own", late)
+    await snapshotting.web_on_standing_disk(host)
+    await host.make(COPY)
+    await asyncio.sleep(60)
+    assert await names(host, MACHINES) == ["web"] and await names(host, CLAIMS) == ["disk"]
+    assert (await host.api.get(f"{CLONES}/copy")).data["status"]["phase"] == "Failed"
+    await host.api.delete(f"{DATA_VOLUMES}/disk")
+    await check_nothing_is_left(host)
 
 
 @pytest.mark.spec("kubevirt", 129)
 @pytest.mark.parametrize("held", [False, True], ids=["gone", "going"])
-def test_a_target_that_goes_while_it_adopts_leaves_no_claim(play: Play, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
-    async def script(host: FakeHost) -> None:
-        async def begin_to_adopt(self: RestoreReconciler, restore: Any, target: Key, claims: Iterable[str]) -> bool:
-            """The process ends after the first write; target and clone are deleted before it starts again."""
-            machine = (await host.api.get(f"{MACHINES}/other")).data
-            owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "other", "uid": machine["metadata"]["uid"]}
-            for name in claims:
-                claim = (await host.api.get(f"{CLAIMS}/{name}")).data
-                await host.api.merge(f"{CLAIMS}/{name}", {"metadata": adoption.adopted(claim["metadata"], owner)})
-            if held:
-                await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": ["test/hold"]}})
-            monkeypatch.undo()
-            await host.api.delete(f"{MACHINES}/other")
-            await host.api.delete(f"{CLONES}/copy")
-            raise Unreachable("the process ended", sent=True)
-
-        monkeypatch.setattr(RestoreReconciler, "_own", begin_to_adopt)
-        await snapshotting.web_on_standing_disk(host)
-        await host.make(COPY)
-        await asyncio.sleep(60)
+@played
+async def test_a_target_that_goes_while_it_adopts_leaves_no_claim(host: FakeHost, /, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
+    async def begin_to_adopt(self: RestoreReconciler, restore: Any, target: Key, claims: Iterable[str]) -> bool:
+        """The process ends after the first write; target and clone are deleted before it starts again."""
+        machine = (await host.api.get(f"{MACHINES}/other")).data
+        owner = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "other", "uid": machine["metadata"]["uid"]}
+        for name in claims:
+            claim = (await host.api.get(f"{CLAIMS}/{name}")).data
+            await host.api.merge(f"{CLAIMS}/{name}", {"metadata": adoption.adopted(claim["metadata"], owner)})
         if held:
-            assert await names(host, RESTORES) == [] and await names(host, CLAIMS) == ["disk"]
-            await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": None}})
-        await host.api.delete(f"{DATA_VOLUMES}/disk")
-        await check_nothing_is_left(host)
+            await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": ["test/hold"]}})
+        monkeypatch.undo()
+        await host.api.delete(f"{MACHINES}/other")
+        await host.api.delete(f"{CLONES}/copy")
+        raise Unreachable("the process ended", sent=True)
 
-    play(script)
+    monkeypatch.setattr(RestoreReconciler, "_own", begin_to_adopt)
+    await snapshotting.web_on_standing_disk(host)
+    await host.make(COPY)
+    await asyncio.sleep(60)
+    if held:
+        assert await names(host, RESTORES) == [] and await names(host, CLAIMS) == ["disk"]
+        await host.api.merge(f"{MACHINES}/other", {"metadata": {"finalizers": None}})
+    await host.api.delete(f"{DATA_VOLUMES}/disk")
+    await check_nothing_is_left(host)
 
 
 def at_each_request(play: Play, begin: Callable[[FakeHost], Coroutine[Any, Any, None]], *deleted: str, slow: bool) -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from tests.coroutines import played
 from tests.fakehost import FakeHost, machine
-from tests.scenario.hosts.conftest import Play
 
 
 async def addresses(host: FakeHost, name: str) -> list[tuple[str, str, str]]:
@@ -15,27 +15,25 @@ async def addresses(host: FakeHost, name: str) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.spec("kubevirt", 34)
-def test_addresses_stay_over_stops_starts_and_restarts(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        names = ("one", "two")
-        for name in names:
-            await host.make(machine(name))
-        before = {name: await addresses(host, name) for name in names}
-        assert len({each[1:] for cards in before.values() for each in cards}) == 2
-        # The first is stopped, and a third comes in between: it gets others.
-        await host.change("one", {"spec": {"runStrategy": "Halted"}})
-        await asyncio.sleep(60)
-        assert await host.vmi("one") == {}
-        await host.make(machine("three"))
-        third = await addresses(host, "three")
-        assert third[0][1:] not in [each[1:] for cards in before.values() for each in cards]
-        await host.again()
-        await host.change("one", {"spec": {"runStrategy": "Always"}})
-        assert {name: await addresses(host, name) for name in names} == before
-        await host.again()
-        assert {name: await addresses(host, name) for name in (*names, "three")} == {**before, "three": third}
-        # A crash is a new run of the same machine.
-        (await host.running("two")).crash("it")
-        assert await addresses(host, "two") == before["two"]
-
-    play(script)
+@played
+async def test_addresses_stay_over_stops_starts_and_restarts(host: FakeHost, /) -> None:
+    names = ("one", "two")
+    for name in names:
+        await host.make(machine(name))
+    before = {name: await addresses(host, name) for name in names}
+    assert len({each[1:] for cards in before.values() for each in cards}) == 2
+    # The first is stopped, and a third comes in between: it gets others.
+    await host.change("one", {"spec": {"runStrategy": "Halted"}})
+    await asyncio.sleep(60)
+    assert await host.vmi("one") == {}
+    await host.make(machine("three"))
+    third = await addresses(host, "three")
+    assert third[0][1:] not in [each[1:] for cards in before.values() for each in cards]
+    await host.again()
+    await host.change("one", {"spec": {"runStrategy": "Always"}})
+    assert {name: await addresses(host, name) for name in names} == before
+    await host.again()
+    assert {name: await addresses(host, name) for name in (*names, "three")} == {**before, "three": third}
+    # A crash is a new run of the same machine.
+    (await host.running("two")).crash("it")
+    assert await addresses(host, "two") == before["two"]

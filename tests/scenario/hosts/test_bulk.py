@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
 
@@ -99,18 +100,15 @@ def conflicts(host: FakeHost) -> list[str]:
 
 
 @pytest.mark.spec("kubevirt", 149)
-def test_controllers_that_delete_a_machine_never_write_at_the_same_time(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_controllers_that_delete_a_machine_never_write_at_the_same_time(tmp_path: Path) -> None:
     """One of two would have to begin again, later and later, for each of many machines."""
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            path, bodies = documents("machines", FEW)
-            for body in bodies:
-                assert (await host.api.post(path, body)).status == 201
-            await settled(host, FEW)
-            before = conflicts(host)
-            assert (await host.api.delete(path)).status == 200
-            await settled(host, 0)
-            assert conflicts(host) == before
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        path, bodies = documents("machines", FEW)
+        for body in bodies:
+            assert (await host.api.post(path, body)).status == 201
+        await settled(host, FEW)
+        before = conflicts(host)
+        assert (await host.api.delete(path)).status == 200
+        await settled(host, 0)
+        assert conflicts(host) == before

@@ -17,6 +17,7 @@ from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics,
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.server.edge.http import HttpResponse
+from tests.coroutines import played
 from tests.fakehost import Data, FakeHost, machine
 from tests.prometheus import Family, read
 from tests.scenario.hosts.conftest import Play
@@ -210,54 +211,50 @@ def test_every_name_is_there_and_series_go_with_their_machine(play: Play) -> Non
     play(script, common=True)
 
 
-def test_a_machine_that_hangs_does_not_hang_the_page(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        async with page_of(host) as page:
-            await host.make(machine(), machine("db"))
-            stuck = await host.running()
-            hangs, asked = asyncio.Event(), []
+@played
+async def test_a_machine_that_hangs_does_not_hang_the_page(host: FakeHost, /) -> None:
+    async with page_of(host) as page:
+        await host.make(machine(), machine("db"))
+        stuck = await host.running()
+        hangs, asked = asyncio.Event(), []
 
-            async def never() -> Statistics:
-                asked.append(1)
-                await hangs.wait()
-                return USED
+        async def never() -> Statistics:
+            asked.append(1)
+            await hangs.wait()
+            return USED
 
-            stuck.statistics = never  # type: ignore[method-assign]
-            began = asyncio.get_running_loop().time()
+        stuck.statistics = never  # type: ignore[method-assign]
+        began = asyncio.get_running_loop().time()
+        found = await page.read()
+        assert 1.9 < asyncio.get_running_loop().time() - began < 2.5
+        seen = found["kubevirt_vmi_cpu_usage_seconds_total"]
+        assert (len(seen.values(name="db")), seen.values(name="web")) == (1, [])
+        await asyncio.sleep(5)
+        began = asyncio.get_running_loop().time()
+        await page.read()
+        assert asyncio.get_running_loop().time() - began < 0.5
+        assert len(asked) == 1
+        hangs.set()
+        await asyncio.sleep(1)
+        found = await page.read()
+        assert found["kubevirt_vmi_cpu_usage_seconds_total"].values(name="web") == [3.0]
+
+
+@played
+async def test_panics_and_sessions_are_counted(host: FakeHost, /) -> None:
+    async with page_of(host) as page:
+        await host.make(machine())
+        running = await host.running()
+        instance = VirtualMachineInstance(metadata=ObjectMeta(name="web", namespace="default", uid=running.id))
+        with page.sessions.during("console", instance), page.sessions.during("portforward", instance):
             found = await page.read()
-            assert 1.9 < asyncio.get_running_loop().time() - began < 2.5
-            seen = found["kubevirt_vmi_cpu_usage_seconds_total"]
-            assert (len(seen.values(name="db")), seen.values(name="web")) == (1, [])
-            await asyncio.sleep(5)
-            began = asyncio.get_running_loop().time()
-            await page.read()
-            assert asyncio.get_running_loop().time() - began < 0.5
-            assert len(asked) == 1
-            hangs.set()
-            await asyncio.sleep(1)
-            found = await page.read()
-            assert found["kubevirt_vmi_cpu_usage_seconds_total"].values(name="web") == [3.0]
-
-    play(script)
-
-
-def test_panics_and_sessions_are_counted(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        async with page_of(host) as page:
-            await host.make(machine())
-            running = await host.running()
-            instance = VirtualMachineInstance(metadata=ObjectMeta(name="web", namespace="default", uid=running.id))
-            with page.sessions.during("console", instance), page.sessions.during("portforward", instance):
-                found = await page.read()
-            assert found["kubevirt_console_active_connections"].values() == [1]
-            assert found["kubevirt_portforward_active_tunnels"].values() == [1]
-            assert found["kubevirt_vnc_active_connections"].values() == [0]
-            assert len(found["kubevirt_vmi_last_api_connection_timestamp_seconds"].values(name="web")) == 1
-            assert found["kubevirt_vmi_guest_os_panic_total"].values(name="web") == [0]
-            running.end("panicked")
-            await host.running(seconds=60)
-            found = await page.read()
-            assert found["kubevirt_vmi_guest_os_panic_total"].values(name="web") == [1]
-            assert found["kubevirt_console_active_connections"].values() == [0]
-
-    play(script)
+        assert found["kubevirt_console_active_connections"].values() == [1]
+        assert found["kubevirt_portforward_active_tunnels"].values() == [1]
+        assert found["kubevirt_vnc_active_connections"].values() == [0]
+        assert len(found["kubevirt_vmi_last_api_connection_timestamp_seconds"].values(name="web")) == 1
+        assert found["kubevirt_vmi_guest_os_panic_total"].values(name="web") == [0]
+        running.end("panicked")
+        await host.running(seconds=60)
+        found = await page.read()
+        assert found["kubevirt_vmi_guest_os_panic_total"].values(name="web") == [1]
+        assert found["kubevirt_console_active_connections"].values() == [0]

@@ -21,12 +21,12 @@ from paddock.kubernetes.quotas import measuring
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.plan.quotas.forecast import QuotaForecast
 from tests.apiclient import inside
+from tests.coroutines import played
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
 from tests.scenario.fronts.stakater.stage import Stage, front
 from tests.scenario.fronts.virtrigaud import test_ownserver as rigaud
 from tests.scenario.fronts.vitistack.conftest import machine as vitistack
-from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.test_quotas import QUOTAS, bound, used
 from tests.virtualtime import Clock
 
@@ -123,33 +123,31 @@ async def applied(host: FakeHost, documents: list[Data]) -> None:
 
 @pytest.mark.spec("kubevirt", 255)
 @pytest.mark.parametrize("dialect", DOCUMENTS)
-def test_what_a_plan_adds_is_what_the_server_then_counts(dialect: str, play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await opened(host)
-        documents = DOCUMENTS[dialect]()
-        if dialect.startswith("virtrigaud"):
-            # The first machine prepares the image for all.
-            await rigaud.Stage(host).make({**rigaud.MACHINE, "metadata": {"name": "first"}})
-            await asyncio.sleep(60)
-        await bound(host)
-        reply = await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": dict.fromkeys(NAMES, "900Gi")}})
-        assert reply.status == 200, reply.data
-        await asyncio.sleep(2)
-        before = await used(host)
-        found = await planned(host, documents)
-        assert found.bounds and not found.lacking and not found.unclear
-        await applied(host, documents)
-        await asyncio.sleep(90)
-        after = await used(host)
-        assert {each.resource: (each.used, each.added) for each in found.bounds} == {
-            name: (before[name], measuring.text(name, quantity.parse(amount) - quantity.parse(before[name])))
-            for name, amount in after.items()
-            if amount != before[name]
-        }
-        again = await planned(host, documents)
-        assert again.bounds == (), "a manifest that was applied adds nothing"
-
-    play(script)
+@played
+async def test_what_a_plan_adds_is_what_the_server_then_counts(host: FakeHost, /, dialect: str) -> None:
+    await opened(host)
+    documents = DOCUMENTS[dialect]()
+    if dialect.startswith("virtrigaud"):
+        # The first machine prepares the image for all.
+        await rigaud.Stage(host).make({**rigaud.MACHINE, "metadata": {"name": "first"}})
+        await asyncio.sleep(60)
+    await bound(host)
+    reply = await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": dict.fromkeys(NAMES, "900Gi")}})
+    assert reply.status == 200, reply.data
+    await asyncio.sleep(2)
+    before = await used(host)
+    found = await planned(host, documents)
+    assert found.bounds and not found.lacking and not found.unclear
+    await applied(host, documents)
+    await asyncio.sleep(90)
+    after = await used(host)
+    assert {each.resource: (each.used, each.added) for each in found.bounds} == {
+        name: (before[name], measuring.text(name, quantity.parse(amount) - quantity.parse(before[name])))
+        for name, amount in after.items()
+        if amount != before[name]
+    }
+    again = await planned(host, documents)
+    assert again.bounds == (), "a manifest that was applied adds nothing"
 
 
 def told(machine: dict[str, Any]) -> str:
@@ -157,65 +155,57 @@ def told(machine: dict[str, Any]) -> str:
 
 
 @pytest.mark.spec("kubevirt", 255)
-def test_a_plan_has_the_words_that_the_machine_then_waits_with(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine("first", volumes=[], domain={"cpu": {"sockets": 2}}))
-        await host.running("first")
-        await bound(host, requests_cpu__vmi="3")
-        large = machine("large", volumes=[], domain={"cpu": {"sockets": 2}})
-        found = await planned(host, [large])
-        (line,), (lack,) = found.bounds, found.lacking
-        assert (line.quota, line.resource, line.used, line.added, line.hard, line.fits) == ("q", "requests.cpu/vmi", "2", "2", "3", False)
-        assert (lack.title, lack.waits) == ("VirtualMachine/large", True)
-        await applied(host, [large])
-        await asyncio.sleep(10)
-        assert lack.why in told(await host.vmi("large"))
-        assert lack.why == "exceeded quota: q, requested: requests.cpu/vmi=2, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=3"
-
-    play(script)
+@played
+async def test_a_plan_has_the_words_that_the_machine_then_waits_with(host: FakeHost, /) -> None:
+    await host.make(machine("first", volumes=[], domain={"cpu": {"sockets": 2}}))
+    await host.running("first")
+    await bound(host, requests_cpu__vmi="3")
+    large = machine("large", volumes=[], domain={"cpu": {"sockets": 2}})
+    found = await planned(host, [large])
+    (line,), (lack,) = found.bounds, found.lacking
+    assert (line.quota, line.resource, line.used, line.added, line.hard, line.fits) == ("q", "requests.cpu/vmi", "2", "2", "3", False)
+    assert (lack.title, lack.waits) == ("VirtualMachine/large", True)
+    await applied(host, [large])
+    await asyncio.sleep(10)
+    assert lack.why in told(await host.vmi("large"))
+    assert lack.why == "exceeded quota: q, requested: requests.cpu/vmi=2, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=3"
 
 
 @pytest.mark.spec("kubevirt", 255)
-def test_of_a_pool_a_plan_counts_the_machines_that_wait(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await bound(host, requests_cpu__vmi="2")
-        found = await planned(host, [REPLICAS])
-        assert [(each.title, each.count, each.waits) for each in found.lacking] == [("VirtualMachinePool/pool", 1, True)]
-        await applied(host, [REPLICAS])
-        await asyncio.sleep(60)
-        grown = {**REPLICAS, "spec": {**REPLICAS["spec"], "replicas": 5}}
-        assert [each.count for each in (await planned(host, [grown])).lacking] == [3]
-
-    play(script)
+@played
+async def test_of_a_pool_a_plan_counts_the_machines_that_wait(host: FakeHost, /) -> None:
+    await bound(host, requests_cpu__vmi="2")
+    found = await planned(host, [REPLICAS])
+    assert [(each.title, each.count, each.waits) for each in found.lacking] == [("VirtualMachinePool/pool", 1, True)]
+    await applied(host, [REPLICAS])
+    await asyncio.sleep(60)
+    grown = {**REPLICAS, "spec": {**REPLICAS["spec"], "replicas": 5}}
+    assert [each.count for each in (await planned(host, [grown])).lacking] == [3]
 
 
 @pytest.mark.spec("kubevirt", 255)
-def test_what_the_server_would_refuse_is_refused_and_makes_nothing(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await bound(host, requests_cpu__vmi="9")
-        await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"count/virtualmachines.kubevirt.io": "1"}}})
-        await asyncio.sleep(2)
-        found = await planned(host, [machine("a", volumes=[]), machine("b", volumes=[])])
-        assert [(each.title, each.waits) for each in found.lacking] == [("VirtualMachine/b", False)]
-        assert next(each.added for each in found.bounds if each.resource == "requests.cpu/vmi") == "1"
-
-    play(script)
+@played
+async def test_what_the_server_would_refuse_is_refused_and_makes_nothing(host: FakeHost, /) -> None:
+    await bound(host, requests_cpu__vmi="9")
+    await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"count/virtualmachines.kubevirt.io": "1"}}})
+    await asyncio.sleep(2)
+    found = await planned(host, [machine("a", volumes=[]), machine("b", volumes=[])])
+    assert [(each.title, each.waits) for each in found.lacking] == [("VirtualMachine/b", False)]
+    assert next(each.added for each in found.bounds if each.resource == "requests.cpu/vmi") == "1"
 
 
 @pytest.mark.spec("kubevirt", 255)
-def test_more_sockets_of_a_machine_that_runs_add_the_difference(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine(volumes=[], domain={"cpu": {"sockets": 2, "maxSockets": 8}}))
-        await host.running()
-        await bound(host, requests_cpu__vmi="4")
-        more = machine(volumes=[], domain={"cpu": {"sockets": 5, "maxSockets": 8}})
-        async with inside(host.api) as client:
-            session = ServerSession(client, None, "default", Clock())  # type: ignore[arg-type]
-            (subject,) = subjects([more])
-            found = await serverforecasts.on_server(session, serverplans.merged([(subject, subject.data)], AdmissionSettings()))
-        assert [(each.used, each.added) for each in found.bounds] == [("2", "3")]
-        assert [each.why for each in found.lacking] == [
-            "exceeded quota: q, requested: requests.cpu/vmi=3, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=4"
-        ]
-
-    play(script)
+@played
+async def test_more_sockets_of_a_machine_that_runs_add_the_difference(host: FakeHost, /) -> None:
+    await host.make(machine(volumes=[], domain={"cpu": {"sockets": 2, "maxSockets": 8}}))
+    await host.running()
+    await bound(host, requests_cpu__vmi="4")
+    more = machine(volumes=[], domain={"cpu": {"sockets": 5, "maxSockets": 8}})
+    async with inside(host.api) as client:
+        session = ServerSession(client, None, "default", Clock())  # type: ignore[arg-type]
+        (subject,) = subjects([more])
+        found = await serverforecasts.on_server(session, serverplans.merged([(subject, subject.data)], AdmissionSettings()))
+    assert [(each.used, each.added) for each in found.bounds] == [("2", "3")]
+    assert [each.why for each in found.lacking] == [
+        "exceeded quota: q, requested: requests.cpu/vmi=3, used: requests.cpu/vmi=2, limited: requests.cpu/vmi=4"
+    ]

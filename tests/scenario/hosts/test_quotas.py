@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.coroutines import played
 from tests.fakehost import GIB, Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
 from tests.scenario.fronts.stakater.stage import Stage, front
 from tests.scenario.fronts.virtrigaud import test_ownserver as rigaud
 from tests.scenario.fronts.vitistack.conftest import machine as vitistack
-from tests.scenario.hosts.conftest import Play
 
 QUOTAS = "/api/v1/namespaces/default/resourcequotas"
 INSTANCES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
@@ -58,77 +58,71 @@ async def documents(host: FakeHost, count: int) -> list[tuple[str, Data]]:
 @pytest.mark.spec("kubevirt", 193)
 @pytest.mark.parametrize("is_killed", [False, True], ids=["steady", "killed"])
 @pytest.mark.parametrize("count", [30, pytest.param(200, marks=pytest.mark.soak)])
-def test_of_a_storm_of_five_dialects_exactly_what_fits_runs(play: Play, count: int, is_killed: bool) -> None:
-    async def script(host: FakeHost) -> None:
-        wanted = await documents(host, count)
-        await bound(host, requests_cpu__vmi="10")
-        replies = await asyncio.gather(*(host.api.post(path, body) for path, body in wanted))
-        assert {each.status for each in replies} == {201}
-        most = 0
-        for wave in range(60):
-            await asyncio.sleep(5)
-            most = max(most, vcpus(host))
-            if is_killed and wave in _KILLS:
-                await host.again()
-        assert (most, vcpus(host), (await used(host))["requests.cpu/vmi"]) == (10, 10, "10")
-        for path, body in wanted:
-            await host.api.delete(f"{path}/{body['metadata']['name']}")
-        for wave in range(120):
-            if is_killed and wave in _KILLS:
-                await host.again()
-            await asyncio.sleep(5)
-            assert vcpus(host) <= 10
-            if not host.engine.machines.living() and not (await host.api.get(INSTANCES)).data["items"]:
-                break
+@played
+async def test_of_a_storm_of_five_dialects_exactly_what_fits_runs(host: FakeHost, /, count: int, is_killed: bool) -> None:
+    wanted = await documents(host, count)
+    await bound(host, requests_cpu__vmi="10")
+    replies = await asyncio.gather(*(host.api.post(path, body) for path, body in wanted))
+    assert {each.status for each in replies} == {201}
+    most = 0
+    for wave in range(60):
         await asyncio.sleep(5)
-        assert (await used(host), vcpus(host)) == ({"requests.cpu/vmi": "0"}, 0)
-
-    play(script)
+        most = max(most, vcpus(host))
+        if is_killed and wave in _KILLS:
+            await host.again()
+    assert (most, vcpus(host), (await used(host))["requests.cpu/vmi"]) == (10, 10, "10")
+    for path, body in wanted:
+        await host.api.delete(f"{path}/{body['metadata']['name']}")
+    for wave in range(120):
+        if is_killed and wave in _KILLS:
+            await host.again()
+        await asyncio.sleep(5)
+        assert vcpus(host) <= 10
+        if not host.engine.machines.living() and not (await host.api.get(INSTANCES)).data["items"]:
+            break
+    await asyncio.sleep(5)
+    assert (await used(host), vcpus(host)) == ({"requests.cpu/vmi": "0"}, 0)
 
 
 @pytest.mark.spec("kubevirt", 193)
-def test_kills_in_a_storm_neither_lose_nor_give_a_place(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await bound(host, requests_cpu__vmi="4")
-        for wave in range(6):
-            made = [host.api.post(MACHINES, machine(f"m{wave}{each}", volumes=[])) for each in range(5)]
-            await asyncio.gather(*made)
-            await asyncio.sleep(0.05 * wave)
-            await host.again()
-            assert vcpus(host) <= 4
-        await asyncio.sleep(60)
-        assert (vcpus(host), (await used(host))["requests.cpu/vmi"]) == (4, "4")
-        for wave in range(6):
-            await asyncio.gather(*(host.api.delete(f"{MACHINES}/m{wave}{each}") for each in range(5)))
-            await host.again()
-            assert vcpus(host) <= 4
-        await asyncio.sleep(60)
-        assert (vcpus(host), await used(host)) == (0, {"requests.cpu/vmi": "0"})
-
-    play(script)
+@played
+async def test_kills_in_a_storm_neither_lose_nor_give_a_place(host: FakeHost, /) -> None:
+    await bound(host, requests_cpu__vmi="4")
+    for wave in range(6):
+        made = [host.api.post(MACHINES, machine(f"m{wave}{each}", volumes=[])) for each in range(5)]
+        await asyncio.gather(*made)
+        await asyncio.sleep(0.05 * wave)
+        await host.again()
+        assert vcpus(host) <= 4
+    await asyncio.sleep(60)
+    assert (vcpus(host), (await used(host))["requests.cpu/vmi"]) == (4, "4")
+    for wave in range(6):
+        await asyncio.gather(*(host.api.delete(f"{MACHINES}/m{wave}{each}") for each in range(5)))
+        await host.again()
+        assert vcpus(host) <= 4
+    await asyncio.sleep(60)
+    assert (vcpus(host), await used(host)) == (0, {"requests.cpu/vmi": "0"})
 
 
 @pytest.mark.spec("kubevirt", 194)
-def test_a_machine_grows_when_the_quota_lets_it(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await bound(host, requests_cpu__vmi="3", requests_memory__vmi="2Gi")
-        domain = {"cpu": {"sockets": 2, "maxSockets": 8}, "memory": {"guest": "1Gi", "maxGuest": "4Gi"}}
-        await host.make(machine(domain=domain, volumes=[]))
-        ran = await host.running()
-        await host.change("web", {"spec": {"template": {"spec": {"domain": {"cpu": {"sockets": 4}}}}}})
-        await asyncio.sleep(5)
-        failure = next(each for each in (await host.vm())["status"]["conditions"] if each["type"] == "Failure")
-        assert "exceeded quota: q, requested: requests.cpu/vmi=2, used: requests.cpu/vmi=2" in failure["message"]
-        assert (ran.observed.sockets, vcpus(host)) in ((2, 2), (None, 2))
-        await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"requests.cpu/vmi": "4"}}})
-        await asyncio.sleep(20)
-        assert (await host.running()).observed.sockets == 4
-        assert (await used(host))["requests.cpu/vmi"] == "4"
-        await host.change("web", {"spec": {"template": {"spec": {"domain": {"memory": {"guest": "3Gi"}}}}}})
-        await asyncio.sleep(20)
-        assert ran.observed.memory in (None, 0, GIB) and (await used(host))["requests.memory/vmi"] == "1Gi"
-
-    play(script)
+@played
+async def test_a_machine_grows_when_the_quota_lets_it(host: FakeHost, /) -> None:
+    await bound(host, requests_cpu__vmi="3", requests_memory__vmi="2Gi")
+    domain = {"cpu": {"sockets": 2, "maxSockets": 8}, "memory": {"guest": "1Gi", "maxGuest": "4Gi"}}
+    await host.make(machine(domain=domain, volumes=[]))
+    ran = await host.running()
+    await host.change("web", {"spec": {"template": {"spec": {"domain": {"cpu": {"sockets": 4}}}}}})
+    await asyncio.sleep(5)
+    failure = next(each for each in (await host.vm())["status"]["conditions"] if each["type"] == "Failure")
+    assert "exceeded quota: q, requested: requests.cpu/vmi=2, used: requests.cpu/vmi=2" in failure["message"]
+    assert (ran.observed.sockets, vcpus(host)) in ((2, 2), (None, 2))
+    await host.api.merge(f"{QUOTAS}/q", {"spec": {"hard": {"requests.cpu/vmi": "4"}}})
+    await asyncio.sleep(20)
+    assert (await host.running()).observed.sockets == 4
+    assert (await used(host))["requests.cpu/vmi"] == "4"
+    await host.change("web", {"spec": {"template": {"spec": {"domain": {"memory": {"guest": "3Gi"}}}}}})
+    await asyncio.sleep(20)
+    assert ran.observed.memory in (None, 0, GIB) and (await used(host))["requests.memory/vmi"] == "1Gi"
 
 
 SNAPSHOTS, CLONES = "snapshot.kubevirt.io/v1beta1", "clone.kubevirt.io/v1beta1"
@@ -136,32 +130,30 @@ DISK = {"metadata": {"name": "root"}, "spec": {"source": {"blank": {}}, "storage
 
 
 @pytest.mark.spec("kube-api", 168)
-def test_restores_and_clones_do_not_exceed_the_quota_of_storage(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine(volumes=[{"name": "root", "dataVolume": {"name": "root"}}], templates=[DISK]))
-        await host.running(seconds=30)
-        await bound(host, requests_storage="10Gi")
-        before = await used(host)
-        snapshot = {"apiVersion": SNAPSHOTS, "kind": "VirtualMachineSnapshot", "metadata": {"name": "s"}}
-        source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
-        base = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default"
-        assert (await host.api.post(f"{base}/virtualmachinesnapshots", {**snapshot, "spec": {"source": source}})).status == 201
-        clones = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
-        for number in range(4):
-            target = {**source, "name": f"copy{number}"}
-            body = {
-                "apiVersion": CLONES,
-                "kind": "VirtualMachineClone",
-                "metadata": {"name": f"c{number}"},
-                "spec": {"source": source, "target": target},
-            }
-            assert (await host.api.post(clones, body)).status == 201
-        restored = {"target": {**source, "name": "again"}, "virtualMachineSnapshotName": "s"}
-        restore: dict[str, Any] = {"apiVersion": SNAPSHOTS, "kind": "VirtualMachineRestore", "metadata": {"name": "r"}, "spec": restored}
-        await asyncio.sleep(30)
-        assert (await host.api.post(f"{base}/virtualmachinerestores", restore)).status == 201
-        await asyncio.sleep(600)
-        after = (await host.api.get("/api/v1/namespaces/default/persistentvolumeclaims")).data["items"]
-        assert len(after) == 1 and (await used(host)) == before
-
-    play(script)
+@played
+async def test_restores_and_clones_do_not_exceed_the_quota_of_storage(host: FakeHost, /) -> None:
+    await host.make(machine(volumes=[{"name": "root", "dataVolume": {"name": "root"}}], templates=[DISK]))
+    await host.running(seconds=30)
+    await bound(host, requests_storage="10Gi")
+    before = await used(host)
+    snapshot = {"apiVersion": SNAPSHOTS, "kind": "VirtualMachineSnapshot", "metadata": {"name": "s"}}
+    source = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
+    base = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default"
+    assert (await host.api.post(f"{base}/virtualmachinesnapshots", {**snapshot, "spec": {"source": source}})).status == 201
+    clones = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"
+    for number in range(4):
+        target = {**source, "name": f"copy{number}"}
+        body = {
+            "apiVersion": CLONES,
+            "kind": "VirtualMachineClone",
+            "metadata": {"name": f"c{number}"},
+            "spec": {"source": source, "target": target},
+        }
+        assert (await host.api.post(clones, body)).status == 201
+    restored = {"target": {**source, "name": "again"}, "virtualMachineSnapshotName": "s"}
+    restore: dict[str, Any] = {"apiVersion": SNAPSHOTS, "kind": "VirtualMachineRestore", "metadata": {"name": "r"}, "spec": restored}
+    await asyncio.sleep(30)
+    assert (await host.api.post(f"{base}/virtualmachinerestores", restore)).status == 201
+    await asyncio.sleep(600)
+    after = (await host.api.get("/api/v1/namespaces/default/persistentvolumeclaims")).data["items"]
+    assert len(after) == 1 and (await used(host)) == before

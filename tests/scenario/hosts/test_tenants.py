@@ -14,9 +14,9 @@ from paddock.server.housekeeping import bootstrap
 from paddock.server.security.guard import Guard
 from paddock.server.security.identity import Identities
 from tests.apiharness import NoJournal
+from tests.coroutines import played
 from tests.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
-from tests.scenario.hosts.conftest import Play
 
 SHARES = TenantShares("3", "4Gi", "10Gi", "40")
 PLURALS = {
@@ -88,71 +88,65 @@ async def opened(host: FakeHost) -> Door:
 
 
 @pytest.mark.spec("kube-api", 170)
-def test_a_tenant_sees_and_changes_nothing_of_another(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        door = await opened(host)
-        assert await door.asks("acme", "POST", machines("acme"), machine("web", volumes=[])) == 201
-        await asyncio.sleep(10)
-        for path in (machines("acme"), f"{machines('acme')}/web", "/api/v1/namespaces/acme/secrets", "/api/v1/namespaces/acme/pods"):
-            assert await door.asks("globex", "GET", path) == 403
-        for path in ("/apis/kubevirt.io/v1/virtualmachines", "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/persistentvolumes"):
-            assert await door.asks("globex", "GET", path) == 403
-        assert await door.asks("globex", "DELETE", f"{machines('acme')}/web") == 403
-        assert await door.asks("globex", "POST", machines("acme"), machine("spy", volumes=[])) == 403
-        console = "/apis/subresources.kubevirt.io/v1/namespaces/acme/virtualmachineinstances/web/pause"
-        assert await door.asks("globex", "PUT", console, {}) == 403
-
-    play(script)
+@played
+async def test_a_tenant_sees_and_changes_nothing_of_another(host: FakeHost, /) -> None:
+    door = await opened(host)
+    assert await door.asks("acme", "POST", machines("acme"), machine("web", volumes=[])) == 201
+    await asyncio.sleep(10)
+    for path in (machines("acme"), f"{machines('acme')}/web", "/api/v1/namespaces/acme/secrets", "/api/v1/namespaces/acme/pods"):
+        assert await door.asks("globex", "GET", path) == 403
+    for path in ("/apis/kubevirt.io/v1/virtualmachines", "/api/v1/namespaces", "/api/v1/nodes", "/api/v1/persistentvolumes"):
+        assert await door.asks("globex", "GET", path) == 403
+    assert await door.asks("globex", "DELETE", f"{machines('acme')}/web") == 403
+    assert await door.asks("globex", "POST", machines("acme"), machine("spy", volumes=[])) == 403
+    console = "/apis/subresources.kubevirt.io/v1/namespaces/acme/virtualmachineinstances/web/pause"
+    assert await door.asks("globex", "PUT", console, {}) == 403
 
 
 @pytest.mark.spec("kube-api", 170)
-def test_a_tenant_does_not_lift_its_own_bounds(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        door = await opened(host)
-        quotas, bounds = PLURALS["ResourceQuota"].format("acme"), {"spec": {"hard": {"requests.cpu/vmi": "99"}}}
-        assert await door.asks("acme", "PATCH", f"{quotas}/tenant", bounds) == 403
-        assert await door.asks("acme", "PATCH", f"{quotas}/tenant/status", {"status": {"used": {}}}) == 403
-        assert await door.asks("acme", "DELETE", f"{quotas}/tenant") == 403
-        assert await door.asks("acme", "DELETE", f"{PLURALS['NetworkPolicy'].format('acme')}/tenant") == 403
-        assert await door.asks("acme", "PATCH", "/api/v1/namespaces/acme", {"metadata": {"labels": {"a": "b"}}}) == 403
-        assert await door.asks("acme", "POST", PLURALS["RoleBinding"].format("acme"), tenant.objects("acme", SHARES)[5]) == 403
-        # A status is the server's to write: a machine that claims to have ended counts on.
-        domain = {"cpu": {"sockets": 3}}
-        assert await door.asks("acme", "POST", machines("acme"), machine("web", volumes=[], domain=domain)) == 201
-        await asyncio.sleep(10)
-        instance = "/apis/kubevirt.io/v1/namespaces/acme/virtualmachineinstances/web"
-        await door.asks("acme", "PATCH", instance, {"status": {"phase": "Succeeded"}})
-        await asyncio.sleep(1)
-        used = (await host.api.get(f"{quotas}/tenant")).data["status"]["used"]
-        assert used["requests.cpu/vmi"] == "3"
-
-    play(script)
+@played
+async def test_a_tenant_does_not_lift_its_own_bounds(host: FakeHost, /) -> None:
+    door = await opened(host)
+    quotas, bounds = PLURALS["ResourceQuota"].format("acme"), {"spec": {"hard": {"requests.cpu/vmi": "99"}}}
+    assert await door.asks("acme", "PATCH", f"{quotas}/tenant", bounds) == 403
+    assert await door.asks("acme", "PATCH", f"{quotas}/tenant/status", {"status": {"used": {}}}) == 403
+    assert await door.asks("acme", "DELETE", f"{quotas}/tenant") == 403
+    assert await door.asks("acme", "DELETE", f"{PLURALS['NetworkPolicy'].format('acme')}/tenant") == 403
+    assert await door.asks("acme", "PATCH", "/api/v1/namespaces/acme", {"metadata": {"labels": {"a": "b"}}}) == 403
+    assert await door.asks("acme", "POST", PLURALS["RoleBinding"].format("acme"), tenant.objects("acme", SHARES)[5]) == 403
+    # A status is the server's to write: a machine that claims to have ended counts on.
+    domain = {"cpu": {"sockets": 3}}
+    assert await door.asks("acme", "POST", machines("acme"), machine("web", volumes=[], domain=domain)) == 201
+    await asyncio.sleep(10)
+    instance = "/apis/kubevirt.io/v1/namespaces/acme/virtualmachineinstances/web"
+    await door.asks("acme", "PATCH", instance, {"status": {"phase": "Succeeded"}})
+    await asyncio.sleep(1)
+    used = (await host.api.get(f"{quotas}/tenant")).data["status"]["used"]
+    assert used["requests.cpu/vmi"] == "3"
 
 
 @pytest.mark.spec("kubevirt", 193)
-def test_no_tenant_takes_more_than_its_share_from_every_side_at_once(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        door = await opened(host)
-        pools = "/apis/kubevirt.io/v1alpha1/namespaces/{}/virtualmachinepools"
-        grown = {"cpu": {"sockets": 1, "maxSockets": 8}, "memory": {"guest": "1Gi", "maxGuest": "4Gi"}}
+@played
+async def test_no_tenant_takes_more_than_its_share_from_every_side_at_once(host: FakeHost, /) -> None:
+    door = await opened(host)
+    pools = "/apis/kubevirt.io/v1alpha1/namespaces/{}/virtualmachinepools"
+    grown = {"cpu": {"sockets": 1, "maxSockets": 8}, "memory": {"guest": "1Gi", "maxGuest": "4Gi"}}
+    for name in ("acme", "globex"):
+        hostile = [door.asks(name, "POST", machines(name), machine(f"m{each}", volumes=[], domain=grown)) for each in range(12)]
+        hostile.append(door.asks(name, "POST", pools.format(name), pool(12, disks=False)))
+        codes = await asyncio.gather(*hostile)
+        assert codes[:-1] == [201] * 12, codes
+    more = {"spec": {"template": {"spec": {"domain": {"cpu": {"sockets": 4}, "memory": {"guest": "2Gi"}}}}}}
+    for _ in range(20):
+        await asyncio.sleep(1)
         for name in ("acme", "globex"):
-            hostile = [door.asks(name, "POST", machines(name), machine(f"m{each}", volumes=[], domain=grown)) for each in range(12)]
-            hostile.append(door.asks(name, "POST", pools.format(name), pool(12, disks=False)))
-            codes = await asyncio.gather(*hostile)
-            assert codes[:-1] == [201] * 12, codes
-        more = {"spec": {"template": {"spec": {"domain": {"cpu": {"sockets": 4}, "memory": {"guest": "2Gi"}}}}}}
-        for _ in range(20):
-            await asyncio.sleep(1)
-            for name in ("acme", "globex"):
-                assert vcpus(host, set(await instances(host, name))) <= 3
+            assert vcpus(host, set(await instances(host, name))) <= 3
+    for name in ("acme", "globex"):
+        await asyncio.gather(*(door.asks(name, "PATCH", f"{machines(name)}/m{each}", more) for each in range(12)))
+    for _ in range(20):
+        await asyncio.sleep(5)
         for name in ("acme", "globex"):
-            await asyncio.gather(*(door.asks(name, "PATCH", f"{machines(name)}/m{each}", more) for each in range(12)))
-        for _ in range(20):
-            await asyncio.sleep(5)
-            for name in ("acme", "globex"):
-                assert vcpus(host, set(await instances(host, name))) <= 3
-        for name in ("acme", "globex"):
-            found = (await host.api.get(machines(name))).data["items"]
-            assert 0 < vcpus(host, set(await instances(host, name))) <= 3 and len(found) <= 40
-
-    play(script)
+            assert vcpus(host, set(await instances(host, name))) <= 3
+    for name in ("acme", "globex"):
+        found = (await host.api.get(machines(name))).data["items"]
+        assert 0 < vcpus(host, set(await instances(host, name))) <= 3 and len(found) <= 40

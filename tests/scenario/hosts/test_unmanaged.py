@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from tests.coroutines import played
 from tests.fakehost import Data, FakeHost
-from tests.scenario.hosts.conftest import Play
 from tests.scenario.hosts.snapshotting import web
 
 
@@ -26,77 +26,67 @@ async def _lost(host: FakeHost) -> str:
 
 
 @pytest.mark.spec("kubevirt", 138, 139)
-def test_it_stays_and_says_so(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        uid = await _lost(host)
-        instance = await host.vmi()
-        assert (instance["metadata"]["uid"], instance["status"]["phase"]) == (uid, "Running")
-        unmanaged = ("False", "MachineUnmanaged", "machines/a/config.json is damaged")
-        assert _ready(instance) == _ready(await host.vm()) == unmanaged
-        assert (await host.events(kind="VirtualMachineInstance")).count("MachineUnmanaged") == 1
-        assert list(host.engine.machines) == [], "another one was started"
-        reply = await host.verb("web", "pause", kind="VirtualMachineInstance")
-        assert reply.status == 409 and "config.json is damaged" in reply.data["message"]
-
-    play(script)
+@played
+async def test_it_stays_and_says_so(host: FakeHost, /) -> None:
+    uid = await _lost(host)
+    instance = await host.vmi()
+    assert (instance["metadata"]["uid"], instance["status"]["phase"]) == (uid, "Running")
+    unmanaged = ("False", "MachineUnmanaged", "machines/a/config.json is damaged")
+    assert _ready(instance) == _ready(await host.vm()) == unmanaged
+    assert (await host.events(kind="VirtualMachineInstance")).count("MachineUnmanaged") == 1
+    assert list(host.engine.machines) == [], "another one was started"
+    reply = await host.verb("web", "pause", kind="VirtualMachineInstance")
+    assert reply.status == 409 and "config.json is damaged" in reply.data["message"]
 
 
 @pytest.mark.spec("kubevirt", 140)
-def test_it_is_managed_again_when_the_file_is_right(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        uid = await _lost(host)
-        host.engine.machines.mend(uid)
-        await asyncio.sleep(10)
-        instance = await host.vmi()
-        assert (instance["metadata"]["uid"], _ready(instance)[0]) == (uid, "True")
-        assert "NeedsAttention" not in {each["type"] for each in instance["status"]["conditions"]}
-        reply = await host.verb("web", "pause", kind="VirtualMachineInstance")
-        assert reply.status in (200, 202), reply.data
-
-    play(script)
+@played
+async def test_it_is_managed_again_when_the_file_is_right(host: FakeHost, /) -> None:
+    uid = await _lost(host)
+    host.engine.machines.mend(uid)
+    await asyncio.sleep(10)
+    instance = await host.vmi()
+    assert (instance["metadata"]["uid"], _ready(instance)[0]) == (uid, "True")
+    assert "NeedsAttention" not in {each["type"] for each in instance["status"]["conditions"]}
+    reply = await host.verb("web", "pause", kind="VirtualMachineInstance")
+    assert reply.status in (200, 202), reply.data
 
 
 @pytest.mark.spec("kubevirt", 139)
-def test_its_end_is_seen_and_another_is_started(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        uid = await _lost(host)
-        left = host.engine.machines.unmanaged(uid)
-        assert left is not None
-        left.machine.crash("nobody saw how it ended")
-        await asyncio.sleep(60)
-        instance = await host.vmi()
-        assert instance["metadata"]["uid"] != uid and _ready(instance)[0] == "True"
-        assert host.engine.machines.leftovers() == set()
-
-    play(script)
+@played
+async def test_its_end_is_seen_and_another_is_started(host: FakeHost, /) -> None:
+    uid = await _lost(host)
+    left = host.engine.machines.unmanaged(uid)
+    assert left is not None
+    left.machine.crash("nobody saw how it ended")
+    await asyncio.sleep(60)
+    instance = await host.vmi()
+    assert instance["metadata"]["uid"] != uid and _ready(instance)[0] == "True"
+    assert host.engine.machines.leftovers() == set()
 
 
 @pytest.mark.spec("kubevirt", 139)
-def test_its_deletion_waits_for_the_end_of_its_qemu(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        uid = await _lost(host)
-        await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
-        await asyncio.sleep(300)
-        instance = await host.vmi()
-        assert instance["metadata"]["uid"] == uid and _ready(instance)[1] == "MachineUnmanaged"
-        left = host.engine.machines.unmanaged(uid)
-        assert left is not None and left.lives
-        left.machine.crash()
-        await asyncio.sleep(60)
-        assert await host.vmi() == {} and await host.vm() == {}
-        assert host.engine.machines.leftovers() == set()
-
-    play(script)
+@played
+async def test_its_deletion_waits_for_the_end_of_its_qemu(host: FakeHost, /) -> None:
+    uid = await _lost(host)
+    await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+    await asyncio.sleep(300)
+    instance = await host.vmi()
+    assert instance["metadata"]["uid"] == uid and _ready(instance)[1] == "MachineUnmanaged"
+    left = host.engine.machines.unmanaged(uid)
+    assert left is not None and left.lives
+    left.machine.crash()
+    await asyncio.sleep(60)
+    assert await host.vmi() == {} and await host.vm() == {}
+    assert host.engine.machines.leftovers() == set()
 
 
-def test_its_claim_is_in_use(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await _lost(host)
-        other = await host.vm()
-        spec = {"runStrategy": "Always", "template": other["spec"]["template"]}
-        await host.make({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "other"}, "spec": spec})
-        await asyncio.sleep(30)
-        conditions = {each["type"]: each for each in (await host.vmi("other"))["status"]["conditions"]}
-        assert conditions["Synchronized"]["reason"] == "PVCInUse"
-
-    play(script)
+@played
+async def test_its_claim_is_in_use(host: FakeHost, /) -> None:
+    await _lost(host)
+    other = await host.vm()
+    spec = {"runStrategy": "Always", "template": other["spec"]["template"]}
+    await host.make({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "other"}, "spec": spec})
+    await asyncio.sleep(30)
+    conditions = {each["type"]: each for each in (await host.vmi("other"))["status"]["conditions"]}
+    assert conditions["Synchronized"]["reason"] == "PVCInUse"

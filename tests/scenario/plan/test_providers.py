@@ -9,6 +9,7 @@ import pytest
 
 from paddock.base.jsondata import copied
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.unit.cli.commands import paddock
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, image, machine, network, provider, rigaud, vmclass
 
@@ -114,18 +115,15 @@ async def happened(life: Rigaud, change: Data) -> str:
 
 @pytest.mark.spec("virtrigaud", 39, 41, 42, 43)
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_does_what_plan_says(name: str, tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_a_change_does_what_plan_says(name: str, tmp_path: Path) -> None:
     given, change, path, effect = CHANGES[name]
     old, new = forms(given, change)
     assert planned(old, new, tmp_path)[path] == effect
-
-    async def script() -> None:
-        async with rigaud(world=False) as life:
-            await life.make(*WORLD, old)
-            await life.ready()
-            assert await happened(life, {key: new["spec"][key] for key in change}) == effect
-
-    virtualtime.run(script())
+    async with rigaud(world=False) as life:
+        await life.make(*WORLD, old)
+        await life.ready()
+        assert await happened(life, {key: new["spec"][key] for key in change}) == effect
 
 
 def test_a_class_is_judged_by_its_profile(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from tests.coroutines import played
 from tests.fakehost import Data, FakeHost, machine
-from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import PLACE, VM
 from tests.scenario.upstream.test_sets import replicas
 
@@ -52,47 +52,43 @@ async def settled(host: FakeHost, path: str) -> Data:
 
 @pytest.mark.parametrize("plural", OBJECTS)
 @pytest.mark.parametrize("verb", ["create", "delete", "update", "patch"])
-def test_nothing_is_different_afterwards(play: Play, plural: str, verb: str) -> None:
-    async def script(host: FakeHost) -> None:
-        path, body = place(plural), OBJECTS[plural]
-        # A restore looks at its target from the beginning, and a migration is of an instance that there is.
-        await host.make(machine("other", "Always" if plural == "virtualmachineinstancemigrations" else "Halted"))
+@played
+async def test_nothing_is_different_afterwards(host: FakeHost, /, plural: str, verb: str) -> None:
+    path, body = place(plural), OBJECTS[plural]
+    # A restore looks at its target from the beginning, and a migration is of an instance that there is.
+    await host.make(machine("other", "Always" if plural == "virtualmachineinstancemigrations" else "Halted"))
+    await asyncio.sleep(30)
+    if verb == "create":
+        reply = await host.api.post(f"{path}?{DRY}", body)
+        assert reply.status == 201 and reply.data["metadata"]["uid"], reply.data
         await asyncio.sleep(30)
-        if verb == "create":
-            reply = await host.api.post(f"{path}?{DRY}", body)
-            assert reply.status == 201 and reply.data["metadata"]["uid"], reply.data
-            await asyncio.sleep(30)
-            assert (await host.api.get(f"{path}/web")).status == 404
-            return
-        assert (await host.api.post(path, body)).status == 201
-        before = await settled(host, f"{path}/web")
-        if verb == "delete":
-            reply = await host.api.delete(f"{path}/web?{DRY}")
-        elif verb == "update":
-            labels = {**before["metadata"].get("labels", {}), "key": "42"}
-            reply = await host.api.put(f"{path}/web?{DRY}", {**before, "metadata": {**before["metadata"], "labels": labels}})
-        else:
-            reply = await host.api.merge(f"{path}/web?{DRY}", {"metadata": {"labels": {"key": "42"}}})
-        assert reply.status == 200, str(reply.data)
-        assert verb == "delete" or reply.data["metadata"]["labels"]["key"] == "42"
-        assert await settled(host, f"{path}/web") == before
-
-    play(script)
+        assert (await host.api.get(f"{path}/web")).status == 404
+        return
+    assert (await host.api.post(path, body)).status == 201
+    before = await settled(host, f"{path}/web")
+    if verb == "delete":
+        reply = await host.api.delete(f"{path}/web?{DRY}")
+    elif verb == "update":
+        labels = {**before["metadata"].get("labels", {}), "key": "42"}
+        reply = await host.api.put(f"{path}/web?{DRY}", {**before, "metadata": {**before["metadata"], "labels": labels}})
+    else:
+        reply = await host.api.merge(f"{path}/web?{DRY}", {"metadata": {"labels": {"key": "42"}}})
+    assert reply.status == 200, str(reply.data)
+    assert verb == "delete" or reply.data["metadata"]["labels"]["key"] == "42"
+    assert await settled(host, f"{path}/web") == before
 
 
 @pytest.mark.parametrize("verb", ["delete", "update", "patch"])
-def test_the_installation_is_what_it_was(play: Play, verb: str) -> None:
-    async def script(host: FakeHost) -> None:
-        path = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
-        before = await settled(host, path)
-        changed = {"metadata": {"labels": {"key": "42"}}}
-        if verb == "delete":
-            reply = await host.api.delete(f"{path}?{DRY}")
-        elif verb == "update":
-            reply = await host.api.put(f"{path}?{DRY}", {**before, "metadata": {**before["metadata"], **changed["metadata"]}})
-        else:
-            reply = await host.api.merge(f"{path}?{DRY}", changed)
-        assert reply.status == 200, reply.data
-        assert await settled(host, path) == before
-
-    play(script)
+@played
+async def test_the_installation_is_what_it_was(host: FakeHost, /, verb: str) -> None:
+    path = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
+    before = await settled(host, path)
+    changed = {"metadata": {"labels": {"key": "42"}}}
+    if verb == "delete":
+        reply = await host.api.delete(f"{path}?{DRY}")
+    elif verb == "update":
+        reply = await host.api.put(f"{path}?{DRY}", {**before, "metadata": {**before["metadata"], **changed["metadata"]}})
+    else:
+        reply = await host.api.merge(f"{path}?{DRY}", changed)
+    assert reply.status == 200, reply.data
+    assert await settled(host, path) == before

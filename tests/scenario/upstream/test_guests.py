@@ -6,51 +6,45 @@ import pytest
 
 from paddock.engine.machine import guest
 from paddock.kubernetes.core.storageclass import PROVISIONER
+from tests.coroutines import played
 from tests.fakehost import FakeHost, machine
-from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import asked, condition, phase
 from tests.scenario.upstream.test_plugging import disk
 
 pytestmark = pytest.mark.spec("kubevirt", 110)
 
 
-def test_a_guest_is_ready_again_when_its_agent_is_back(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine(readinessProbe={"guestAgentPing": {}, "periodSeconds": 5}))
-        ran = await host.running()
-        for there in (True, False, True):
-            (ran.agent.connect if there else ran.agent.disconnect)()
-            await asyncio.sleep(30)
-            assert condition(await host.vmi(), "Ready") == str(there)
-
-    play(script)
-
-
-def test_a_command_that_fails_ends_a_guest_that_has_to_live(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        probe = {"exec": {"command": ["invalid"]}, "periodSeconds": 5, "initialDelaySeconds": 10}
-        await host.make(machine(strategy="Once", livenessProbe=probe))
-        ran = await host.running()
-        ran.agent.connect()
+@played
+async def test_a_guest_is_ready_again_when_its_agent_is_back(host: FakeHost, /) -> None:
+    await host.make(machine(readinessProbe={"guestAgentPing": {}, "periodSeconds": 5}))
+    ran = await host.running()
+    for there in (True, False, True):
+        (ran.agent.connect if there else ran.agent.disconnect)()
         await asyncio.sleep(30)
-        assert await phase(host) == "Running"
-        ran.agent.run = lambda argv: guest.GuestExecResult(1, b"", b"")
-        await asyncio.sleep(60)
-        assert await phase(host) == "Failed"
-
-    play(script)
+        assert condition(await host.vmi(), "Ready") == str(there)
 
 
-def test_an_agent_that_goes_is_not_told_of_any_more(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine())
-        ran = await host.running()
-        for there in (True, False):
-            (ran.agent.connect if there else ran.agent.disconnect)()
-            await asyncio.sleep(30)
-            assert condition(await host.vmi(), "AgentConnected") in (("True",) if there else ("", "False"))
+@played
+async def test_a_command_that_fails_ends_a_guest_that_has_to_live(host: FakeHost, /) -> None:
+    probe = {"exec": {"command": ["invalid"]}, "periodSeconds": 5, "initialDelaySeconds": 10}
+    await host.make(machine(strategy="Once", livenessProbe=probe))
+    ran = await host.running()
+    ran.agent.connect()
+    await asyncio.sleep(30)
+    assert await phase(host) == "Running"
+    ran.agent.run = lambda argv: guest.GuestExecResult(1, b"", b"")
+    await asyncio.sleep(60)
+    assert await phase(host) == "Failed"
 
-    play(script)
+
+@played
+async def test_an_agent_that_goes_is_not_told_of_any_more(host: FakeHost, /) -> None:
+    await host.make(machine())
+    ran = await host.running()
+    for there in (True, False):
+        (ran.agent.connect if there else ran.agent.disconnect)()
+        await asyncio.sleep(30)
+        assert condition(await host.vmi(), "AgentConnected") in (("True",) if there else ("", "False"))
 
 
 async def dumped(host: FakeHost, claim: str) -> None:
@@ -68,56 +62,50 @@ async def forgotten(host: FakeHost) -> None:
 
 
 @pytest.mark.spec("kubevirt", 150)
-def test_memory_is_dumped_again_and_to_another_claim(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine())
-        await host.running()
-        for claim in ("one", "two"):
-            await disk(host, claim, "claim")
-            await dumped(host, claim)
-            first = (await host.vm())["status"]["memoryDumpRequest"]["endTimestamp"]
-            await dumped(host, claim)
-            assert (await host.vm())["status"]["memoryDumpRequest"]["endTimestamp"] > first
-            await forgotten(host)
-
-    play(script)
+@played
+async def test_memory_is_dumped_again_and_to_another_claim(host: FakeHost, /) -> None:
+    await host.make(machine())
+    await host.running()
+    for claim in ("one", "two"):
+        await disk(host, claim, "claim")
+        await dumped(host, claim)
+        first = (await host.vm())["status"]["memoryDumpRequest"]["endTimestamp"]
+        await dumped(host, claim)
+        assert (await host.vm())["status"]["memoryDumpRequest"]["endTimestamp"] > first
+        await forgotten(host)
 
 
 @pytest.mark.parametrize("then", ["remove", "start"])
-def test_a_dump_outlives_the_run_it_is_of(play: Play, then: str) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine())
+@played
+async def test_a_dump_outlives_the_run_it_is_of(host: FakeHost, /, then: str) -> None:
+    await host.make(machine())
+    await host.running()
+    await disk(host, "one", "claim")
+    await dumped(host, "one")
+    await asked(host, "web", "stop", seconds=20)
+    assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "Completed"
+    if then == "start":
+        await asked(host, "web", "start", seconds=20)
         await host.running()
-        await disk(host, "one", "claim")
-        await dumped(host, "one")
-        await asked(host, "web", "stop", seconds=20)
-        assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "Completed"
-        if then == "start":
-            await asked(host, "web", "start", seconds=20)
-            await host.running()
-            assert (await host.vm())["status"]["memoryDumpRequest"]["claimName"] == "one"
-        await forgotten(host)
-
-    play(script)
+        assert (await host.vm())["status"]["memoryDumpRequest"]["claimName"] == "one"
+    await forgotten(host)
 
 
 @pytest.mark.spec("kubevirt", 151)
-def test_a_dump_waits_for_a_claim_that_is_not_bound_until_it_is_removed(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(machine())
-        await host.running()
-        resources = {"requests": {"storage": "1Gi"}}
-        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "no-exist", "resources": resources}
-        await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuck"}, "spec": spec})
-        await asked(host, "web", "memorydump", {"claimName": "stuck"}, seconds=60)
-        assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "InProgress"
-        await forgotten(host)
-        claim = await host.get("PersistentVolumeClaim", "v1", "stuck")
-        assert "kubevirt.io/memory-dump" not in (claim["metadata"].get("annotations") or {})
-        await asked(host, "web", "memorydump", {"claimName": "stuck"})
-        made = await host.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "no-exist"}, "provisioner": PROVISIONER})
-        assert made.status == 201, made.data
-        await asyncio.sleep(60)
-        assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "Completed"
-
-    play(script)
+@played
+async def test_a_dump_waits_for_a_claim_that_is_not_bound_until_it_is_removed(host: FakeHost, /) -> None:
+    await host.make(machine())
+    await host.running()
+    resources = {"requests": {"storage": "1Gi"}}
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "no-exist", "resources": resources}
+    await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuck"}, "spec": spec})
+    await asked(host, "web", "memorydump", {"claimName": "stuck"}, seconds=60)
+    assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "InProgress"
+    await forgotten(host)
+    claim = await host.get("PersistentVolumeClaim", "v1", "stuck")
+    assert "kubevirt.io/memory-dump" not in (claim["metadata"].get("annotations") or {})
+    await asked(host, "web", "memorydump", {"claimName": "stuck"})
+    made = await host.api.post("/apis/storage.k8s.io/v1/storageclasses", {"metadata": {"name": "no-exist"}, "provisioner": PROVISIONER})
+    assert made.status == 201, made.data
+    await asyncio.sleep(60)
+    assert (await host.vm())["status"]["memoryDumpRequest"]["phase"] == "Completed"

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from tests.coroutines import played
 from tests.fakehost import Data, FakeHost
-from tests.scenario.hosts.conftest import Play
 from tests.scenario.upstream.asking import CLAIMS, INSTANCES, MACHINES, condition, listed, names, operation, patched
 
 pytestmark = pytest.mark.spec("kubevirt", 110)
@@ -64,73 +64,63 @@ def ids(found: list[Data]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("counts", [(3, 2, 0), (5, 6, 0)])
-def test_it_has_as_many_machines_as_it_is_told(play: Play, counts: tuple[int, ...]) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool())
-        for count in counts:
-            await scaled(host, count)
-
-    play(script)
+@played
+async def test_it_has_as_many_machines_as_it_is_told(host: FakeHost, /, counts: tuple[int, ...]) -> None:
+    await host.make(pool())
+    for count in counts:
+        await scaled(host, count)
 
 
 @pytest.mark.spec("kubevirt", 184)
-def test_labels_and_machines_that_make_no_sense_are_refused(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        wrong = pool("Manual")
-        wrong["spec"]["virtualMachineTemplate"]["metadata"]["labels"] = {}
-        reply = await host.api.post(POOLS, wrong)
-        assert reply.status == 422 and "spec.selector" in reply.causes
-        assert "selector does not match labels" in reply.data["message"]
-        wrong = pool("Manual", {"domain": {"memory": {"guest": "32Mi"}, "devices": {"disks": [{"name": "testdisk"}]}}})
-        reply = await host.api.post(POOLS, wrong)
-        assert reply.status == 422
-        disk = "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[0].Name 'testdisk' not found"
-        assert f'admission webhook "virtualmachinepool-validator.kubevirt.io" denied the request: {disk}' in reply.data["message"]
-
-    play(script)
+@played
+async def test_labels_and_machines_that_make_no_sense_are_refused(host: FakeHost, /) -> None:
+    wrong = pool("Manual")
+    wrong["spec"]["virtualMachineTemplate"]["metadata"]["labels"] = {}
+    reply = await host.api.post(POOLS, wrong)
+    assert reply.status == 422 and "spec.selector" in reply.causes
+    assert "selector does not match labels" in reply.data["message"]
+    wrong = pool("Manual", {"domain": {"memory": {"guest": "32Mi"}, "devices": {"disks": [{"name": "testdisk"}]}}})
+    reply = await host.api.post(POOLS, wrong)
+    assert reply.status == 422
+    disk = "spec.virtualMachineTemplate.spec.template.spec.domain.devices.disks[0].Name 'testdisk' not found"
+    assert f'admission webhook "virtualmachinepool-validator.kubevirt.io" denied the request: {disk}' in reply.data["message"]
 
 
-def test_its_machines_go_with_it(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool())
-        await scaled(host, 2)
-        await host.delete("VirtualMachinePool", GROUP, "pool")
-        await asyncio.sleep(60)
-        assert await names(host, MACHINES) == [] and await told(host) == {}
-
-    play(script)
+@played
+async def test_its_machines_go_with_it(host: FakeHost, /) -> None:
+    await host.make(pool())
+    await scaled(host, 2)
+    await host.delete("VirtualMachinePool", GROUP, "pool")
+    await asyncio.sleep(60)
+    assert await names(host, MACHINES) == [] and await told(host) == {}
 
 
 @pytest.mark.parametrize("disks", [False, True], ids=["bare", "disks"])
-def test_a_machine_that_is_deleted_is_made_again_with_a_disk_of_its_own(play: Play, disks: bool) -> None:
-    async def script(host: FakeHost) -> None:
-        volumes = {"volumes": [{"name": "root", "dataVolume": {"name": "disk"}}]}
-        await host.make(pool(spec=volumes, templates=[TEMPLATE]) if disks else pool())
-        await scaled(host, 3)
-        machines, claims = ids(await listed(host, MACHINES)), ids(await listed(host, CLAIMS))
-        assert len(claims) == (3 if disks else 0)
-        gone = sorted(machines)[1]
-        place = host.place("VirtualMachine", "kubevirt.io/v1", name=gone)
-        assert (await host.api.delete(f"{place}?propagationPolicy=Foreground")).status == 200
-        await asyncio.sleep(120)
-        again, other = ids(await listed(host, MACHINES)), ids(await listed(host, CLAIMS))
-        assert again.keys() == machines.keys() and {name for name in again if again[name] != machines[name]} == {gone}
-        assert other.keys() == claims.keys() and sum(other[name] != claims[name] for name in other) == (1 if disks else 0)
-        assert [each["status"]["phase"] for each in await listed(host, INSTANCES)] == ["Running"] * 3
-
-    play(script)
+@played
+async def test_a_machine_that_is_deleted_is_made_again_with_a_disk_of_its_own(host: FakeHost, /, disks: bool) -> None:
+    volumes = {"volumes": [{"name": "root", "dataVolume": {"name": "disk"}}]}
+    await host.make(pool(spec=volumes, templates=[TEMPLATE]) if disks else pool())
+    await scaled(host, 3)
+    machines, claims = ids(await listed(host, MACHINES)), ids(await listed(host, CLAIMS))
+    assert len(claims) == (3 if disks else 0)
+    gone = sorted(machines)[1]
+    place = host.place("VirtualMachine", "kubevirt.io/v1", name=gone)
+    assert (await host.api.delete(f"{place}?propagationPolicy=Foreground")).status == 200
+    await asyncio.sleep(120)
+    again, other = ids(await listed(host, MACHINES)), ids(await listed(host, CLAIMS))
+    assert again.keys() == machines.keys() and {name for name in again if again[name] != machines[name]} == {gone}
+    assert other.keys() == claims.keys() and sum(other[name] != claims[name] for name in other) == (1 if disks else 0)
+    assert [each["status"]["phase"] for each in await listed(host, INSTANCES)] == ["Running"] * 3
 
 
-def test_labels_of_machines_change_without_a_restart(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool())
-        await scaled(host, 1)
-        before = ids(await listed(host, INSTANCES))
-        await changed(host, operation("add", "/spec/virtualMachineTemplate/metadata/labels/newlabel", "newvalue"))
-        assert (await listed(host, MACHINES))[0]["metadata"]["labels"]["newlabel"] == "newvalue"
-        assert ids(await listed(host, INSTANCES)) == before
-
-    play(script)
+@played
+async def test_labels_of_machines_change_without_a_restart(host: FakeHost, /) -> None:
+    await host.make(pool())
+    await scaled(host, 1)
+    before = ids(await listed(host, INSTANCES))
+    await changed(host, operation("add", "/spec/virtualMachineTemplate/metadata/labels/newlabel", "newvalue"))
+    assert (await listed(host, MACHINES))[0]["metadata"]["labels"]["newlabel"] == "newvalue"
+    assert ids(await listed(host, INSTANCES)) == before
 
 
 LABEL = operation("add", f"{TEMPLATE_LABELS}/newlabel", "newvalue")
@@ -149,158 +139,140 @@ SELECTED = {"proactive": {"selectionPolicy": {"selectors": {"labelSelector": {"m
     ],
     ids=["opportunistic", "unsaid", "not-selected", "selected"],
 )
-def test_a_new_template_reaches_machines_as_its_strategy_says(
-    play: Play, strategy: Data | None, labels: Data, updated: bool, restarted: bool
+@played
+async def test_a_new_template_reaches_machines_as_its_strategy_says(
+    host: FakeHost, /, strategy: Data | None, labels: Data, updated: bool, restarted: bool
 ) -> None:
-    async def script(host: FakeHost) -> None:
-        made = pool(updateStrategy=strategy)
-        made["spec"]["virtualMachineTemplate"]["spec"]["template"]["metadata"]["labels"] |= labels
-        await host.make(made)
-        await scaled(host, 1)
-        before = ids(await listed(host, INSTANCES))
-        await changed(host, LABEL, ANNOTATION)
-        (machine,), (instance,) = await listed(host, MACHINES), await listed(host, INSTANCES)
-        template = machine["spec"]["template"]["metadata"]
-        assert ("newlabel" in template["labels"], "note" in template.get("annotations", {})) == (updated, updated)
-        assert (ids([instance]) != before) is restarted
-        own = instance["metadata"]
-        assert ("newlabel" in own["labels"], "note" in own.get("annotations", {})) == (restarted, restarted)
-
-    play(script)
+    made = pool(updateStrategy=strategy)
+    made["spec"]["virtualMachineTemplate"]["spec"]["template"]["metadata"]["labels"] |= labels
+    await host.make(made)
+    await scaled(host, 1)
+    before = ids(await listed(host, INSTANCES))
+    await changed(host, LABEL, ANNOTATION)
+    (machine,), (instance,) = await listed(host, MACHINES), await listed(host, INSTANCES)
+    template = machine["spec"]["template"]["metadata"]
+    assert ("newlabel" in template["labels"], "note" in template.get("annotations", {})) == (updated, updated)
+    assert (ids([instance]) != before) is restarted
+    own = instance["metadata"]
+    assert ("newlabel" in own["labels"], "note" in own.get("annotations", {})) == (restarted, restarted)
 
 
-def test_a_machine_that_never_starts_is_replaced_until_it_does(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        define = host.engine.machines.define
+@played
+async def test_a_machine_that_never_starts_is_replaced_until_it_does(host: FakeHost, /) -> None:
+    define = host.engine.machines.define
 
-        async def defined(id: str, config: Any) -> Any:
-            host.engine.machines.fail(id, "qemu: no")
-            return await define(id, config)
+    async def defined(id: str, config: Any) -> Any:
+        host.engine.machines.fail(id, "qemu: no")
+        return await define(id, config)
 
-        host.engine.machines.define = defined  # type: ignore[method-assign]
-        await host.make(pool(autohealing={}))
-        await changed(host, operation("replace", "/spec/replicas", 1), seconds=30)
-        (first,) = await listed(host, MACHINES)
-        assert first["status"]["printableStatus"] == "CrashLoopBackOff"
-        await asyncio.sleep(600)
-        (second,) = await listed(host, MACHINES)
-        assert ids([second]) != ids([first]) and second["metadata"]["name"] == first["metadata"]["name"]
-        assert second["status"]["startFailure"]["consecutiveFailCount"] >= 1
-        host.engine.machines.define = define  # type: ignore[method-assign]
-        await changed(host, operation("add", f"{TEMPLATE_LABELS}/put", "right"), seconds=400)
-        (last,) = await listed(host, MACHINES)
-        assert last["status"]["printableStatus"] == "Running" and "startFailure" not in last["status"]
-
-    play(script)
+    host.engine.machines.define = defined  # type: ignore[method-assign]
+    await host.make(pool(autohealing={}))
+    await changed(host, operation("replace", "/spec/replicas", 1), seconds=30)
+    (first,) = await listed(host, MACHINES)
+    assert first["status"]["printableStatus"] == "CrashLoopBackOff"
+    await asyncio.sleep(600)
+    (second,) = await listed(host, MACHINES)
+    assert ids([second]) != ids([first]) and second["metadata"]["name"] == first["metadata"]["name"]
+    assert second["status"]["startFailure"]["consecutiveFailCount"] >= 1
+    host.engine.machines.define = define  # type: ignore[method-assign]
+    await changed(host, operation("add", f"{TEMPLATE_LABELS}/put", "right"), seconds=400)
+    (last,) = await listed(host, MACHINES)
+    assert last["status"]["printableStatus"] == "Running" and "startFailure" not in last["status"]
 
 
-def test_a_machine_whose_disk_is_missing_is_replaced_after_its_time(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        volumes = {"volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "missing"}}]}
-        made = pool(spec=volumes, autohealing={"minFailingToStartDuration": "2m"})
-        await host.make(made)
-        await changed(host, operation("replace", "/spec/replicas", 1), seconds=30)
-        (first,) = await listed(host, MACHINES)
-        assert first["status"]["printableStatus"] == "ErrorPvcNotFound"
-        await asyncio.sleep(60)
-        assert ids(await listed(host, MACHINES)) == ids([first])
-        await asyncio.sleep(120)
-        assert ids(await listed(host, MACHINES)) != ids([first])
-
-    play(script)
+@played
+async def test_a_machine_whose_disk_is_missing_is_replaced_after_its_time(host: FakeHost, /) -> None:
+    volumes = {"volumes": [{"name": "root", "persistentVolumeClaim": {"claimName": "missing"}}]}
+    made = pool(spec=volumes, autohealing={"minFailingToStartDuration": "2m"})
+    await host.make(made)
+    await changed(host, operation("replace", "/spec/replicas", 1), seconds=30)
+    (first,) = await listed(host, MACHINES)
+    assert first["status"]["printableStatus"] == "ErrorPvcNotFound"
+    await asyncio.sleep(60)
+    assert ids(await listed(host, MACHINES)) == ids([first])
+    await asyncio.sleep(120)
+    assert ids(await listed(host, MACHINES)) != ids([first])
 
 
-def test_orphans_have_no_owner_and_can_be_deleted(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool("Manual"))
-        await scaled(host, 2)
-        assert all(each["metadata"]["ownerReferences"] for each in await listed(host, MACHINES))
-        await host.delete("VirtualMachinePool", GROUP, "pool", "?propagationPolicy=Orphan")
-        await asyncio.sleep(60)
-        left = await listed(host, MACHINES)
-        assert await told(host) == {} and len(left) == 2
-        assert not any(each["metadata"].get("ownerReferences") for each in left)
-        assert (await host.api.delete(f"{MACHINES}?labelSelector=select%3Dpool")).status == 200
-        await asyncio.sleep(60)
-        assert await names(host, MACHINES) == []
-
-    play(script)
+@played
+async def test_orphans_have_no_owner_and_can_be_deleted(host: FakeHost, /) -> None:
+    await host.make(pool("Manual"))
+    await scaled(host, 2)
+    assert all(each["metadata"]["ownerReferences"] for each in await listed(host, MACHINES))
+    await host.delete("VirtualMachinePool", GROUP, "pool", "?propagationPolicy=Orphan")
+    await asyncio.sleep(60)
+    left = await listed(host, MACHINES)
+    assert await told(host) == {} and len(left) == 2
+    assert not any(each["metadata"].get("ownerReferences") for each in left)
+    assert (await host.api.delete(f"{MACHINES}?labelSelector=select%3Dpool")).status == 200
+    await asyncio.sleep(60)
+    assert await names(host, MACHINES) == []
 
 
-def test_a_pool_that_is_paused_stays_as_it_is(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool("Manual"))
-        found = await changed(host, operation("add", "/spec/paused", True), seconds=10)
-        assert condition(found, "ReplicaPaused") == "True"
-        found = await changed(host, operation("replace", "/spec/replicas", 1), seconds=10)
-        assert found["status"].get("replicas", 0) == 0 and len(found["status"]["conditions"]) == 1
-        found = await changed(host, operation("replace", "/spec/paused", False), seconds=10)
-        assert found["status"]["replicas"] == 1 and not found["status"].get("conditions")
-
-    play(script)
+@played
+async def test_a_pool_that_is_paused_stays_as_it_is(host: FakeHost, /) -> None:
+    await host.make(pool("Manual"))
+    found = await changed(host, operation("add", "/spec/paused", True), seconds=10)
+    assert condition(found, "ReplicaPaused") == "True"
+    found = await changed(host, operation("replace", "/spec/replicas", 1), seconds=10)
+    assert found["status"].get("replicas", 0) == 0 and len(found["status"]["conditions"]) == 1
+    found = await changed(host, operation("replace", "/spec/paused", False), seconds=10)
+    assert found["status"]["replicas"] == 1 and not found["status"].get("conditions")
 
 
-def test_those_with_the_highest_numbers_go_first_where_it_says_so(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool(scaleInStrategy={"proactive": {"selectionPolicy": {"sortPolicy": "DescendingOrder"}}}))
-        await scaled(host, 5)
-        await scaled(host, 2)
-        assert await names(host, MACHINES) == ["pool-0", "pool-1"]
-
-    play(script)
+@played
+async def test_those_with_the_highest_numbers_go_first_where_it_says_so(host: FakeHost, /) -> None:
+    await host.make(pool(scaleInStrategy={"proactive": {"selectionPolicy": {"sortPolicy": "DescendingOrder"}}}))
+    await scaled(host, 5)
+    await scaled(host, 2)
+    assert await names(host, MACHINES) == ["pool-0", "pool-1"]
 
 
-def test_the_disk_of_a_machine_that_went_is_kept_and_taken_up_again(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        volumes = {"volumes": [{"name": "root", "dataVolume": {"name": "disk"}}]}
-        policy = {"statePreservation": "Offline", "selectionPolicy": {"sortPolicy": "AscendingOrder"}}
-        await host.make(pool(spec=volumes, templates=[TEMPLATE], scaleInStrategy={"proactive": policy}))
-        disks = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
-        await scaled(host, 3)
-        before = ids(await listed(host, disks))
-        assert len(before) == 3
-        await scaled(host, 2)
-        assert ids(await listed(host, disks)) == before and await names(host, MACHINES) == ["pool-1", "pool-2"]
-        free = [each["metadata"]["name"] for each in await listed(host, disks) if not each["metadata"].get("ownerReferences")]
-        assert free == ["disk-0"]
-        await scaled(host, 3)
-        assert ids(await listed(host, disks)) == before
-        assert all(len(each["metadata"]["ownerReferences"]) == 1 for each in await listed(host, disks))
-
-    play(script)
+@played
+async def test_the_disk_of_a_machine_that_went_is_kept_and_taken_up_again(host: FakeHost, /) -> None:
+    volumes = {"volumes": [{"name": "root", "dataVolume": {"name": "disk"}}]}
+    policy = {"statePreservation": "Offline", "selectionPolicy": {"sortPolicy": "AscendingOrder"}}
+    await host.make(pool(spec=volumes, templates=[TEMPLATE], scaleInStrategy={"proactive": policy}))
+    disks = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
+    await scaled(host, 3)
+    before = ids(await listed(host, disks))
+    assert len(before) == 3
+    await scaled(host, 2)
+    assert ids(await listed(host, disks)) == before and await names(host, MACHINES) == ["pool-1", "pool-2"]
+    free = [each["metadata"]["name"] for each in await listed(host, disks) if not each["metadata"].get("ownerReferences")]
+    assert free == ["disk-0"]
+    await scaled(host, 3)
+    assert ids(await listed(host, disks)) == before
+    assert all(len(each["metadata"]["ownerReferences"]) == 1 for each in await listed(host, disks))
 
 
 @pytest.mark.parametrize("append", [None, False, True])
-def test_names_of_configuration_follow_the_number_when_asked_to(play: Play, append: bool | None) -> None:
-    async def script(host: FakeHost) -> None:
-        volumes = [{"name": "configmap", "configMap": {"name": "configmap"}}, {"name": "secret", "secret": {"secretName": "secret"}}]
-        disks = [{"name": each["name"], "disk": {}} for each in volumes]
-        spec = {"domain": {"memory": {"guest": "32Mi"}, "devices": {"disks": disks}}, "volumes": volumes}
-        generation = {} if append is None else {"appendIndexToConfigMapRefs": append, "appendIndexToSecretRefs": append}
-        await host.make(pool("Manual", spec, nameGeneration=generation))
-        await scaled(host, 2)
-        for number, each in enumerate(await listed(host, MACHINES)):
-            first, second = each["spec"]["template"]["spec"]["volumes"]
-            end = f"-{number}" if append else ""
-            assert (first["name"], second["name"]) == ("configmap", "secret")
-            assert (first["configMap"]["name"], second["secret"]["secretName"]) == (f"configmap{end}", f"secret{end}")
-
-    play(script)
+@played
+async def test_names_of_configuration_follow_the_number_when_asked_to(host: FakeHost, /, append: bool | None) -> None:
+    volumes = [{"name": "configmap", "configMap": {"name": "configmap"}}, {"name": "secret", "secret": {"secretName": "secret"}}]
+    disks = [{"name": each["name"], "disk": {}} for each in volumes]
+    spec = {"domain": {"memory": {"guest": "32Mi"}, "devices": {"disks": disks}}, "volumes": volumes}
+    generation = {} if append is None else {"appendIndexToConfigMapRefs": append, "appendIndexToSecretRefs": append}
+    await host.make(pool("Manual", spec, nameGeneration=generation))
+    await scaled(host, 2)
+    for number, each in enumerate(await listed(host, MACHINES)):
+        first, second = each["spec"]["template"]["spec"]["volumes"]
+        end = f"-{number}" if append else ""
+        assert (first["name"], second["name"]) == ("configmap", "secret")
+        assert (first["configMap"]["name"], second["secret"]["secretName"]) == (f"configmap{end}", f"secret{end}")
 
 
-def test_no_more_are_away_at_a_time_than_it_allows(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        await host.make(pool())
-        await scaled(host, 4)
-        await changed(host, operation("add", "/spec/maxUnavailable", 1), seconds=5)
-        before = ids(await listed(host, INSTANCES))
-        await changed(host, LABEL, seconds=0)
-        for _ in range(480):
-            found = await listed(host, INSTANCES)
-            away = [each for each in found if "deletionTimestamp" in each["metadata"] or each.get("status", {}).get("phase") != "Running"]
-            assert len(away) + 4 - len(found) <= 1
-            await asyncio.sleep(0.25)
-        after = [each for each in await listed(host, INSTANCES) if "newlabel" in each["metadata"]["labels"]]
-        assert ids(after).keys() == before.keys() and not set(ids(after).values()) & set(before.values())
-
-    play(script)
+@played
+async def test_no_more_are_away_at_a_time_than_it_allows(host: FakeHost, /) -> None:
+    await host.make(pool())
+    await scaled(host, 4)
+    await changed(host, operation("add", "/spec/maxUnavailable", 1), seconds=5)
+    before = ids(await listed(host, INSTANCES))
+    await changed(host, LABEL, seconds=0)
+    for _ in range(480):
+        found = await listed(host, INSTANCES)
+        away = [each for each in found if "deletionTimestamp" in each["metadata"] or each.get("status", {}).get("phase") != "Running"]
+        assert len(away) + 4 - len(found) <= 1
+        await asyncio.sleep(0.25)
+    after = [each for each in await listed(host, INSTANCES) if "newlabel" in each["metadata"]["labels"]]
+    assert ids(after).keys() == before.keys() and not set(ids(after).values()) & set(before.values())

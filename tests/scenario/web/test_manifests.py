@@ -11,6 +11,7 @@ import yaml
 from paddock.web.images import NoImages, WebImageAddress
 from paddock.web.session import WebHost
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
@@ -319,7 +320,8 @@ def test_bodies_that_do_not_fit(tmp_path: Path) -> None:
     play(tmp_path, script)
 
 
-def test_images_of_the_host_are_provided(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_images_of_the_host_are_provided(tmp_path: Path) -> None:
     class Images(NoImages):
         async def catalog(self) -> list[Any]:
             return []
@@ -330,11 +332,8 @@ def test_images_of_the_host_are_provided(tmp_path: Path) -> None:
         async def provide(self, image: Any) -> WebImageAddress:
             return WebImageAddress(address=f"https://here/{image.kind}/{image.text}", disk="1Gi", memory="192Mi")
 
-    async def inside() -> None:
-        async with FakeHost(tmp_path) as host, Page(host, about=WebHost(images=Images())) as page:
-            found = await page.post("compose", {"image": "tiny"})
-            assert "https://here/library/tiny" in found["yaml"]
-            assert "192Mi" in found["yaml"]
-            assert [each["fix"] for each in (await page.post("compose", {"image": "tinny"}))["errors"]] == ['did you mean "tiny"?']
-
-    virtualtime.run(inside())
+    async with FakeHost(tmp_path) as host, Page(host, about=WebHost(images=Images())) as page:
+        found = await page.post("compose", {"image": "tiny"})
+        assert "https://here/library/tiny" in found["yaml"]
+        assert "192Mi" in found["yaml"]
+        assert [each["fix"] for each in (await page.post("compose", {"image": "tinny"}))["errors"]] == ['did you mean "tiny"?']

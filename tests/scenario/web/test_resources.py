@@ -12,6 +12,7 @@ from paddock.kubernetes import catalog
 from paddock.web.answers.rows import WebHostCheck
 from paddock.web.session import WebHost
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
@@ -55,22 +56,19 @@ def test_the_host(tmp_path: Path) -> None:
     play(tmp_path, script, about=WebHost(checks=checks))
 
 
-def test_the_host_that_the_console_runs_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(virtualtime.run)
+async def test_the_host_that_the_console_runs_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "HOST")
-
-    async def inside() -> None:
-        async with FakeHost(tmp_path) as host:
-            about = WebHost(local=True, directory=tmp_path, checks=checks)
-            async with Page(host, about=about) as page:
-                # Threads and virtual time do not go together.
-                monkeypatch.setattr(asyncio, "to_thread", _at_once)
-                await give(host, "host")
-                (node,) = (await page.get("host"))["nodes"]
-                assert node["disk"] >= node["usedDisk"] > 0
-                # The node promises /dev/kvm; the check of the host knows better.
-                assert node["accelerator"] == "TCG"
-
-    virtualtime.run(inside())
+    async with FakeHost(tmp_path) as host:
+        about = WebHost(local=True, directory=tmp_path, checks=checks)
+        async with Page(host, about=about) as page:
+            # Threads and virtual time do not go together.
+            monkeypatch.setattr(asyncio, "to_thread", _at_once)
+            await give(host, "host")
+            (node,) = (await page.get("host"))["nodes"]
+            assert node["disk"] >= node["usedDisk"] > 0
+            # The node promises /dev/kvm; the check of the host knows better.
+            assert node["accelerator"] == "TCG"
 
 
 async def _at_once(work: Callable[..., object], *given: object) -> object:

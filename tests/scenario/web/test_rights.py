@@ -12,6 +12,7 @@ from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
@@ -118,22 +119,18 @@ class JudgedByNamespace(Transport):
 
 
 @pytest.mark.parametrize("word", ["vm", "stakater", "virtrigaud", "vitistack", "vmi"])
-def test_rights_are_those_of_the_namespace_of_a_row(word: str) -> None:
-    async def inside() -> None:
-        async with Page(client=Client(JudgedByNamespace())) as page:
-            assert await page.get(f"rights/{word}/team") == {"missing": []}
-            refused = {each["what"]: each["why"] for each in (await page.get(f"rights/{word}/default"))["missing"]}
-            assert {"create", "start", "delete", "snapshot", "restore"} <= set(refused)
-            assert all(each.endswith('in namespace "default"') for each in refused.values())
-
-    virtualtime.run(inside())
+@run_by(virtualtime.run)
+async def test_rights_are_those_of_the_namespace_of_a_row(word: str) -> None:
+    async with Page(client=Client(JudgedByNamespace())) as page:
+        assert await page.get(f"rights/{word}/team") == {"missing": []}
+        refused = {each["what"]: each["why"] for each in (await page.get(f"rights/{word}/default"))["missing"]}
+        assert {"create", "start", "delete", "snapshot", "restore"} <= set(refused)
+        assert all(each.endswith('in namespace "default"') for each in refused.values())
 
 
-def test_the_rights_to_a_kind_that_is_no_machine() -> None:
-    async def inside() -> None:
-        async with Page(client=Client(JudgedByNamespace())) as page:
-            with pytest.raises(Refused) as caught:
-                await page.get("rights/pod/team")
-            assert caught.value.code == 404
-
-    virtualtime.run(inside())
+@run_by(virtualtime.run)
+async def test_the_rights_to_a_kind_that_is_no_machine() -> None:
+    async with Page(client=Client(JudgedByNamespace())) as page:
+        with pytest.raises(Refused) as caught:
+            await page.get("rights/pod/team")
+        assert caught.value.code == 404

@@ -7,6 +7,7 @@ import pytest
 from paddock.fleet.diagnosis.explain import Explanation
 from paddock.fleet.diagnosis.table import every
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost
 from tests.scenario.why.cluster import Cluster, ref_of
 from tests.scenario.why.disk_faults import DISK_FAULTS
@@ -45,14 +46,12 @@ def test_there_are_enough_faults() -> None:
 @pytest.mark.parametrize(
     "fault", [pytest.param(fault, id=fault.name.replace(" ", "-"), marks=PROVEN.get(fault.name, ())) for fault in FAULTS]
 )
-def test_the_right_cause_comes_first(fault: Fault, tmp_path: Path) -> None:
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            answer = await answered(host, fault)
-        check(fault, answer)
-        assert answer.cause is not None and fault.says in answer.cause.cause
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_the_right_cause_comes_first(fault: Fault, tmp_path: Path) -> None:
+    async with FakeHost(tmp_path) as host:
+        answer = await answered(host, fault)
+    check(fault, answer)
+    assert answer.cause is not None and fault.says in answer.cause.cause
 
 
 @pytest.mark.parametrize("fault", TOLD, ids=lambda fault: fault.name.replace(" ", "-"))

@@ -10,6 +10,7 @@ from paddock.fleet.diagnosis.table import every
 from paddock.fleet.servers.serverreader import ServerReader
 from paddock.kubernetes.client.client import Client
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.realfaults import ON_HOST, ON_REFERENCE
 from tests.scenario.why import provider_faults
 from tests.scenario.why.provider_faults import PROVIDER_FAULTS, ProviderFault
@@ -40,40 +41,33 @@ def test_the_faults_at_real_hypervisors_have_causes_that_there_are() -> None:
     assert {each for fault in faults for each in (fault.cause, fault.later) if each} <= set(every())
 
 
-def test_a_program_that_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(virtualtime.run)
+async def test_a_program_that_starts_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The Provider, its capabilities and the machine say that it starts, and none that it fails."""
     facts = ProviderRuntimeFacts(phase="Starting", reason="DeploymentNotReady", message="the program starts")
     monkeypatch.setattr(OneProvider, "find", lambda *_: ProviderConnection(None, facts))
-
-    async def script() -> None:
-        async with rigaud(world=False) as life:
-            await provider_faults.world()(life)
-            answer = await asked(life, "virtualmachine.infra.virtrigaud.io/web")
-            assert answer.state == "waits" and {each.mood for each in answer.findings} == {"waits"}, answer
-
-    virtualtime.run(script())
+    async with rigaud(world=False) as life:
+        await provider_faults.world()(life)
+        answer = await asked(life, "virtualmachine.infra.virtrigaud.io/web")
+        assert answer.state == "waits" and {each.mood for each in answer.findings} == {"waits"}, answer
 
 
 @pytest.mark.spec("virtrigaud", 177)
 @pytest.mark.parametrize(("power", "word"), [("On", "runs (its Provider's word, up to 2 minutes old)"), ("Off", "up to 5 minutes old")])
-def test_an_all_clear_says_how_old_the_word_of_a_provider_may_be(power: str, word: str) -> None:
-    async def script() -> None:
-        async with rigaud(world=False) as life:
-            await provider_faults.world(machine(powerState=power))(life)
-            answer = await asked(life, "virtualmachine.infra.virtrigaud.io/web")
-            assert answer.state == "good" and word in answer.word
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_an_all_clear_says_how_old_the_word_of_a_provider_may_be(power: str, word: str) -> None:
+    async with rigaud(world=False) as life:
+        await provider_faults.world(machine(powerState=power))(life)
+        answer = await asked(life, "virtualmachine.infra.virtrigaud.io/web")
+        assert answer.state == "good" and word in answer.word
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name.replace(" ", "-"))
-def test_the_right_cause_comes_first(fault: ProviderFault) -> None:
-    async def script() -> None:
-        async with rigaud(fault.fake, world=False) as life:
-            await fault.inject(life)
-            check(fault, await asked(life, fault.ask))
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_the_right_cause_comes_first(fault: ProviderFault) -> None:
+    async with rigaud(fault.fake, world=False) as life:
+        await fault.inject(life)
+        check(fault, await asked(life, fault.ask))
 
 
 def check(fault: ProviderFault, answer: Explanation) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from paddock.engine.images.errors import ImageUnavailable
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost
 from tests.scenario.why.faults import Inject, asked
 from tests.scenario.why.image_faults import imported, pulled
@@ -46,19 +47,16 @@ def slowly(host: FakeHost, seconds: float) -> None:
     host.engine.images.fetch = slow  # type: ignore[method-assign]
 
 
-def test_a_copy_that_comes_after_all_is_what_is_waited_for(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_a_copy_that_comes_after_all_is_what_is_waited_for(tmp_path: Path) -> None:
     """A download that begins to arrive ends the failure before it."""
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            await imported(_UNREACHABLE)(host)
-            host.engine.images.script("https://images.example/debian.qcow2", [_UNREACHABLE])
-            await asyncio.sleep(5)
-            host.engine.images.hold("https://images.example/debian.qcow2", 0.1, 0.4)
-            await asyncio.sleep(40)
-            answer = await asked(host, "vm/web")
-            assert answer.cause is not None
-            assert (answer.state, answer.cause.rule) == ("waits", "disk-being-filled"), answer.findings
-            assert "40.00%" in answer.cause.cause, answer.cause.cause
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        await imported(_UNREACHABLE)(host)
+        host.engine.images.script("https://images.example/debian.qcow2", [_UNREACHABLE])
+        await asyncio.sleep(5)
+        host.engine.images.hold("https://images.example/debian.qcow2", 0.1, 0.4)
+        await asyncio.sleep(40)
+        answer = await asked(host, "vm/web")
+        assert answer.cause is not None
+        assert (answer.state, answer.cause.rule) == ("waits", "disk-being-filled"), answer.findings
+        assert "40.00%" in answer.cause.cause, answer.cause.cause

@@ -18,6 +18,7 @@ from paddock.base.errors import Terminal
 from paddock.cli.console import Console
 from paddock.server.security.pki import Authority
 from paddock.server.security.signing import new_key
+from tests.coroutines import run_by
 from tests.unit.app.served import ask, running, trusting
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -66,28 +67,25 @@ class Brought:
         return options.settings("apiserver", parsed)
 
 
-def test_a_server_runs_on_what_envtest_brings(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_server_runs_on_what_envtest_brings(tmp_path: Path) -> None:
     brought = Brought(tmp_path)
-
-    async def script() -> None:
-        async with running(brought.settings()) as server:
-            admin, ada = trusting(brought.authority, brought.admin), trusting(brought.authority, brought.ada)
-            assert (await ask(server.port, trusting(brought.authority), "/healthz")).body == b"ok"
-            assert (await ask(server.port, admin, f"{RBAC}/clusterroles")).status == 200
-            assert (await ask(server.port, ada, f"{RBAC}/clusterroles")).status == 403
-            service = await ask(server.port, admin, "/api/v1/namespaces/default/services/kubernetes")
-            assert service.data["spec"]["clusterIP"] == "10.0.0.1"
-            wanted = b'{"spec": {}}'
-            token = await ask(server.port, admin, "/api/v1/namespaces/default/serviceaccounts/default/token", "POST", wanted)
-            bearer = f"Bearer {token.data['status']['token']}"
-            assert (await ask(server.port, trusting(brought.authority), "/apis", authorization=bearer)).status == 200
-            with pytest.raises(OSError, match=r"."):
-                # The server's own authority makes no users here.
-                await ask(server.port, trusting(brought.authority, brought.stranger), "/apis")
-        assert not (tmp_path / "store.db").exists()
-        assert not (tmp_path / "kubeconfig").exists()
-
-    asyncio.run(script())
+    async with running(brought.settings()) as server:
+        admin, ada = trusting(brought.authority, brought.admin), trusting(brought.authority, brought.ada)
+        assert (await ask(server.port, trusting(brought.authority), "/healthz")).body == b"ok"
+        assert (await ask(server.port, admin, f"{RBAC}/clusterroles")).status == 200
+        assert (await ask(server.port, ada, f"{RBAC}/clusterroles")).status == 403
+        service = await ask(server.port, admin, "/api/v1/namespaces/default/services/kubernetes")
+        assert service.data["spec"]["clusterIP"] == "10.0.0.1"
+        wanted = b'{"spec": {}}'
+        token = await ask(server.port, admin, "/api/v1/namespaces/default/serviceaccounts/default/token", "POST", wanted)
+        bearer = f"Bearer {token.data['status']['token']}"
+        assert (await ask(server.port, trusting(brought.authority), "/apis", authorization=bearer)).status == 200
+        with pytest.raises(OSError, match=r"."):
+            # The server's own authority makes no users here.
+            await ask(server.port, trusting(brought.authority, brought.stranger), "/apis")
+    assert not (tmp_path / "store.db").exists()
+    assert not (tmp_path / "kubeconfig").exists()
 
 
 @pytest.mark.parametrize(
@@ -207,15 +205,12 @@ def test_who_stores_workloads(command: str, given: tuple[str, ...], workloads: s
     assert (settings.workloads, settings.bare) == (workloads, bare)
 
 
-def test_a_bare_server_makes_nothing_by_itself(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_bare_server_makes_nothing_by_itself(tmp_path: Path) -> None:
     brought = Brought(tmp_path)
-
-    async def script() -> None:
-        async with running(brought.settings("--bare")) as server:
-            admin = trusting(brought.authority, brought.admin)
-            assert (await ask(server.port, admin, "/api/v1/nodes")).data["items"] == []
-            assert (await ask(server.port, admin, "/api/v1/namespaces/default/serviceaccounts")).data["items"] == []
-            pod = b'{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}'
-            assert (await ask(server.port, admin, "/api/v1/namespaces/default/pods", "POST", pod)).status == 201
-
-    asyncio.run(script())
+    async with running(brought.settings("--bare")) as server:
+        admin = trusting(brought.authority, brought.admin)
+        assert (await ask(server.port, admin, "/api/v1/nodes")).data["items"] == []
+        assert (await ask(server.port, admin, "/api/v1/namespaces/default/serviceaccounts")).data["items"] == []
+        pod = b'{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "a", "image": "b"}]}}'
+        assert (await ask(server.port, admin, "/api/v1/namespaces/default/pods", "POST", pod)).status == 201

@@ -19,6 +19,7 @@ from paddock.fleet.creation.imagewords import ImageWord
 from paddock.fleet.creation.readiness import RunStage
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import BadAccess
+from tests.coroutines import run_by
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGqG6cvGr3rZkEHCFVqfgCTg8Lk1R0Tr2yHxWQ0mBb8q me@here\n"
 
@@ -141,21 +142,18 @@ class SlowClient:
         await self.goes_on.wait()
 
 
-def test_a_creation_that_is_interrupted_is_known() -> None:
+@run_by(asyncio.run)
+async def test_a_creation_that_is_interrupted_is_known() -> None:
     machine = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web", "namespace": "default"}}
-
-    async def script() -> None:
-        client, made = SlowClient(), list[machines.CreatedObject]()
-        creating = asyncio.create_task(machines.create(cast(Client, client), [machine, machine], made))
-        await client.sent.wait()
-        creating.cancel()
-        await asyncio.sleep(0)
-        client.goes_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await creating
-        assert [each.key.name for each in made] == ["web"]
-
-    asyncio.run(script())
+    client, made = SlowClient(), list[machines.CreatedObject]()
+    creating = asyncio.create_task(machines.create(cast(Client, client), [machine, machine], made))
+    await client.sent.wait()
+    creating.cancel()
+    await asyncio.sleep(0)
+    client.goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await creating
+    assert [each.key.name for each in made] == ["web"]
 
 
 def test_a_mount_is_a_directory_of_this_host(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ from paddock.app.server.supervision import PAUSES, STARTING, Supervisor
 from paddock.base.errors import Terminal
 from paddock.server.housekeeping.node import NodeProblem
 from tests import virtualtime
+from tests.coroutines import run_by
 
 UNUSABLE = Terminal("there is no network", fix="make one")
 
@@ -71,20 +72,18 @@ class Standby:
         self._play.standing_by = 0
 
 
-def test_an_error_that_cannot_be_named_is_reported_all_the_same() -> None:
+@run_by(virtualtime.run)
+async def test_an_error_that_cannot_be_named_is_reported_all_the_same() -> None:
     def reason(error: Exception) -> str:
         raise ImportError("what names errors is missing, too")
 
-    async def inside() -> None:
-        made = Play(("make", AttributeError("module has no such attribute")))
-        made.supervisor._reason = reason
-        made.supervisor.start()
-        problem = await made.supervisor.settled()
-        assert problem is not None and problem.reason == "EngineFailed"
-        assert "module has no such attribute" in problem.message
-        await made.supervisor.stop()
-
-    virtualtime.run(inside())
+    made = Play(("make", AttributeError("module has no such attribute")))
+    made.supervisor._reason = reason
+    made.supervisor.start()
+    problem = await made.supervisor.settled()
+    assert problem is not None and problem.reason == "EngineFailed"
+    assert "module has no such attribute" in problem.message
+    await made.supervisor.stop()
 
 
 def perform(play: Callable[[], Play], script: Callable[[Play], Awaitable[None]]) -> None:

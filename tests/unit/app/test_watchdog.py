@@ -15,6 +15,7 @@ import pytest
 from paddock.app.server import watchdog as watchdogs
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.metrics import MetricsRegistry
+from tests.coroutines import run_by
 from tests.scripted import scripted
 
 
@@ -125,19 +126,16 @@ class StopsJustBefore(threading.Event):
         super().clear()
 
 
-def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
+@run_by(asyncio.run)
+async def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
     """Otherwise the thread waits for the loop, which waits for the thread."""
-
-    async def script() -> None:
-        watchdog = LoopWatchdog(MetricsRegistry())
-        watchdog._alive = StopsJustBefore(watchdog._end)
-        # This keeps the loop from giving a sign, as `stop` does.
-        watchdog._thread.join(30)
-        ended = not watchdog._thread.is_alive()
-        threading.Event.set(watchdog._alive)
-        assert ended
-
-    asyncio.run(script())
+    watchdog = LoopWatchdog(MetricsRegistry())
+    watchdog._alive = StopsJustBefore(watchdog._end)
+    # This keeps the loop from giving a sign, as `stop` does.
+    watchdog._thread.join(30)
+    ended = not watchdog._thread.is_alive()
+    threading.Event.set(watchdog._alive)
+    assert ended
 
 
 @pytest.mark.parametrize("who", ["_other_waits", "_stolen"])

@@ -18,6 +18,7 @@ from paddock.contract.client import ProviderClient
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.contract.payloads import InvalidPayload
+from tests.coroutines import run_by
 from tests.providerdrivers import SETTINGS, ScriptedDriver, connected, until
 
 
@@ -310,28 +311,25 @@ def test_calls_are_bounded() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 100)
-def test_the_breaker_of_one_provider() -> None:
+@run_by(asyncio.run)
+async def test_the_breaker_of_one_provider() -> None:
     sick = ScriptedDriver(describe=raising(ProviderError(ErrorKind.INTERNAL, "sick")))
     well = ScriptedDriver()
-
-    async def main() -> None:
-        async with connected(sick) as client, connected(well) as other:
-            sick.behaviours["create"] = raising(ProviderError(ErrorKind.INVALID_SPEC, "bad request"))
-            for _ in range(20):
-                await failure(client.create(m.CreateRequest()))
-            assert client.breaker_state == "closed", "a bad request says nothing about the provider"
-            for _ in range(10):
-                await failure(client.describe(m.DescribeRequest()))
-            assert client.breaker_state is BreakerState.OPEN
-            begun = len(sick.requests)
-            error = await failure(client.validate(m.ValidateRequest()))
-            assert (error.kind, "circuit breaker" in str(error)) == (ErrorKind.UNAVAILABLE, True)
-            assert error.retry_after is not None and 50 < error.retry_after <= 60
-            assert len(sick.requests) == begun, "no call reaches the provider"
-            assert other.breaker_state is BreakerState.CLOSED
-            await other.validate(m.ValidateRequest())
-
-    asyncio.run(main())
+    async with connected(sick) as client, connected(well) as other:
+        sick.behaviours["create"] = raising(ProviderError(ErrorKind.INVALID_SPEC, "bad request"))
+        for _ in range(20):
+            await failure(client.create(m.CreateRequest()))
+        assert client.breaker_state == "closed", "a bad request says nothing about the provider"
+        for _ in range(10):
+            await failure(client.describe(m.DescribeRequest()))
+        assert client.breaker_state is BreakerState.OPEN
+        begun = len(sick.requests)
+        error = await failure(client.validate(m.ValidateRequest()))
+        assert (error.kind, "circuit breaker" in str(error)) == (ErrorKind.UNAVAILABLE, True)
+        assert error.retry_after is not None and 50 < error.retry_after <= 60
+        assert len(sick.requests) == begun, "no call reaches the provider"
+        assert other.breaker_state is BreakerState.CLOSED
+        await other.validate(m.ValidateRequest())
 
 
 def test_the_rate_limit_delays_calls() -> None:

@@ -23,6 +23,7 @@ from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFai
 from paddock.contract.messages import WireMessage
 from paddock.contract.pool import PoolSettings
 from tests import hostilepeers, providertls
+from tests.coroutines import played_by
 from tests.hostilepeers import ACK, FLOODS, KINDS, PREFACE, SETTINGS, frame
 from tests.providerdrivers import NAME, REMOTE, ScriptedDriver, calling, refused, run, serving
 
@@ -106,76 +107,69 @@ async def settled(wire: Wire) -> None:
 
 @pytest.mark.spec("virtrigaud", 163)
 @pytest.mark.parametrize("kind", FLOODS)
-def test_a_provider_whose_frames_do_no_work_is_shut_out(kind: str) -> None:
-    async def script() -> None:
-        turns = 0
+@played_by(run)
+async def test_a_provider_whose_frames_do_no_work_is_shut_out(kind: str) -> None:
+    turns = 0
 
-        async def turning() -> None:
-            nonlocal turns
-            while True:
-                turns += 1
-                await asyncio.sleep(0)
+    async def turning() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
 
-        async with called() as (wire, connection, call):
-            other = asyncio.create_task(turning())
-            read = 0
-            for piece in hostilepeers.endless(kind):
-                await settled(wire)
-                if wire.closing:
-                    break
-                connection.data_received(piece)
-                read += len(piece)
-                await asyncio.sleep(0)
-            other.cancel()
-            size = len(KINDS[kind].endless)
-            handled = min(read // size, FrameBudget.MOST)
-            # The frames behind the last turn, fewer than 64, need none.
-            assert turns >= max(handled // 64, min(read, 4 << 20) // (192 << 10))
-            # A whole read, which may be nothing but heads, is in hand when the last frame is counted.
-            assert read <= (FrameBudget.MOST + 2000) * size + (2 << 16)
-            assert connection.misbehaviour or kind == "goaway", "its call ended with the first one"
-            with pytest.raises(StreamFailed):
-                await call
-            if kind != "goaway":
-                assert [payload[4:8] for found, payload in wire.frames() if found == 7] == [CALM.to_bytes(4, "big")]
-
-    run(script)
+    async with called() as (wire, connection, call):
+        other = asyncio.create_task(turning())
+        read = 0
+        for piece in hostilepeers.endless(kind):
+            await settled(wire)
+            if wire.closing:
+                break
+            connection.data_received(piece)
+            read += len(piece)
+            await asyncio.sleep(0)
+        other.cancel()
+        size = len(KINDS[kind].endless)
+        handled = min(read // size, FrameBudget.MOST)
+        # The frames behind the last turn, fewer than 64, need none.
+        assert turns >= max(handled // 64, min(read, 4 << 20) // (192 << 10))
+        # A whole read, which may be nothing but heads, is in hand when the last frame is counted.
+        assert read <= (FrameBudget.MOST + 2000) * size + (2 << 16)
+        assert connection.misbehaviour or kind == "goaway", "its call ended with the first one"
+        with pytest.raises(StreamFailed):
+            await call
+        if kind != "goaway":
+            assert [payload[4:8] for found, payload in wire.frames() if found == 7] == [CALM.to_bytes(4, "big")]
 
 
 @pytest.mark.spec("virtrigaud", 163, 164)
-def test_the_loop_turns_between_some_tens_of_frames() -> None:
+@played_by(run)
+async def test_the_loop_turns_between_some_tens_of_frames() -> None:
     """Nothing is read meanwhile, and what comes behind the end is not looked at."""
-
-    async def script() -> None:
-        async with called() as (wire, connection, _):
-            connection.data_received(frame(6, 0, bytes(8)) * 1000)
-            answers = []
-            while wire.paused:
-                answers.append(wire.pongs())
-                await asyncio.sleep(0)
-            assert answers[0] == 64 and max(after - before for before, after in itertools.pairwise(answers)) <= 64
-            assert wire.pongs() == 1000
-            connection.data_received(frame(6, 0, bytes(8)) * 20_000)
-            await settled(wire)
-            # Time gives some frames back.
-            assert wire.pongs() < 1000 + 1.5 * FrameBudget.MOST
-
-    run(script)
-
-
-def test_frames_that_wait_for_their_turn_end_with_the_connection() -> None:
-    async def script() -> None:
-        async with called() as (wire, connection, call):
-            connection.data_received(frame(6, 0, bytes(8)) * 1000)
-            connection.connection_lost(None)
-            written = wire.written
+    async with called() as (wire, connection, _):
+        connection.data_received(frame(6, 0, bytes(8)) * 1000)
+        answers = []
+        while wire.paused:
+            answers.append(wire.pongs())
             await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert wire.written == written
-            with pytest.raises(StreamFailed):
-                await call
+        assert answers[0] == 64 and max(after - before for before, after in itertools.pairwise(answers)) <= 64
+        assert wire.pongs() == 1000
+        connection.data_received(frame(6, 0, bytes(8)) * 20_000)
+        await settled(wire)
+        # Time gives some frames back.
+        assert wire.pongs() < 1000 + 1.5 * FrameBudget.MOST
 
-    run(script)
+
+@played_by(run)
+async def test_frames_that_wait_for_their_turn_end_with_the_connection() -> None:
+    async with called() as (wire, connection, call):
+        connection.data_received(frame(6, 0, bytes(8)) * 1000)
+        connection.connection_lost(None)
+        written = wire.written
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert wire.written == written
+        with pytest.raises(StreamFailed):
+            await call
 
 
 class Hostile:
@@ -264,55 +258,51 @@ MANAGERS = {
 
 @pytest.mark.spec("virtrigaud", 164)
 @pytest.mark.parametrize("kind", MANAGERS)
-def test_a_manager_that_floods_is_shut_out_and_others_are_answered(kind: str) -> None:
-    async def script() -> None:
-        peer = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
-        peer.initiate_connection()
-        peer.send_headers(1, HEADERS)
-        async with serving(ScriptedDriver()) as server, calling(server.port) as client:
-            reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-            writer.write(peer.data_to_send())
-            sent = 0
+@played_by(run)
+async def test_a_manager_that_floods_is_shut_out_and_others_are_answered(kind: str) -> None:
+    peer = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True))
+    peer.initiate_connection()
+    peer.send_headers(1, HEADERS)
+    async with serving(ScriptedDriver()) as server, calling(server.port) as client:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        writer.write(peer.data_to_send())
+        sent = 0
 
-            async def flood() -> None:
-                nonlocal sent
-                with contextlib.suppress(OSError):
-                    while True:
-                        writer.write(MANAGERS[kind] * 1000)
-                        sent += 1000
-                        await writer.drain()
-
-            flooding = asyncio.create_task(flood())
-            for _ in range(20):
-                await client.validate(VALIDATE)
-            received = b""
+        async def flood() -> None:
+            nonlocal sent
             with contextlib.suppress(OSError):
-                while data := await reader.read(1 << 16):
-                    received += data
-            flooding.cancel()
-            await asyncio.gather(flooding, return_exceptions=True)
-            writer.close()
+                while True:
+                    writer.write(MANAGERS[kind] * 1000)
+                    sent += 1000
+                    await writer.drain()
+
+        flooding = asyncio.create_task(flood())
+        for _ in range(20):
             await client.validate(VALIDATE)
-            # What lies in the buffers of the system was never looked at.
-            assert sent * len(MANAGERS[kind]) < 64 << 20
+        received = b""
+        with contextlib.suppress(OSError):
+            while data := await reader.read(1 << 16):
+                received += data
+        flooding.cancel()
+        await asyncio.gather(flooding, return_exceptions=True)
+        writer.close()
+        await client.validate(VALIDATE)
+        # What lies in the buffers of the system was never looked at.
+        assert sent * len(MANAGERS[kind]) < 64 << 20
 
-    run(script)
 
-
-def test_those_that_work_are_never_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_those_that_work_are_never_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """More frames than the budget has, in small calls and in large ones in both directions at a time, over one connection."""
     monkeypatch.setattr(FrameBudget, "MOST", 400.0)
     monkeypatch.setattr(FrameBudget, "A_SECOND", 0.0)
 
-    async def script() -> None:
-        async def large(_request: WireMessage) -> WireMessage:
-            return x.ExecResponse(stdout=bytes(2 << 20))
+    async def large(_request: WireMessage) -> WireMessage:
+        return x.ExecResponse(stdout=bytes(2 << 20))
 
-        settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=1))
-        async with serving(ScriptedDriver(exec=large)) as server, calling(server.port, None, settings) as client:
-            small = [client.validate(VALIDATE) for _ in range(300)]
-            answers = await asyncio.gather(*(client.exec(x.ExecRequest(command=("a" * (1 << 20),))) for _ in range(3)), *small)
-            assert sum(len(each.stdout) for each in answers[:3] if isinstance(each, x.ExecResponse)) == 3 * (2 << 20)
-            assert client.connections == 1
-
-    run(script)
+    settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=1))
+    async with serving(ScriptedDriver(exec=large)) as server, calling(server.port, None, settings) as client:
+        small = [client.validate(VALIDATE) for _ in range(300)]
+        answers = await asyncio.gather(*(client.exec(x.ExecRequest(command=("a" * (1 << 20),))) for _ in range(3)), *small)
+        assert sum(len(each.stdout) for each in answers[:3] if isinstance(each, x.ExecResponse)) == 3 * (2 << 20)
+        assert client.connections == 1

@@ -18,6 +18,7 @@ from paddock.contract.errors import ErrorKind
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.pool import PoolSettings
 from tests import providertls
+from tests.coroutines import played_by
 from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving, until
 
 VALIDATE = m.ValidateRequest()
@@ -26,27 +27,23 @@ VALIDATE = m.ValidateRequest()
 @pytest.mark.parametrize(
     "junk", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\0" * 500, b"\x00\x00\x04\x08\x00\x00\x00\x00\x00\x00\x00\x00\x00" * 9]
 )
-def test_a_server_that_speaks_something_else(junk: bytes) -> None:
-    async def script() -> None:
-        async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(junk)
-            await reader.read(1)
+@played_by(run)
+async def test_a_server_that_speaks_something_else(junk: bytes) -> None:
+    async def odd(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(junk)
+        await reader.read(1)
 
-        settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connect_seconds=2))
-        async with listening(odd) as port, calling(port, None, settings) as client:
-            assert (await refused(client.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
-
-    run(script)
+    settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connect_seconds=2))
+    async with listening(odd) as port, calling(port, None, settings) as client:
+        assert (await refused(client.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
 
 
 @pytest.mark.parametrize("junk", [b"x" * 100, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\xff" * 100, b"GET / HTTP/1.1\r\n\r\n"])
-def test_a_client_that_speaks_something_else(junk: bytes) -> None:
-    async def script() -> None:
-        async with serving(ScriptedDriver()) as server, calling(server.port) as client:
-            await page(server.port, junk)
-            await client.validate(VALIDATE)
-
-    run(script)
+@played_by(run)
+async def test_a_client_that_speaks_something_else(junk: bytes) -> None:
+    async with serving(ScriptedDriver()) as server, calling(server.port) as client:
+        await page(server.port, junk)
+        await client.validate(VALIDATE)
 
 
 class RawClient:
@@ -104,121 +101,105 @@ HEADERS = dict(grpc.request_headers("/provider.v1.Provider/Validate", "x", 5, sc
         ({}, b"\0\xff\xff\xff\xff", "13"),
     ],
 )
-def test_requests_that_are_none(changes: dict[str, str], body: bytes, status: str) -> None:
-    async def script() -> None:
-        async with serving(ScriptedDriver()) as server, raw(server.port) as client:
-            client.h2.send_headers(1, list((HEADERS | changes).items()))
-            client.h2.send_data(1, body, end_stream=True)
-            assert (await client.until_end())["grpc-status"] == status
-
-    run(script)
+@played_by(run)
+async def test_requests_that_are_none(changes: dict[str, str], body: bytes, status: str) -> None:
+    async with serving(ScriptedDriver()) as server, raw(server.port) as client:
+        client.h2.send_headers(1, list((HEADERS | changes).items()))
+        client.h2.send_data(1, body, end_stream=True)
+        assert (await client.until_end())["grpc-status"] == status
 
 
-def test_a_request_that_does_not_end() -> None:
-    async def script() -> None:
-        driver = ScriptedDriver()
-        settings = msgspec.structs.replace(SETTINGS, receive_seconds=0.1)
-        async with serving(driver, None, settings) as server, raw(server.port) as client:
-            client.h2.send_headers(1, list(HEADERS.items()))
-            assert (await client.until_end())["grpc-status"] == "4"
-            assert driver.requests == []
-
-    run(script)
+@played_by(run)
+async def test_a_request_that_does_not_end() -> None:
+    driver = ScriptedDriver()
+    settings = msgspec.structs.replace(SETTINGS, receive_seconds=0.1)
+    async with serving(driver, None, settings) as server, raw(server.port) as client:
+        client.h2.send_headers(1, list(HEADERS.items()))
+        assert (await client.until_end())["grpc-status"] == "4"
+        assert driver.requests == []
 
 
 @pytest.mark.spec("virtrigaud", 162)
 @pytest.mark.parametrize("end", [False, True], ids=["open", "ended"])
-def test_streams_that_are_opened_and_reset_without_end(end: bool) -> None:
-    async def script() -> None:
-        driver = ScriptedDriver()
-        async with serving(driver) as server, raw(server.port) as client:
-            for number in range(1, 1000, 2):
-                client.h2.send_headers(number, list(HEADERS.items()), end_stream=end)
-                client.h2.reset_stream(number)
-            assert await client.until_end() == {}, "the server closes the connection"
-            assert driver.requests == []
-
-    run(script)
+@played_by(run)
+async def test_streams_that_are_opened_and_reset_without_end(end: bool) -> None:
+    driver = ScriptedDriver()
+    async with serving(driver) as server, raw(server.port) as client:
+        for number in range(1, 1000, 2):
+            client.h2.send_headers(number, list(HEADERS.items()), end_stream=end)
+            client.h2.reset_stream(number)
+        assert await client.until_end() == {}, "the server closes the connection"
+        assert driver.requests == []
 
 
 @pytest.mark.parametrize("limit", ["connections", "connections_each"])
-def test_an_idle_connection_gives_way_and_a_busy_one_does_not(limit: str) -> None:
-    async def script() -> None:
-        release = asyncio.Event()
+@played_by(run)
+async def test_an_idle_connection_gives_way_and_a_busy_one_does_not(limit: str) -> None:
+    release = asyncio.Event()
 
-        async def slow(_request: m.WireMessage) -> m.WireMessage:
-            await release.wait()
-            return m.CreateResponse()
+    async def slow(_request: m.WireMessage) -> m.WireMessage:
+        await release.wait()
+        return m.CreateResponse()
 
-        driver = ScriptedDriver(create=slow)
-        settings = msgspec.structs.replace(SETTINGS, **{limit: 1})
-        async with serving(driver, None, settings) as server, calling(server.port) as first, calling(server.port) as second:
-            await first.validate(VALIDATE)
-            await second.validate(VALIDATE)
-            await until(lambda: (first.connections, second.connections) == (0, 1))
-            call = asyncio.create_task(first.create(m.CreateRequest()))
-            await until(lambda: len(driver.requests) == 3)
-            assert (await refused(second.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
-            release.set()
-            await call
-            await second.validate(VALIDATE)
-
-    run(script)
+    driver = ScriptedDriver(create=slow)
+    settings = msgspec.structs.replace(SETTINGS, **{limit: 1})
+    async with serving(driver, None, settings) as server, calling(server.port) as first, calling(server.port) as second:
+        await first.validate(VALIDATE)
+        await second.validate(VALIDATE)
+        await until(lambda: (first.connections, second.connections) == (0, 1))
+        call = asyncio.create_task(first.create(m.CreateRequest()))
+        await until(lambda: len(driver.requests) == 3)
+        assert (await refused(second.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
+        release.set()
+        await call
+        await second.validate(VALIDATE)
 
 
 @pytest.mark.spec("virtrigaud", 165)
-def test_one_certificate_does_not_take_the_connections_of_others(tmp_path: Path) -> None:
+@played_by(run)
+async def test_one_certificate_does_not_take_the_connections_of_others(tmp_path: Path) -> None:
     """All of its connections are busy, so that none gives way."""
     authority = providertls.Authority()
     one, other = authority.issue(NAME), authority.issue(NAME)
+    release = asyncio.Event()
 
-    async def script() -> None:
-        release = asyncio.Event()
+    async def slow(_request: m.WireMessage) -> m.WireMessage:
+        await release.wait()
+        return m.CreateResponse()
 
-        async def slow(_request: m.WireMessage) -> m.WireMessage:
-            await release.wait()
-            return m.CreateResponse()
-
-        driver = ScriptedDriver(create=slow)
-        settings = msgspec.structs.replace(SETTINGS, connections=4, connections_each=2)
-        async with serving(driver, providertls.write(tmp_path, one), settings) as server, contextlib.AsyncExitStack() as stack:
-            greedy = [await stack.enter_async_context(calling(server.port, one)) for _ in range(5)]
-            calls = [asyncio.create_task(each.create(m.CreateRequest())) for each in greedy]
-            await until(lambda: len(driver.requests) == 2 and sum(call.done() for call in calls) == 3)
-            async with calling(server.port, other) as client:
-                await client.validate(VALIDATE)
-            release.set()
-            await asyncio.gather(*calls, return_exceptions=True)
-
-    run(script)
+    driver = ScriptedDriver(create=slow)
+    settings = msgspec.structs.replace(SETTINGS, connections=4, connections_each=2)
+    async with serving(driver, providertls.write(tmp_path, one), settings) as server, contextlib.AsyncExitStack() as stack:
+        greedy = [await stack.enter_async_context(calling(server.port, one)) for _ in range(5)]
+        calls = [asyncio.create_task(each.create(m.CreateRequest())) for each in greedy]
+        await until(lambda: len(driver.requests) == 2 and sum(call.done() for call in calls) == 3)
+        async with calling(server.port, other) as client:
+            await client.validate(VALIDATE)
+        release.set()
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
-def test_a_silent_peer_is_given_up() -> None:
-    async def script() -> None:
-        async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            peer = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
-            peer.initiate_connection()
-            writer.write(peer.data_to_send())
-            await reader.read()
+@played_by(run)
+async def test_a_silent_peer_is_given_up() -> None:
+    async def deaf(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False))
+        peer.initiate_connection()
+        writer.write(peer.data_to_send())
+        await reader.read()
 
-        async with listening(deaf) as port:
-            connection = Http2ClientConnection(Http2Limits(body=10, ping_after=0.1, ping_timeout=0.1), lambda _connection: None)
-            await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", port)
-            await connection.ready
-            with pytest.raises(StreamFailed, match="does not answer a ping"):
-                await connection.call(list(HEADERS.items()), b"")
-
-    run(script)
+    async with listening(deaf) as port:
+        connection = Http2ClientConnection(Http2Limits(body=10, ping_after=0.1, ping_timeout=0.1), lambda _connection: None)
+        await asyncio.get_running_loop().create_connection(lambda: connection, "127.0.0.1", port)
+        await connection.ready
+        with pytest.raises(StreamFailed, match="does not answer a ping"):
+            await connection.call(list(HEADERS.items()), b"")
 
 
-def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paddock.contract.server.Http2Limits", lambda **parts: Http2Limits(**parts, ping_timeout=0.1))
-
-    async def script() -> None:
-        async with serving(ScriptedDriver()) as server:
-            assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
-
-    run(script)
+    async with serving(ScriptedDriver()) as server:
+        assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
 
 
 def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -237,18 +218,15 @@ def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> Non
         run(script)
 
 
-def test_failed_handshakes_take_no_place(tmp_path: Path) -> None:
+@played_by(run)
+async def test_failed_handshakes_take_no_place(tmp_path: Path) -> None:
     material = providertls.Authority().issue(NAME)
-
-    async def script() -> None:
-        settings = msgspec.structs.replace(SETTINGS, connections=1)
-        async with serving(ScriptedDriver(), providertls.write(tmp_path, material), settings) as server:
-            for _ in range(3):
-                await page(server.port, b"no handshake")
-            async with calling(server.port, material) as client:
-                await client.validate(VALIDATE)
-
-    run(script)
+    settings = msgspec.structs.replace(SETTINGS, connections=1)
+    async with serving(ScriptedDriver(), providertls.write(tmp_path, material), settings) as server:
+        for _ in range(3):
+            await page(server.port, b"no handshake")
+        async with calling(server.port, material) as client:
+            await client.validate(VALIDATE)
 
 
 class RawServer:
@@ -286,14 +264,12 @@ class RawServer:
 @pytest.mark.parametrize(
     ("refusal", "calls"), [("goodbye", [1, 2]), ("REFUSED_STREAM", [1, 1, 1]), ("INTERNAL_ERROR", [1]), ("CANCEL", [1])]
 )
-def test_what_the_provider_did_not_see_is_sent_again(refusal: str, calls: list[int]) -> None:
-    async def script() -> None:
-        server = RawServer(refusal)
-        async with listening(server.serve) as port, calling(port) as client:
-            if calls == [1, 2]:
-                await client.create(m.CreateRequest())
-            else:
-                assert (await refused(client.create(m.CreateRequest()))).kind is ErrorKind.UNAVAILABLE
-        assert server.calls == calls
-
-    run(script)
+@played_by(run)
+async def test_what_the_provider_did_not_see_is_sent_again(refusal: str, calls: list[int]) -> None:
+    server = RawServer(refusal)
+    async with listening(server.serve) as port, calling(port) as client:
+        if calls == [1, 2]:
+            await client.create(m.CreateRequest())
+        else:
+            assert (await refused(client.create(m.CreateRequest()))).kind is ErrorKind.UNAVAILABLE
+    assert server.calls == calls

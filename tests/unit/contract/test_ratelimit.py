@@ -6,6 +6,7 @@ import pytest
 
 from paddock.contract.ratelimit import TokenBucket
 from tests import virtualtime
+from tests.coroutines import run_by
 
 
 def test_rate() -> None:
@@ -38,14 +39,12 @@ def test_a_wait_beyond_the_deadline_is_refused_at_once() -> None:
     assert virtualtime.run(script()) == pytest.approx(1)
 
 
-def test_a_call_that_is_given_up_costs_nothing() -> None:
-    async def script() -> None:
-        bucket = TokenBucket(1, 1, asyncio.get_running_loop().time)
-        assert await bucket.take(0)
-        waiting = asyncio.create_task(bucket.take(10))
-        await asyncio.sleep(0.5)
-        waiting.cancel()
-        await asyncio.sleep(0.5)
-        assert await bucket.take(0)
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_call_that_is_given_up_costs_nothing() -> None:
+    bucket = TokenBucket(1, 1, asyncio.get_running_loop().time)
+    assert await bucket.take(0)
+    waiting = asyncio.create_task(bucket.take(10))
+    await asyncio.sleep(0.5)
+    waiting.cancel()
+    await asyncio.sleep(0.5)
+    assert await bucket.take(0)

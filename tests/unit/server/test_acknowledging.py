@@ -9,6 +9,7 @@ import pytest
 from paddock.server.store.contract import CommittedWrite, StoreKey, StoreUnavailable
 from paddock.server.store.memory import MemoryStore
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 
@@ -53,88 +54,78 @@ CASES: dict[str, tuple[Ask, Ask, int]] = {
 
 @pytest.mark.parametrize("fails", ["", "the disk is full"])
 @pytest.mark.parametrize("case", CASES)
-def test_no_answer_rests_on_what_is_not_committed(case: str, fails: str) -> None:
+@run_by(asyncio.run)
+async def test_no_answer_rests_on_what_is_not_committed(case: str, fails: str) -> None:
     first, second, code = CASES[case]
+    store = SlowStore()
+    async with Harness(store=store) as api:
+        await api.post(MAPS, config_map("a", x="1"))
+        held = config_map("held")
+        held["metadata"]["finalizers"] = ["test/held"]
+        await api.post(MAPS, held)
+        store.gate.clear()
+        asked = [asyncio.create_task(first(api)), asyncio.create_task(second(api))]
+        for _ in range(50):
+            await asyncio.sleep(0)
+        early = [task.done() for task in asked]
+        store.fails = fails
+        store.gate.set()
+        assert not any(early)
+        answers = await asyncio.gather(*asked)
+        store.fails = ""
+        assert [answer.status for answer in answers][1] == (503 if fails else code)
+        if fails:
+            assert answers[0].status == 503
+            assert "the disk is full" in answers[1].data["message"]
 
-    async def script() -> None:
-        store = SlowStore()
-        async with Harness(store=store) as api:
-            await api.post(MAPS, config_map("a", x="1"))
-            held = config_map("held")
-            held["metadata"]["finalizers"] = ["test/held"]
-            await api.post(MAPS, held)
+
+@run_by(asyncio.run)
+async def test_a_group_that_cannot_be_committed_was_seen_by_nobody() -> None:
+    """All its writers are told, no watcher hears of it, and its revisions are given to the next group."""
+    store = SlowStore()
+    async with Harness(store=store) as api:
+        start = store.revision
+        async with api.watch(f"{MAPS}?watch=1&resourceVersion={start}") as events:
             store.gate.clear()
-            asked = [asyncio.create_task(first(api)), asyncio.create_task(second(api))]
+            store.fails = "the disk is full"
+            lost = [asyncio.create_task(api.post(MAPS, config_map(f"lost{number}"))) for number in range(20)]
             for _ in range(50):
                 await asyncio.sleep(0)
-            early = [task.done() for task in asked]
-            store.fails = fails
             store.gate.set()
-            assert not any(early)
-            answers = await asyncio.gather(*asked)
+            answers = await asyncio.gather(*lost)
+            assert {(answer.status, answer.reason) for answer in answers} == {(503, "ServiceUnavailable")}
+            assert all(answer.headers["retry-after"] == "1" for answer in answers)
+            assert await events.quiet()
+            assert store.revision == start
+            assert (await api.get(MAPS)).data["items"] == []
             store.fails = ""
-            assert [answer.status for answer in answers][1] == (503 if fails else code)
-            if fails:
-                assert answers[0].status == 503
-                assert "the disk is full" in answers[1].data["message"]
-
-    asyncio.run(script())
+            kept = await api.post(MAPS, config_map("kept"))
+            assert kept.data["metadata"]["resourceVersion"] == str(start + 1)
+            assert (await events.next())["object"] == kept.data
 
 
-def test_a_group_that_cannot_be_committed_was_seen_by_nobody() -> None:
-    """All its writers are told, no watcher hears of it, and its revisions are given to the next group."""
-
-    async def script() -> None:
-        store = SlowStore()
-        async with Harness(store=store) as api:
-            start = store.revision
-            async with api.watch(f"{MAPS}?watch=1&resourceVersion={start}") as events:
-                store.gate.clear()
-                store.fails = "the disk is full"
-                lost = [asyncio.create_task(api.post(MAPS, config_map(f"lost{number}"))) for number in range(20)]
-                for _ in range(50):
-                    await asyncio.sleep(0)
-                store.gate.set()
-                answers = await asyncio.gather(*lost)
-                assert {(answer.status, answer.reason) for answer in answers} == {(503, "ServiceUnavailable")}
-                assert all(answer.headers["retry-after"] == "1" for answer in answers)
-                assert await events.quiet()
-                assert store.revision == start
-                assert (await api.get(MAPS)).data["items"] == []
-                store.fails = ""
-                kept = await api.post(MAPS, config_map("kept"))
-                assert kept.data["metadata"]["resourceVersion"] == str(start + 1)
-                assert (await events.next())["object"] == kept.data
-
-    asyncio.run(script())
-
-
-def test_a_commit_that_breaks_in_an_unknown_way_is_answered_too() -> None:
+@run_by(asyncio.run)
+async def test_a_commit_that_breaks_in_an_unknown_way_is_answered_too() -> None:
     class Broken(MemoryStore):
         async def _commit(self, changes: tuple[CommittedWrite, ...]) -> None:
             raise ZeroDivisionError("a defect")
 
-    async def script() -> None:
-        store = Broken()
-        write = store.put(StoreKey("things", "", "a"), 0, lambda _: b"x")
-        with pytest.raises(StoreUnavailable, match="a defect"):
-            await write.committed()
-        assert store.decided(StoreKey("things", "", "a")) is None
-
-    asyncio.run(script())
+    store = Broken()
+    write = store.put(StoreKey("things", "", "a"), 0, lambda _: b"x")
+    with pytest.raises(StoreUnavailable, match="a defect"):
+        await write.committed()
+    assert store.decided(StoreKey("things", "", "a")) is None
 
 
-def test_a_follower_that_breaks_takes_nobody_with_it() -> None:
-    async def script() -> None:
-        store = MemoryStore()
-        heard: list[int] = []
+@run_by(asyncio.run)
+async def test_a_follower_that_breaks_takes_nobody_with_it() -> None:
+    store = MemoryStore()
+    heard: list[int] = []
 
-        def broken(changes: tuple[CommittedWrite, ...]) -> None:
-            raise ZeroDivisionError("a defect")
+    def broken(changes: tuple[CommittedWrite, ...]) -> None:
+        raise ZeroDivisionError("a defect")
 
-        store.follow(broken)
-        store.follow(lambda changes: heard.extend(change.revision for change in changes))
-        assert await store.put(StoreKey("things", "", "a"), 0, lambda _: b"x").committed() == 1
-        assert heard == [1]
-
-    asyncio.run(script())
+    store.follow(broken)
+    store.follow(lambda changes: heard.extend(change.revision for change in changes))
+    assert await store.put(StoreKey("things", "", "a"), 0, lambda _: b"x").committed() == 1
+    assert heard == [1]

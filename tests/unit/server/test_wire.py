@@ -14,7 +14,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 
 from paddock.server.edge.server import Server
 from tests.apiharness import GuardedHarness, Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROOT = {"authorization": "Bearer root"}
@@ -157,21 +157,19 @@ def test_a_websocket_needs_a_good_token(tmp_path: Path, subprotocols: tuple[str,
 
 
 @pytest.mark.spec("kube-api", 52)
-def test_warnings_are_headers_said_once_and_quoted(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
-        body = b'{"metadata":{"name":"a"},"data":{"x":"1","x":"2","x":"3"},"b\\"c\\\\":1,"d\\ne":1,"f":1}'
-        warned = await api.post(MAPS, body)
-        assert warned.status == 201
-        assert sorted(warned.warnings) == [
-            '299 - "duplicate field \\"data.x\\""',
-            '299 - "unknown field \\"b\\"c\\\\\\""',
-            '299 - "unknown field \\"d e\\""',
-            '299 - "unknown field \\"f\\""',
-        ]
-        twice = await api.post(MAPS, {"metadata": {"name": "b", "ownerReferences": [owner, owner, owner]}})
-        assert len([warning for warning in twice.warnings if "ownerReferences" in warning]) == 1
-        assert all(warning.startswith('299 - "') and warning.endswith('"') for warning in twice.warnings)
-        assert (await api.post(MAPS, {"metadata": {"name": "c"}})).warnings == []
-
-    play(script)
+@played
+async def test_warnings_are_headers_said_once_and_quoted(api: Harness, /) -> None:
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "u"}
+    body = b'{"metadata":{"name":"a"},"data":{"x":"1","x":"2","x":"3"},"b\\"c\\\\":1,"d\\ne":1,"f":1}'
+    warned = await api.post(MAPS, body)
+    assert warned.status == 201
+    assert sorted(warned.warnings) == [
+        '299 - "duplicate field \\"data.x\\""',
+        '299 - "unknown field \\"b\\"c\\\\\\""',
+        '299 - "unknown field \\"d e\\""',
+        '299 - "unknown field \\"f\\""',
+    ]
+    twice = await api.post(MAPS, {"metadata": {"name": "b", "ownerReferences": [owner, owner, owner]}})
+    assert len([warning for warning in twice.warnings if "ownerReferences" in warning]) == 1
+    assert all(warning.startswith('299 - "') and warning.endswith('"') for warning in twice.warnings)
+    assert (await api.post(MAPS, {"metadata": {"name": "c"}})).warnings == []

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from paddock.dialects.stakater.controllers.settings import StakaterSettings
+from tests.coroutines import played
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import CATALOGUE, DISK, KEY, SOURCE, Data, Stage, front
 
@@ -102,39 +103,34 @@ def test_a_copy_that_is_not_allowed_is_told_with_what_grants_it(play: Play, mana
 
 
 @pytest.mark.spec("stakater", 55)
-def test_a_secret_with_keys_is_waited_for(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front(sshPublicKey={"secretName": "team-keys"}))
-        await asyncio.sleep(300)
-        assert (await stage.said())["Ready"] == ("False", "SSHKeySecretNotFound")
-        assert "default/team-keys" in await stage.message()
-        assert await stage.host.vm() == {}
-        await stage.host.make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "team-keys"}, "stringData": {"key": KEY}})
-        await stage.available()
-        # Gone again, it holds nothing back that is not about it.
-        await stage.host.delete("Secret", "v1", "team-keys")
-        await stage.parameters(additionalLabels={"tier": "web"})
-        await stage.available()
-        assert (await stage.host.vm())["metadata"]["labels"]["tier"] == "web"
-
-    play(script)
+@played
+async def test_a_secret_with_keys_is_waited_for(stage: Stage, /) -> None:
+    await stage.make(front(sshPublicKey={"secretName": "team-keys"}))
+    await asyncio.sleep(300)
+    assert (await stage.said())["Ready"] == ("False", "SSHKeySecretNotFound")
+    assert "default/team-keys" in await stage.message()
+    assert await stage.host.vm() == {}
+    await stage.host.make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "team-keys"}, "stringData": {"key": KEY}})
+    await stage.available()
+    # Gone again, it holds nothing back that is not about it.
+    await stage.host.delete("Secret", "v1", "team-keys")
+    await stage.parameters(additionalLabels={"tier": "web"})
+    await stage.available()
+    assert (await stage.host.vm())["metadata"]["labels"]["tier"] == "web"
 
 
-def test_a_network_is_waited_for(play: Play) -> None:
+@played
+async def test_a_network_is_waited_for(stage: Stage, /) -> None:
     networks = [{"name": "data", "bindingName": "bridge", "multus": {"networkName": "vlan10"}}]
-
-    async def script(stage: Stage) -> None:
-        await stage.make(front(networks=networks))
-        await asyncio.sleep(60)
-        assert (await stage.said())["Ready"] == ("False", "NetworkNotFound")
-        assert "default/vlan10" in await stage.message()
-        assert await stage.host.vm() == {}
-        reply = await stage.api.post("/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions", NETWORK)
-        assert reply.status == 201
-        await asyncio.sleep(5)
-        assert (await stage.host.vm())["spec"]["template"]["spec"]["networks"] == [{"name": "data", "multus": {"networkName": "vlan10"}}]
-
-    play(script)
+    await stage.make(front(networks=networks))
+    await asyncio.sleep(60)
+    assert (await stage.said())["Ready"] == ("False", "NetworkNotFound")
+    assert "default/vlan10" in await stage.message()
+    assert await stage.host.vm() == {}
+    reply = await stage.api.post("/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions", NETWORK)
+    assert reply.status == 201
+    await asyncio.sleep(5)
+    assert (await stage.host.vm())["spec"]["template"]["spec"]["networks"] == [{"name": "data", "multus": {"networkName": "vlan10"}}]
 
 
 CONFIG = {"spec": {"configuration": {"network": {"binding": {"l2bridge": {"domainAttachmentType": "managedTap"}}}}}}
@@ -181,15 +177,13 @@ def test_a_binding_that_is_not_registered_is_waited_for_where_that_is_decided(pl
     play(script, StakaterSettings(binding_fallback="fail"))
 
 
-def test_the_engine_has_the_bindings_of_its_own(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await stage.available()
-        vm = await stage.host.vm()
-        assert card(vm)["binding"] == {"name": "l2bridge"}
-        assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
-
-    play(script)
+@played
+async def test_the_engine_has_the_bindings_of_its_own(stage: Stage, /) -> None:
+    await stage.make(front())
+    await stage.available()
+    vm = await stage.host.vm()
+    assert card(vm)["binding"] == {"name": "l2bridge"}
+    assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
 
 
 async def _foreign(stage: Stage, kind: str, version: str, name: str, **more: Any) -> tuple[Data, str]:
@@ -212,38 +206,33 @@ FOREIGN = [
 
 @pytest.mark.spec("stakater", 56)
 @pytest.mark.parametrize(("kind", "version", "name", "more"), FOREIGN, ids=[each[0] for each in FOREIGN])
-def test_what_is_somebody_elses_is_left_alone(play: Play, kind: str, version: str, name: str, more: Data) -> None:
-    async def script(stage: Stage) -> None:
-        before, path = await _foreign(stage, kind, version, name, **more)
-        revision = (await stage.api.get(path)).data["metadata"]["resourceVersion"]
-        await stage.make(front(sshPublicKey={"data": KEY}, additionalDisks=[DISK]))
-        await asyncio.sleep(300)
-        assert (await stage.said())["Synced"] == ("False", "NameConflict")
-        assert name in await stage.message("Synced")
-        found = (await stage.api.get(path)).data
-        assert found.get("spec", found.get("data")) == before and found["metadata"]["resourceVersion"] == revision
-        # Nothing else of it is made before all its names are its own.
-        if kind != "VirtualMachine":
-            assert await stage.host.vm() == {}
-        if kind != "Secret":
-            assert await stage.secret("web-ssh-key") == {}
-        await stage.host.delete(kind, version, name)
-        await stage.available()
-
-    play(script)
+@played
+async def test_what_is_somebody_elses_is_left_alone(stage: Stage, /, kind: str, version: str, name: str, more: Data) -> None:
+    before, path = await _foreign(stage, kind, version, name, **more)
+    revision = (await stage.api.get(path)).data["metadata"]["resourceVersion"]
+    await stage.make(front(sshPublicKey={"data": KEY}, additionalDisks=[DISK]))
+    await asyncio.sleep(300)
+    assert (await stage.said())["Synced"] == ("False", "NameConflict")
+    assert name in await stage.message("Synced")
+    found = (await stage.api.get(path)).data
+    assert found.get("spec", found.get("data")) == before and found["metadata"]["resourceVersion"] == revision
+    # Nothing else of it is made before all its names are its own.
+    if kind != "VirtualMachine":
+        assert await stage.host.vm() == {}
+    if kind != "Secret":
+        assert await stage.secret("web-ssh-key") == {}
+    await stage.host.delete(kind, version, name)
+    await stage.available()
 
 
-def test_two_machines_whose_disks_have_one_name(play: Play) -> None:
+@played
+async def test_two_machines_whose_disks_have_one_name(stage: Stage, /) -> None:
     """`a` with a disk `b-rootdisk` and `a-b` both want the claim `a-b-rootdisk`."""
-
-    async def script(stage: Stage) -> None:
-        await stage.make(front("a", additionalDisks=[{**DISK, "name": "b-rootdisk"}]))
-        await stage.available("a")
-        await stage.make(front("a-b"))
-        await asyncio.sleep(60)
-        assert (await stage.said("a-b"))["Synced"] == ("False", "NameConflict")
-        assert "a-b-rootdisk" in await stage.message("Synced", "a-b")
-        await stage.delete("a")
-        await stage.available("a-b", seconds=90)
-
-    play(script)
+    await stage.make(front("a", additionalDisks=[{**DISK, "name": "b-rootdisk"}]))
+    await stage.available("a")
+    await stage.make(front("a-b"))
+    await asyncio.sleep(60)
+    assert (await stage.said("a-b"))["Synced"] == ("False", "NameConflict")
+    assert "a-b-rootdisk" in await stage.message("Synced", "a-b")
+    await stage.delete("a")
+    await stage.available("a-b", seconds=90)

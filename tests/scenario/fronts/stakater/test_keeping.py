@@ -9,6 +9,7 @@ import pytest
 
 from paddock.dialects.stakater.kinds.marks import FINALIZER
 from paddock.kubernetes.catalog import find
+from tests.coroutines import played
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, KEY, Data, Stage, front
 
@@ -21,66 +22,62 @@ FULL: dict[str, Any] = {
 
 
 @pytest.mark.spec("stakater", 65)
-def test_a_generated_machine_that_is_deleted_is_made_again(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front(**FULL))
-        await stage.available()
-        before = (await stage.host.vm())["metadata"]["uid"]
-        disk = (await stage.volume("web-rootdisk"))["metadata"]["uid"]
-        await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
-        await stage.available(seconds=60)
-        assert (await stage.host.vm())["metadata"]["uid"] != before
-        # Its disks belonged to it.
-        assert (await stage.volume("web-rootdisk"))["metadata"]["uid"] != disk
-        assert await stage.host.running() is not None
-
-    play(script)
+@played
+async def test_a_generated_machine_that_is_deleted_is_made_again(stage: Stage, /) -> None:
+    await stage.make(front(**FULL))
+    await stage.available()
+    before = (await stage.host.vm())["metadata"]["uid"]
+    disk = (await stage.volume("web-rootdisk"))["metadata"]["uid"]
+    await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+    await stage.available(seconds=60)
+    assert (await stage.host.vm())["metadata"]["uid"] != before
+    # Its disks belonged to it.
+    assert (await stage.volume("web-rootdisk"))["metadata"]["uid"] != disk
+    assert await stage.host.running() is not None
 
 
 @pytest.mark.spec("stakater", 65)
 @pytest.mark.parametrize("strategy", ["Always", "Halted"])
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_root_disk_that_is_deleted_is_not_made_again(play: Play, strategy: str, restarted: bool) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await stage.available()
-        await stage.parameters(runStrategy=strategy)
-        await stage.available()
-        machine = (await stage.host.vm())["metadata"]["uid"]
-        if restarted:
-            await stage.host.end()
-        await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
-        if restarted:
-            await stage.host.begin()
-        await asyncio.sleep(120)
-        assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
-        # Nobody makes an empty one, also not when the machine ends.
-        await stage.parameters(runStrategy="Halted")
-        if strategy == "Always":
-            await stage.host.change("web", {"spec": {"runStrategy": "Halted"}})
-        await asyncio.sleep(600)
-        assert await stage.volume("web-rootdisk") == {} and await stage.claim("web-rootdisk") == {}
-        assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
-        assert (await stage.host.vm())["metadata"]["uid"] == machine
-        # A disk that somebody restores under the name is taken.
-        restored = {
-            "apiVersion": "cdi.kubevirt.io/v1beta1",
-            "kind": "DataVolume",
-            "metadata": {"name": "web-rootdisk"},
-            "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "10Gi"}}}},
-        }
-        await stage.host.make(restored)
-        await stage.parameters(runStrategy="Always")
-        await stage.available(seconds=60)
-        assert (await stage.volume("web-rootdisk"))["metadata"].get("ownerReferences") is None
-        # Or everything begins anew.
-        await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
-        await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
-        await stage.available(seconds=120)
-        assert (await stage.host.vm())["metadata"]["uid"] != machine
-        assert (await stage.volume("web-rootdisk"))["metadata"]["ownerReferences"]
-
-    play(script)
+@played
+async def test_a_root_disk_that_is_deleted_is_not_made_again(stage: Stage, /, strategy: str, restarted: bool) -> None:
+    await stage.make(front())
+    await stage.available()
+    await stage.parameters(runStrategy=strategy)
+    await stage.available()
+    machine = (await stage.host.vm())["metadata"]["uid"]
+    if restarted:
+        await stage.host.end()
+    await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
+    if restarted:
+        await stage.host.begin()
+    await asyncio.sleep(120)
+    assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
+    # Nobody makes an empty one, also not when the machine ends.
+    await stage.parameters(runStrategy="Halted")
+    if strategy == "Always":
+        await stage.host.change("web", {"spec": {"runStrategy": "Halted"}})
+    await asyncio.sleep(600)
+    assert await stage.volume("web-rootdisk") == {} and await stage.claim("web-rootdisk") == {}
+    assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
+    assert (await stage.host.vm())["metadata"]["uid"] == machine
+    # A disk that somebody restores under the name is taken.
+    restored = {
+        "apiVersion": "cdi.kubevirt.io/v1beta1",
+        "kind": "DataVolume",
+        "metadata": {"name": "web-rootdisk"},
+        "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "10Gi"}}}},
+    }
+    await stage.host.make(restored)
+    await stage.parameters(runStrategy="Always")
+    await stage.available(seconds=60)
+    assert (await stage.volume("web-rootdisk"))["metadata"].get("ownerReferences") is None
+    # Or everything begins anew.
+    await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
+    await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+    await stage.available(seconds=120)
+    assert (await stage.host.vm())["metadata"]["uid"] != machine
+    assert (await stage.volume("web-rootdisk"))["metadata"]["ownerReferences"]
 
 
 async def _refuse_writes_to_copies(stage: Stage) -> None:
@@ -98,74 +95,67 @@ async def _refuse_writes_to_copies(stage: Stage) -> None:
 
 @pytest.mark.spec("stakater", 72)
 @pytest.mark.parametrize("end", ["deleted", "orphaned", "disk deleted"])
-def test_a_root_disk_is_held_also_where_nobody_may_write_to_it(play: Play, end: str) -> None:
-    async def script(stage: Stage) -> None:
-        await _refuse_writes_to_copies(stage)
-        await stage.make(front(service={"enabled": True}))
-        await stage.available()
-        assert "infrastructure.stakater.com/root-disk" in (await stage.volume("web-rootdisk"))["metadata"]["finalizers"]
-        if end == "disk deleted":
-            await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
-            await asyncio.sleep(600)
-            assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
-            assert await stage.volume("web-rootdisk") == {}
-        await stage.delete(options="?propagationPolicy=Orphan" if end == "orphaned" else "")
+@played
+async def test_a_root_disk_is_held_also_where_nobody_may_write_to_it(stage: Stage, /, end: str) -> None:
+    await _refuse_writes_to_copies(stage)
+    await stage.make(front(service={"enabled": True}))
+    await stage.available()
+    assert "infrastructure.stakater.com/root-disk" in (await stage.volume("web-rootdisk"))["metadata"]["finalizers"]
+    if end == "disk deleted":
+        await stage.host.delete("DataVolume", "cdi.kubevirt.io/v1beta1", "web-rootdisk")
+        await asyncio.sleep(600)
+        assert (await stage.said())["Synced"] == ("False", "RootDiskLost")
+        assert await stage.volume("web-rootdisk") == {}
+    await stage.delete(options="?propagationPolicy=Orphan" if end == "orphaned" else "")
+    await asyncio.sleep(120)
+    assert await stage.front() == {}
+    if end == "orphaned":
+        assert await stage.host.vm() != {}
+        await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
         await asyncio.sleep(120)
-        assert await stage.front() == {}
-        if end == "orphaned":
-            assert await stage.host.vm() != {}
-            await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "web")
-            await asyncio.sleep(120)
-        assert await stage.volume("web-rootdisk") == {} and await stage.claim("web-rootdisk") == {}
-
-    play(script)
+    assert await stage.volume("web-rootdisk") == {} and await stage.claim("web-rootdisk") == {}
 
 
 @pytest.mark.spec("stakater", 72)
-def test_a_copy_of_a_machine_is_deleted_like_any_other(play: Play) -> None:
+@played
+async def test_a_copy_of_a_machine_is_deleted_like_any_other(stage: Stage, /) -> None:
     """Its disk has the finalizer and the label of the template that it was copied from."""
-
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await stage.available()
-        found = await stage.host.vm()
-        template = found["spec"]["dataVolumeTemplates"][0]
-        document = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "copy"}, "spec": found["spec"]}
-        template["metadata"]["name"] = found["spec"]["template"]["spec"]["volumes"][0]["dataVolume"]["name"] = "copy-rootdisk"
-        await stage.host.make(document)
-        await asyncio.sleep(30)
-        assert (await stage.volume("copy-rootdisk"))["metadata"]["finalizers"]
-        await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "copy")
-        await asyncio.sleep(120)
-        assert await stage.volume("copy-rootdisk") == {}
-        await stage.available()
-        assert await stage.volume("web-rootdisk") != {}
-
-    play(script)
+    await stage.make(front())
+    await stage.available()
+    found = await stage.host.vm()
+    template = found["spec"]["dataVolumeTemplates"][0]
+    document = {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "copy"}, "spec": found["spec"]}
+    template["metadata"]["name"] = found["spec"]["template"]["spec"]["volumes"][0]["dataVolume"]["name"] = "copy-rootdisk"
+    await stage.host.make(document)
+    await asyncio.sleep(30)
+    assert (await stage.volume("copy-rootdisk"))["metadata"]["finalizers"]
+    await stage.host.delete("VirtualMachine", "kubevirt.io/v1", "copy")
+    await asyncio.sleep(120)
+    assert await stage.volume("copy-rootdisk") == {}
+    await stage.available()
+    assert await stage.volume("web-rootdisk") != {}
 
 
 @pytest.mark.spec("stakater", 66)
 @pytest.mark.parametrize(("strategy", "comes_back"), [("Always", True), ("RerunOnFailure", False), ("Manual", False)])
-def test_a_stop_by_hand_stays_unless_the_machine_is_always_to_run(play: Play, strategy: str, comes_back: bool) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front(runStrategy="Always"))
+@played
+async def test_a_stop_by_hand_stays_unless_the_machine_is_always_to_run(stage: Stage, /, strategy: str, comes_back: bool) -> None:
+    await stage.make(front(runStrategy="Always"))
+    await stage.available()
+    await stage.parameters(runStrategy=strategy)
+    await asyncio.sleep(10)
+    first = await stage.host.running()
+    await stage.stop()
+    await asyncio.sleep(600)
+    vm = await stage.host.vm()
+    assert vm["spec"]["runStrategy"] == strategy
+    if comes_back:
+        assert (await stage.host.running()).id != first.id
         await stage.available()
-        await stage.parameters(runStrategy=strategy)
-        await asyncio.sleep(10)
-        first = await stage.host.running()
-        await stage.stop()
-        await asyncio.sleep(600)
-        vm = await stage.host.vm()
-        assert vm["spec"]["runStrategy"] == strategy
-        if comes_back:
-            assert (await stage.host.running()).id != first.id
-            await stage.available()
-        else:
-            assert await stage.host.vmi() == {} and (await stage.vm())["printableStatus"] == "Stopped"
-            assert (await stage.said())["Ready"] == ("False", "Unavailable")
-            assert await stage.message() == "Stopped"
-
-    play(script)
+    else:
+        assert await stage.host.vmi() == {} and (await stage.vm())["printableStatus"] == "Stopped"
+        assert (await stage.said())["Ready"] == ("False", "Unavailable")
+        assert await stage.message() == "Stopped"
 
 
 async def _spoil_machine(stage: Stage) -> None:
@@ -235,24 +225,21 @@ def test_what_drifts_comes_back(play: Play, drift: Callable[[Stage], Awaitable[N
     play(script)
 
 
-def test_where_nothing_differs_nothing_is_written(play: Play) -> None:
+@played
+async def test_where_nothing_differs_nothing_is_written(stage: Stage, /) -> None:
     """Over an hour of sweeps, after a restart, and when the manifest is applied again."""
-
-    async def script(stage: Stage) -> None:
-        names = ("web", "rest")
-        await stage.make(front(**FULL), front("rest", runStrategy="Halted"))
-        for name in names:
-            await stage.available(name)
-        before = await stage.everything()
-        await asyncio.sleep(3600)
-        assert await stage.everything() == before
-        await stage.host.again()
-        await asyncio.sleep(600)
-        assert await stage.everything() == before
-        requests = stage.host.control.program.machinery.metrics.text()
-        assert not [line for line in requests.splitlines() if 'method="PATCH",resource="virtualmachines.kubevirt.io"' in line]
-
-    play(script)
+    names = ("web", "rest")
+    await stage.make(front(**FULL), front("rest", runStrategy="Halted"))
+    for name in names:
+        await stage.available(name)
+    before = await stage.everything()
+    await asyncio.sleep(3600)
+    assert await stage.everything() == before
+    await stage.host.again()
+    await asyncio.sleep(600)
+    assert await stage.everything() == before
+    requests = stage.host.control.program.machinery.metrics.text()
+    assert not [line for line in requests.splitlines() if 'method="PATCH",resource="virtualmachines.kubevirt.io"' in line]
 
 
 def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> None:
@@ -289,43 +276,38 @@ def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> 
     play(script)
 
 
-def test_a_status_is_written_once_for_each_change(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        async with stage.api.watch(f"{GROUP}/virtualmachines?watch=true") as fronts:
-            await stage.make(front())
-            await stage.available()
-            seen = []
-            while not await fronts.quiet():
-                each = (await fronts.next())["object"]
-                seen.append((each.get("status"), each["metadata"].get("finalizers"), each["spec"]))
-        assert all(one != other for one, other in itertools.pairwise(seen))
-        # Made, finalizer, and the states of the generated machine as they come.
-        assert len(seen) <= 10, len(seen)
-
-    play(script)
+@played
+async def test_a_status_is_written_once_for_each_change(stage: Stage, /) -> None:
+    async with stage.api.watch(f"{GROUP}/virtualmachines?watch=true") as fronts:
+        await stage.make(front())
+        await stage.available()
+        seen = []
+        while not await fronts.quiet():
+            each = (await fronts.next())["object"]
+            seen.append((each.get("status"), each["metadata"].get("finalizers"), each["spec"]))
+    assert all(one != other for one, other in itertools.pairwise(seen))
+    # Made, finalizer, and the states of the generated machine as they come.
+    assert len(seen) <= 10, len(seen)
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.001, 0.01, 0.1, 0.5, 1.0, 2.0, 4.0])
-def test_a_restart_at_any_moment_leads_to_the_same_end(play: Play, pause: float) -> None:
+@played
+async def test_a_restart_at_any_moment_leads_to_the_same_end(stage: Stage, /, pause: float) -> None:
     """While it is made, changed and cleared away."""
-
-    async def script(stage: Stage) -> None:
-        await stage.make(front(**FULL))
-        await asyncio.sleep(pause)
-        await stage.host.again()
-        await stage.available(seconds=60)
-        machine = await stage.host.running()
-        await stage.parameters(service={"port": 2222}, additionalLabels={"tier": "web"}, storage={"size": "12Gi"})
-        await asyncio.sleep(pause)
-        await stage.host.again()
-        await stage.available(seconds=60)
-        assert (await stage.host.vm())["metadata"]["labels"]["tier"] == "web"
-        assert [each["port"] for each in (await stage.service())["spec"]["ports"]] == [2222]
-        assert await stage.host.running() is machine and machine.observed.run == 1
-        await stage.delete()
-        await asyncio.sleep(pause)
-        await stage.host.again()
-        await asyncio.sleep(120)
-        assert await stage.front() == {} and await stage.everything() == {}
-
-    play(script)
+    await stage.make(front(**FULL))
+    await asyncio.sleep(pause)
+    await stage.host.again()
+    await stage.available(seconds=60)
+    machine = await stage.host.running()
+    await stage.parameters(service={"port": 2222}, additionalLabels={"tier": "web"}, storage={"size": "12Gi"})
+    await asyncio.sleep(pause)
+    await stage.host.again()
+    await stage.available(seconds=60)
+    assert (await stage.host.vm())["metadata"]["labels"]["tier"] == "web"
+    assert [each["port"] for each in (await stage.service())["spec"]["ports"]] == [2222]
+    assert await stage.host.running() is machine and machine.observed.run == 1
+    await stage.delete()
+    await asyncio.sleep(pause)
+    await stage.host.again()
+    await asyncio.sleep(120)
+    assert await stage.front() == {} and await stage.everything() == {}

@@ -13,6 +13,7 @@ from paddock.app.provider import casesteps
 from paddock.contract.conformance.results import SuiteResult
 from paddock.dialects.virtrigaud.plan.cases import document
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost
 
 IMAGE = "http://images.example/cloud.qcow2"
@@ -99,21 +100,18 @@ def test_a_case_fails_for_real_and_is_cleaned_up(tmp_path: Path, cases: list[Dat
 
 
 @pytest.mark.spec("virtrigaud", 109)
-def test_what_stays_is_reported(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_what_stays_is_reported(tmp_path: Path) -> None:
     cases = basic()[:1]
     steps = cases[0]["steps"]
     for each in steps:
         if each["name"] == "create-vmclass":
             each["resource"]["metadata"]["finalizers"] = ["example.com/kept"]
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            host.engine.images.offer(IMAGE)
-            result = await casesteps.judge(host.api.client(), "default", document.read(yaml.safe_dump(cases), {}))
-            assert [each.status for each in result.results] == ["passed"]
-            assert result.leftovers == ("VMClass default/verify-class",) and code(result) == 1
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        host.engine.images.offer(IMAGE)
+        result = await casesteps.judge(host.api.client(), "default", document.read(yaml.safe_dump(cases), {}))
+        assert [each.status for each in result.results] == ["passed"]
+        assert result.leftovers == ("VMClass default/verify-class",) and code(result) == 1
 
 
 @pytest.mark.spec("virtrigaud", 109)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost
 from tests.scenario.fronts.virtrigaud.test_ownserver import Stage
 
@@ -32,31 +33,29 @@ async def ready(stage: Stage) -> tuple[str, str, str]:
 
 @pytest.mark.spec("virtrigaud", 22, 116)
 @pytest.mark.parametrize("order", [*permutations(range(5), 5)][::17])
-def test_the_machine_waits_for_its_network_and_runs_when_it_is_there(tmp_path: Path, order: tuple[int, ...]) -> None:
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            host.engine.images.offer(IMAGE)
-            stage, given = Stage(host), documents()
-            assert given["VirtualMachine"]["spec"]["powerState"] is True
-            await stage.make(*(list(given.values())[each] for each in order))
-            await asyncio.sleep(120)
-            assert await ready(stage) == (
-                "False",
-                "WaitingForDependencies",
-                "there is no VMNetworkAttachment default/app-network-attachment",
-            )
-            assert (await stage.get(name=NAME))["spec"]["powerState"] == "On" and await stage.kubevirt() == []
-            # The document's own network under the name that its machine gives.
-            await stage.make({**given["VMNetworkAttachment"], "metadata": {"name": "app-network-attachment"}})
-            async with asyncio.timeout(600):
-                while (await ready(stage))[0] != "True":
-                    await asyncio.sleep(1)
-            status = (await stage.get(name=NAME))["status"]
-            assert (status["phase"], status["powerState"]) == ("Running", "On")
-            assert status["id"] and status["ips"] and status["currentResources"] == {"cpu": 2, "memoryMiB": 4096}
-            (vm,) = await stage.kubevirt()
-            assert vm["status"]["printableStatus"] == "Running"
-            image = (await stage.get("vmimages", "ubuntu-22-template"))["status"]
-            assert (image["phase"], image["availableOn"]) == ("Ready", ["vsphere-prod"])
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_the_machine_waits_for_its_network_and_runs_when_it_is_there(tmp_path: Path, order: tuple[int, ...]) -> None:
+    async with FakeHost(tmp_path) as host:
+        host.engine.images.offer(IMAGE)
+        stage, given = Stage(host), documents()
+        assert given["VirtualMachine"]["spec"]["powerState"] is True
+        await stage.make(*(list(given.values())[each] for each in order))
+        await asyncio.sleep(120)
+        assert await ready(stage) == (
+            "False",
+            "WaitingForDependencies",
+            "there is no VMNetworkAttachment default/app-network-attachment",
+        )
+        assert (await stage.get(name=NAME))["spec"]["powerState"] == "On" and await stage.kubevirt() == []
+        # The document's own network under the name that its machine gives.
+        await stage.make({**given["VMNetworkAttachment"], "metadata": {"name": "app-network-attachment"}})
+        async with asyncio.timeout(600):
+            while (await ready(stage))[0] != "True":
+                await asyncio.sleep(1)
+        status = (await stage.get(name=NAME))["status"]
+        assert (status["phase"], status["powerState"]) == ("Running", "On")
+        assert status["id"] and status["ips"] and status["currentResources"] == {"cpu": 2, "memoryMiB": 4096}
+        (vm,) = await stage.kubevirt()
+        assert vm["status"]["printableStatus"] == "Running"
+        image = (await stage.get("vmimages", "ubuntu-22-template"))["status"]
+        assert (image["phase"], image["availableOn"]) == ("Ready", ["vsphere-prod"])

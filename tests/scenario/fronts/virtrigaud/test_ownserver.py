@@ -8,6 +8,7 @@ import pytest
 
 from paddock.drivers import catalog
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.fakehost import FakeHost
 
 Data = dict[str, Any]
@@ -60,49 +61,44 @@ class Stage:
         return list(reply.data["items"])
 
 
-def test_a_machine_lives_on_this_server(tmp_path: Path) -> None:
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            host.engine.images.offer(IMAGE)
-            stage = Stage(host)
-            await stage.make(*WORLD, MACHINE)
-            status = await stage.until("Running")
-            assert status["powerState"] == "On" and status["currentResources"] == {"cpu": 1, "memoryMiB": 512}
-            (vm,) = await stage.kubevirt()
-            assert vm["status"]["printableStatus"] == "Running"
-            path = f"/apis/{API}/namespaces/default/virtualmachines/web"
-            reply = await host.api.merge(path, {"spec": {"powerState": "Off"}})
-            assert reply.status == 200
-            await stage.until("Stopped")
-            (vm,) = await stage.kubevirt()
-            assert vm["status"]["printableStatus"] == "Stopped"
-            assert (await host.api.delete(path)).status == 200
-            async with asyncio.timeout(300):
-                while await stage.get():
-                    await asyncio.sleep(1)
-            assert await stage.kubevirt() == []
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_machine_lives_on_this_server(tmp_path: Path) -> None:
+    async with FakeHost(tmp_path) as host:
+        host.engine.images.offer(IMAGE)
+        stage = Stage(host)
+        await stage.make(*WORLD, MACHINE)
+        status = await stage.until("Running")
+        assert status["powerState"] == "On" and status["currentResources"] == {"cpu": 1, "memoryMiB": 512}
+        (vm,) = await stage.kubevirt()
+        assert vm["status"]["printableStatus"] == "Running"
+        path = f"/apis/{API}/namespaces/default/virtualmachines/web"
+        reply = await host.api.merge(path, {"spec": {"powerState": "Off"}})
+        assert reply.status == 200
+        await stage.until("Stopped")
+        (vm,) = await stage.kubevirt()
+        assert vm["status"]["printableStatus"] == "Stopped"
+        assert (await host.api.delete(path)).status == 200
+        async with asyncio.timeout(300):
+            while await stage.get():
+                await asyncio.sleep(1)
+        assert await stage.kubevirt() == []
 
 
 @pytest.mark.spec("virtrigaud", 72)
 @pytest.mark.parametrize("type", ["firecracker", "libvirt", "vsphere"])
-def test_a_type_without_a_driver_is_said(tmp_path: Path, type: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(virtualtime.run)
+async def test_a_type_without_a_driver_is_said(tmp_path: Path, type: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A driver that is served apart, and drivers whose library is not installed."""
     monkeypatch.setattr(catalog, "find_spec", lambda name: None)
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            stage = Stage(host)
-            ends = {"libvirt": "qemu+ssh://root@lab/system"}.get(type, "https://lab")
-            body = made("Provider", "here", type=type, endpoint=ends, credentialSecretRef={"name": "none"}, runtime={"image": "none:1"})
-            await stage.make(body, *WORLD[1:], MACHINE)
-            await asyncio.sleep(60)
-            status = (await stage.get("providers", "here"))["status"]
-            ready = next(each for each in status["conditions"] if each["type"] == "ProviderRuntimeReady")
-            assert (ready["status"], ready["reason"], status["healthy"]) == ("False", "DriverMissing", False)
-            assert type in ready["message"]
-            said = await stage.said()
-            assert said[:2] == ("False", "ProviderError") and type in said[2]
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        stage = Stage(host)
+        ends = {"libvirt": "qemu+ssh://root@lab/system"}.get(type, "https://lab")
+        body = made("Provider", "here", type=type, endpoint=ends, credentialSecretRef={"name": "none"}, runtime={"image": "none:1"})
+        await stage.make(body, *WORLD[1:], MACHINE)
+        await asyncio.sleep(60)
+        status = (await stage.get("providers", "here"))["status"]
+        ready = next(each for each in status["conditions"] if each["type"] == "ProviderRuntimeReady")
+        assert (ready["status"], ready["reason"], status["healthy"]) == ("False", "DriverMissing", False)
+        assert type in ready["message"]
+        said = await stage.said()
+        assert said[:2] == ("False", "ProviderError") and type in said[2]

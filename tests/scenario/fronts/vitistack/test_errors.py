@@ -13,7 +13,8 @@ from paddock.kubernetes.client.client import Frames
 from paddock.kubernetes.client.options import WatchOptions
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from paddock.kubernetes.runtime.informer import Informer
-from tests.scenario.fronts.vitistack.conftest import Data, Play, Vitistack, machine, network
+from tests.coroutines import played
+from tests.scenario.fronts.vitistack.conftest import Data, Vitistack, machine, network
 
 IMAGE = "http://images/root.qcow2"
 ERRORS = "kubevirt_operator_reconciliation_errors_total"
@@ -27,59 +28,53 @@ def errors(host: Vitistack, error_type: str) -> float:
 
 @pytest.mark.spec("vitistack", 15)
 @pytest.mark.spec("vitistack", 16)
-def test_an_unknown_template_fails_until_it_is_corrected(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(template="huge"))
-        await asyncio.sleep(5)
-        assert await host.phase() == "Failed"
-        assert await host.condition("Ready") == ("False", "TemplateNotFound", 'template "huge" not found: use small, medium or large')
-        # once for a generation, however often it is looked at, and by whom
-        await asyncio.sleep(300)
-        assert errors(host, "TemplateNotFound") == 1
-        assert (await host.events("web", "Machine")).count("TemplateNotFound") == 1
-        await host.again()
-        await asyncio.sleep(300)
-        assert errors(host, "TemplateNotFound") == 0
-        assert await host.names("PersistentVolumeClaim") == []
-        await host.merge("Machine", "web", {"spec": {"template": "enormous"}})
-        await asyncio.sleep(60)
-        assert errors(host, "TemplateNotFound") == 1
-        async with host.recorded() as states:
-            await host.merge("Machine", "web", {"spec": {"template": "medium"}})
-            await host.up()
-        assert [each["status"]["phase"] for each in states][-1] == "Running"
-        assert "Pending" in [each["status"]["phase"] for each in states]
-
-    play(script)
+@played
+async def test_an_unknown_template_fails_until_it_is_corrected(host: Vitistack, /) -> None:
+    await host.make(machine(template="huge"))
+    await asyncio.sleep(5)
+    assert await host.phase() == "Failed"
+    assert await host.condition("Ready") == ("False", "TemplateNotFound", 'template "huge" not found: use small, medium or large')
+    # once for a generation, however often it is looked at, and by whom
+    await asyncio.sleep(300)
+    assert errors(host, "TemplateNotFound") == 1
+    assert (await host.events("web", "Machine")).count("TemplateNotFound") == 1
+    await host.again()
+    await asyncio.sleep(300)
+    assert errors(host, "TemplateNotFound") == 0
+    assert await host.names("PersistentVolumeClaim") == []
+    await host.merge("Machine", "web", {"spec": {"template": "enormous"}})
+    await asyncio.sleep(60)
+    assert errors(host, "TemplateNotFound") == 1
+    async with host.recorded() as states:
+        await host.merge("Machine", "web", {"spec": {"template": "medium"}})
+        await host.up()
+    assert [each["status"]["phase"] for each in states][-1] == "Running"
+    assert "Pending" in [each["status"]["phase"] for each in states]
 
 
 @pytest.mark.spec("vitistack", 15)
-def test_a_failed_machine_is_tried_again_when_its_annotation_changes(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(template="huge", metadata={"annotations": {"vitistack.io/retry": "1"}}))
-        await asyncio.sleep(60)
-        assert errors(host, "TemplateNotFound") == 1
-        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "2"}}})
-        await asyncio.sleep(60)
-        assert errors(host, "TemplateNotFound") == 2
-        assert await host.phase() == "Failed"
-
-    play(script)
+@played
+async def test_a_failed_machine_is_tried_again_when_its_annotation_changes(host: Vitistack, /) -> None:
+    await host.make(machine(template="huge", metadata={"annotations": {"vitistack.io/retry": "1"}}))
+    await asyncio.sleep(60)
+    assert errors(host, "TemplateNotFound") == 1
+    await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "2"}}})
+    await asyncio.sleep(60)
+    assert errors(host, "TemplateNotFound") == 2
+    assert await host.phase() == "Failed"
 
 
-def test_a_template_that_comes_later_ends_the_failure(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(template="database"))
-        await asyncio.sleep(30)
-        assert await host.phase() == "Failed"
-        spec = {"resources": {"memory": {"size": "3Gi"}}, "disks": [{"name": "root", "size": "5Gi"}, {"name": "data", "size": "9Gi"}]}
-        template = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": {"name": "database"}, "spec": spec}
-        await host.make(template)
-        await host.up()
-        assert await host.names("PersistentVolumeClaim") == ["web-data", "web-root"]
-        assert (await host.vm())["spec"]["template"]["spec"]["domain"]["memory"]["guest"] == "3Gi"
-
-    play(script)
+@played
+async def test_a_template_that_comes_later_ends_the_failure(host: Vitistack, /) -> None:
+    await host.make(machine(template="database"))
+    await asyncio.sleep(30)
+    assert await host.phase() == "Failed"
+    spec = {"resources": {"memory": {"size": "3Gi"}}, "disks": [{"name": "root", "size": "5Gi"}, {"name": "data", "size": "9Gi"}]}
+    template = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": {"name": "database"}, "spec": spec}
+    await host.make(template)
+    await host.up()
+    assert await host.names("PersistentVolumeClaim") == ["web-data", "web-root"]
+    assert (await host.vm())["spec"]["template"]["spec"]["domain"]["memory"]["guest"] == "3Gi"
 
 
 @pytest.fixture
@@ -97,30 +92,27 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("late")
-def test_a_machine_that_arrives_before_what_was_made_earlier_has_no_problem(play: Play) -> None:
+@played
+async def test_a_machine_that_arrives_before_what_was_made_earlier_has_no_problem(host: Vitistack, /) -> None:
     """Each kind has a watch of its own, and on a busy host one may be behind another."""
-
-    async def script(host: Vitistack) -> None:
-        size = {"resources": {"memory": {"size": "1Gi"}}, "disks": [{"name": "root", "size": "1Gi", "storageClass": "fast"}]}
-        template = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": {"name": "own"}, "spec": size}
-        secret = {
-            "apiVersion": "v1",
-            "kind": "Secret",
-            "metadata": {"name": "first-boot"},
-            "stringData": {"userData": "#cloud-config\n{}\n"},
-        }
-        await host.storage_class("fast")
-        async with host.recorded() as states:
-            await host.make(template, network(), secret)
-            card = {"name": "eth0", "networkName": "prod"}
-            await host.make(machine(template="own", networks=[card], cloudInit={"secretRef": {"name": "first-boot", "key": "userData"}}))
-            await host.up()
-        problems = {each["reason"] for state in states for each in state.get("status", {}).get("conditions", ()) if each["type"] == "Ready"}
-        assert not problems & set(ERROR_TYPES), problems
-        assert not set(await host.events("web", "Machine")) & set(ERROR_TYPES)
-        assert not any(errors(host, each) for each in ERROR_TYPES)
-
-    play(script)
+    size = {"resources": {"memory": {"size": "1Gi"}}, "disks": [{"name": "root", "size": "1Gi", "storageClass": "fast"}]}
+    template = {"apiVersion": "vitistack.io/v1alpha1", "kind": "MachineTemplate", "metadata": {"name": "own"}, "spec": size}
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "first-boot"},
+        "stringData": {"userData": "#cloud-config\n{}\n"},
+    }
+    await host.storage_class("fast")
+    async with host.recorded() as states:
+        await host.make(template, network(), secret)
+        card = {"name": "eth0", "networkName": "prod"}
+        await host.make(machine(template="own", networks=[card], cloudInit={"secretRef": {"name": "first-boot", "key": "userData"}}))
+        await host.up()
+    problems = {each["reason"] for state in states for each in state.get("status", {}).get("conditions", ()) if each["type"] == "Ready"}
+    assert not problems & set(ERROR_TYPES), problems
+    assert not set(await host.events("web", "Machine")) & set(ERROR_TYPES)
+    assert not any(errors(host, each) for each in ERROR_TYPES)
 
 
 async def without_default(host: Vitistack) -> None:
@@ -131,95 +123,85 @@ async def without_default(host: Vitistack) -> None:
 
 
 @pytest.mark.spec("vitistack", 25)
-def test_a_machine_proceeds_when_its_class_is_made(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await without_default(host)
-        await host.make(machine())
-        await asyncio.sleep(60)
-        assert await host.phase() == "Pending"
-        assert (await host.condition("Ready"))[:2] == ("False", "StorageClassNotFound")
-        assert (await host.condition("StorageReady"))[:2] == ("False", "PVCPending")
-        assert errors(host, "StorageClassNotFound") >= 1
-        generation = (await host.machine())["metadata"]["generation"]
-        await host.storage_class("late", metadata={"name": "late", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}})
-        await host.up(seconds=20)
-        assert (await host.machine())["metadata"]["generation"] == generation
-        assert (await host.seen("PersistentVolumeClaim", "web-root"))["spec"]["storageClassName"] == "late"
-        # the default of later days does not matter any more
-        await host.api.delete("/apis/storage.k8s.io/v1/storageclasses/late")
-        # CDIConfig no longer names the class
-        await asyncio.sleep(5)
-        revision = await host.revision()
-        await asyncio.sleep(120)
-        assert await host.revision() == revision
-        assert await host.phase() == "Running"
-
-    play(script)
+@played
+async def test_a_machine_proceeds_when_its_class_is_made(host: Vitistack, /) -> None:
+    await without_default(host)
+    await host.make(machine())
+    await asyncio.sleep(60)
+    assert await host.phase() == "Pending"
+    assert (await host.condition("Ready"))[:2] == ("False", "StorageClassNotFound")
+    assert (await host.condition("StorageReady"))[:2] == ("False", "PVCPending")
+    assert errors(host, "StorageClassNotFound") >= 1
+    generation = (await host.machine())["metadata"]["generation"]
+    await host.storage_class("late", metadata={"name": "late", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}})
+    await host.up(seconds=20)
+    assert (await host.machine())["metadata"]["generation"] == generation
+    assert (await host.seen("PersistentVolumeClaim", "web-root"))["spec"]["storageClassName"] == "late"
+    # the default of later days does not matter any more
+    await host.api.delete("/apis/storage.k8s.io/v1/storageclasses/late")
+    # CDIConfig no longer names the class
+    await asyncio.sleep(5)
+    revision = await host.revision()
+    await asyncio.sleep(120)
+    assert await host.revision() == revision
+    assert await host.phase() == "Running"
 
 
 @pytest.mark.spec("vitistack", 26)
-def test_a_class_that_is_named_is_waited_for(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(disks=[{"name": "data", "size": "1Gi", "storageClass": "fast"}]))
-        await asyncio.sleep(60)
-        assert await host.phase() == "Pending"
-        assert (await host.condition("Ready"))[1] == "StorageClassNotFound"
-        assert await host.names("PersistentVolumeClaim") == []
-        await host.storage_class("fast")
-        await host.up(seconds=20)
-        assert (await host.seen("PersistentVolumeClaim", "web-data"))["spec"]["storageClassName"] == "fast"
-
-    play(script)
+@played
+async def test_a_class_that_is_named_is_waited_for(host: Vitistack, /) -> None:
+    await host.make(machine(disks=[{"name": "data", "size": "1Gi", "storageClass": "fast"}]))
+    await asyncio.sleep(60)
+    assert await host.phase() == "Pending"
+    assert (await host.condition("Ready"))[1] == "StorageClassNotFound"
+    assert await host.names("PersistentVolumeClaim") == []
+    await host.storage_class("fast")
+    await host.up(seconds=20)
+    assert (await host.seen("PersistentVolumeClaim", "web-data"))["spec"]["storageClassName"] == "fast"
 
 
 @pytest.mark.spec("vitistack", 30)
-def test_a_machine_proceeds_when_its_network_is_made(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(networks=[{"name": "eth0", "networkName": "prod"}]))
-        await asyncio.sleep(60)
-        assert await host.phase() == "Pending"
-        assert (await host.condition("Ready"))[:2] == ("False", "NetworkConfigurationNotFound")
-        assert (await host.condition("NetworkReady"))[:2] == ("False", "NetworkFailed")
-        assert host.metrics()[f'{NETWORK_ERRORS}{{network_name="prod"}}'] >= 1
-        assert errors(host, "NetworkConfigurationNotFound") >= 1
-        assert "NetworkConfigurationNotFound" in await host.events("web", "Machine")
-        await host.make(network())
-        await host.up(seconds=20)
-        assert (await host.condition("NetworkReady"))[:2] == ("True", "NetworkConfigured")
-
-    play(script)
+@played
+async def test_a_machine_proceeds_when_its_network_is_made(host: Vitistack, /) -> None:
+    await host.make(machine(networks=[{"name": "eth0", "networkName": "prod"}]))
+    await asyncio.sleep(60)
+    assert await host.phase() == "Pending"
+    assert (await host.condition("Ready"))[:2] == ("False", "NetworkConfigurationNotFound")
+    assert (await host.condition("NetworkReady"))[:2] == ("False", "NetworkFailed")
+    assert host.metrics()[f'{NETWORK_ERRORS}{{network_name="prod"}}'] >= 1
+    assert errors(host, "NetworkConfigurationNotFound") >= 1
+    assert "NetworkConfigurationNotFound" in await host.events("web", "Machine")
+    await host.make(network())
+    await host.up(seconds=20)
+    assert (await host.condition("NetworkReady"))[:2] == ("True", "NetworkConfigured")
 
 
 @pytest.mark.spec("vitistack", 47)
-def test_a_machine_proceeds_when_its_secret_is_made(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(cloudInit={"secretRef": {"name": "login", "key": "mine"}}))
-        await asyncio.sleep(60)
-        assert await host.phase() == "Pending"
-        assert (await host.condition("Ready"))[1] == "SecretNotFound"
-        await host.make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"other": "x"}})
-        await asyncio.sleep(60)
-        assert 'has no key "mine"' in (await host.condition("Ready"))[2]
-        await host.merge("Secret", "login", {"stringData": {"mine": "#cloud-config"}})
-        await host.up(seconds=20)
-
-    play(script)
+@played
+async def test_a_machine_proceeds_when_its_secret_is_made(host: Vitistack, /) -> None:
+    await host.make(machine(cloudInit={"secretRef": {"name": "login", "key": "mine"}}))
+    await asyncio.sleep(60)
+    assert await host.phase() == "Pending"
+    assert (await host.condition("Ready"))[1] == "SecretNotFound"
+    await host.make({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"}, "stringData": {"other": "x"}})
+    await asyncio.sleep(60)
+    assert 'has no key "mine"' in (await host.condition("Ready"))[2]
+    await host.merge("Secret", "login", {"stringData": {"mine": "#cloud-config"}})
+    await host.up(seconds=20)
 
 
-def test_a_running_machine_keeps_running_when_what_it_names_goes(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(network(), machine(networks=[{"name": "eth0", "networkName": "prod"}]))
-        run = (await host.up()) and (await host.vmi())["metadata"]["uid"]
-        await host.drop("NetworkConfiguration", "prod")
-        await asyncio.sleep(60)
-        assert await host.phase() == "Running"
-        assert (await host.condition("Ready"))[1] == "NetworkConfigurationNotFound"
-        assert (await host.vmi())["metadata"]["uid"] == run
-        await host.make(network())
-        await asyncio.sleep(60)
-        assert (await host.condition("Ready"))[0] == "True"
-
-    play(script)
+@played
+async def test_a_running_machine_keeps_running_when_what_it_names_goes(host: Vitistack, /) -> None:
+    await host.make(network(), machine(networks=[{"name": "eth0", "networkName": "prod"}]))
+    run = (await host.up()) and (await host.vmi())["metadata"]["uid"]
+    await host.drop("NetworkConfiguration", "prod")
+    await asyncio.sleep(60)
+    assert await host.phase() == "Running"
+    assert (await host.condition("Ready"))[1] == "NetworkConfigurationNotFound"
+    assert (await host.vmi())["metadata"]["uid"] == run
+    await host.make(network())
+    await asyncio.sleep(60)
+    assert (await host.condition("Ready"))[0] == "True"
 
 
 async def deny(host: Vitistack, plural: str, answers: list[tuple[int, Data]]) -> None:
@@ -236,23 +218,21 @@ async def deny(host: Vitistack, plural: str, answers: list[tuple[int, Data]]) ->
     client._transport.send = refused  # type: ignore[method-assign]
 
 
-def test_too_small_a_quota_is_waited_for_with_growing_pauses(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        quota = (403, {"reason": "Forbidden", "message": 'persistentvolumeclaims "web-root" is forbidden: exceeded quota: disks'})
-        answers = [quota] * 6
-        await deny(host, "persistentvolumeclaims", answers)
-        await host.make(machine())
-        await asyncio.sleep(4)
-        assert (await host.condition("Ready"))[:2] == ("False", "InsufficientResources")
-        assert await host.phase() == "Pending"
-        assert len(answers) == 5
-        await asyncio.sleep(30)
-        # after 5, 10, 20 s
-        assert len(answers) in (2, 3)
-        # after 40, 80 and 160 s more, give or take what chance adds
-        await host.up(seconds=600)
-
-    play(script)
+@played
+async def test_too_small_a_quota_is_waited_for_with_growing_pauses(host: Vitistack, /) -> None:
+    quota = (403, {"reason": "Forbidden", "message": 'persistentvolumeclaims "web-root" is forbidden: exceeded quota: disks'})
+    answers = [quota] * 6
+    await deny(host, "persistentvolumeclaims", answers)
+    await host.make(machine())
+    await asyncio.sleep(4)
+    assert (await host.condition("Ready"))[:2] == ("False", "InsufficientResources")
+    assert await host.phase() == "Pending"
+    assert len(answers) == 5
+    await asyncio.sleep(30)
+    # after 5, 10, 20 s
+    assert len(answers) in (2, 3)
+    # after 40, 80 and 160 s more, give or take what chance adds
+    await host.up(seconds=600)
 
 
 @pytest.mark.parametrize(
@@ -265,65 +245,57 @@ def test_too_small_a_quota_is_waited_for_with_growing_pauses(play: Play) -> None
         (404, {"reason": "NotFound", "message": "the server could not find the requested resource"}, False),
     ],
 )
-def test_what_the_backend_answers(play: Play, code: int, said: Data, fails: bool) -> None:
-    async def script(host: Vitistack) -> None:
-        await deny(host, "virtualmachines", [(code, said)] * (1 if fails else 12))
-        await host.make(machine())
-        await asyncio.sleep(2)
-        status, reason, message = await host.condition("VirtualMachineReady")
-        assert (status, reason) == ("False", "VMFailed")
-        assert str(said["message"]) in message
-        assert (await host.condition("Ready"))[1] == "KubeVirtApiError"
-        assert errors(host, "KubeVirtApiError") >= 1
-        if fails:
-            await asyncio.sleep(300)
-            assert await host.phase() == "Failed"
-            assert errors(host, "KubeVirtApiError") == 1
-            await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "now"}}})
-        await host.up(seconds=600)
-
-    play(script)
+@played
+async def test_what_the_backend_answers(host: Vitistack, /, code: int, said: Data, fails: bool) -> None:
+    await deny(host, "virtualmachines", [(code, said)] * (1 if fails else 12))
+    await host.make(machine())
+    await asyncio.sleep(2)
+    status, reason, message = await host.condition("VirtualMachineReady")
+    assert (status, reason) == ("False", "VMFailed")
+    assert str(said["message"]) in message
+    assert (await host.condition("Ready"))[1] == "KubeVirtApiError"
+    assert errors(host, "KubeVirtApiError") >= 1
+    if fails:
+        await asyncio.sleep(300)
+        assert await host.phase() == "Failed"
+        assert errors(host, "KubeVirtApiError") == 1
+        await host.merge("Machine", "web", {"metadata": {"annotations": {"vitistack.io/retry": "now"}}})
+    await host.up(seconds=600)
 
 
-def test_too_little_memory_is_said_and_ends_with_more(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(resources={"memory": {"size": "512Gi"}}))
-        await asyncio.sleep(30)
-        assert await host.phase() == "Creating"
-        status, reason, message = await host.condition("Ready")
-        assert (status, reason) == ("False", "InsufficientResources")
-        assert "add capacity or make the machine smaller" in message
-        assert "InsufficientResources" in await host.events("web", "Machine")
-        await host.merge("Machine", "web", {"spec": {"resources": {"memory": {"size": "1Gi"}}}})
-        await asyncio.sleep(5)
-        await host.drop("VirtualMachineInstance", "web")
-        await host.up(seconds=120)
-
-    play(script)
+@played
+async def test_too_little_memory_is_said_and_ends_with_more(host: Vitistack, /) -> None:
+    await host.make(machine(resources={"memory": {"size": "512Gi"}}))
+    await asyncio.sleep(30)
+    assert await host.phase() == "Creating"
+    status, reason, message = await host.condition("Ready")
+    assert (status, reason) == ("False", "InsufficientResources")
+    assert "add capacity or make the machine smaller" in message
+    assert "InsufficientResources" in await host.events("web", "Machine")
+    await host.merge("Machine", "web", {"spec": {"resources": {"memory": {"size": "1Gi"}}}})
+    await asyncio.sleep(5)
+    await host.drop("VirtualMachineInstance", "web")
+    await host.up(seconds=120)
 
 
-def test_an_image_that_is_not_there_fails_the_machine(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": IMAGE}}))
-        await asyncio.sleep(120)
-        assert (await host.status(), await host.phase()) == ("DataVolumeError", "Failed")
-        status, reason, message = await host.condition("Ready")
-        assert (status, reason) == ("False", "KubeVirtApiError") and "change vitistack.io/retry" in message
-        assert (await host.condition("StorageReady"))[:2] == ("False", "ImportFailed")
-
-    play(script)
+@played
+async def test_an_image_that_is_not_there_fails_the_machine(host: Vitistack, /) -> None:
+    await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": IMAGE}}))
+    await asyncio.sleep(120)
+    assert (await host.status(), await host.phase()) == ("DataVolumeError", "Failed")
+    status, reason, message = await host.condition("Ready")
+    assert (status, reason) == ("False", "KubeVirtApiError") and "change vitistack.io/retry" in message
+    assert (await host.condition("StorageReady"))[:2] == ("False", "ImportFailed")
 
 
 @pytest.mark.spec("vitistack", 96)
-def test_an_import_that_is_tried_again_fails_no_machine(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        host.engine.images.offer(IMAGE)
-        host.engine.images.script(IMAGE, [ImageUnavailable("Unreachable", "the server said 503")] * 3)
-        await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": IMAGE}}))
-        async with host.recorded() as states:
-            await host.up(seconds=300)
-        waiting = [each for each in states if "it is tried again" in json.dumps(each.get("status"))]
-        assert waiting and {each["status"]["phase"] for each in waiting} == {"Creating"}
-        assert "Failed" not in {each["status"]["phase"] for each in states if each.get("status")}
-
-    play(script)
+@played
+async def test_an_import_that_is_tried_again_fails_no_machine(host: Vitistack, /) -> None:
+    host.engine.images.offer(IMAGE)
+    host.engine.images.script(IMAGE, [ImageUnavailable("Unreachable", "the server said 503")] * 3)
+    await host.make(machine(metadata={"annotations": {"vitistack.io/root-image": IMAGE}}))
+    async with host.recorded() as states:
+        await host.up(seconds=300)
+    waiting = [each for each in states if "it is tried again" in json.dumps(each.get("status"))]
+    assert waiting and {each["status"]["phase"] for each in waiting} == {"Creating"}
+    assert "Failed" not in {each["status"]["phase"] for each in states if each.get("status")}

@@ -4,7 +4,8 @@ import asyncio
 from collections import Counter
 
 from paddock.server.store.contract import CommittedWrite
-from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
+from tests.coroutines import played
+from tests.scenario.fronts.vitistack.conftest import Vitistack, machine
 
 # An object that is made, and its changes after that.
 _WRITES = {
@@ -19,17 +20,15 @@ _WRITES = {
 }
 
 
-def test_what_is_known_together_is_written_together(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        written: Counter[str] = Counter()
+@played
+async def test_what_is_known_together_is_written_together(host: Vitistack, /) -> None:
+    written: Counter[str] = Counter()
 
-        def count(changes: tuple[CommittedWrite, ...]) -> None:
-            written.update(each.key.collection for each in changes)
+    def count(changes: tuple[CommittedWrite, ...]) -> None:
+        written.update(each.key.collection for each in changes)
 
-        host.api.store.follow(count)
-        await host.make(machine())
-        await asyncio.sleep(60)
-        assert await host.phase() == "Running"
-        assert written == _WRITES
-
-    play(script)
+    host.api.store.follow(count)
+    await host.make(machine())
+    await asyncio.sleep(60)
+    assert await host.phase() == "Running"
+    assert written == _WRITES

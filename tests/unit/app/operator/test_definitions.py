@@ -11,6 +11,7 @@ from paddock.dialects.vitistack.kinds import machine
 from paddock.kubernetes.client.target import Key, Target, declared, plain
 from tests.apiclient import inside
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 
 MACHINES = declared(machine.KINDS[0], machine.Machine)
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
@@ -43,15 +44,12 @@ def test_what_is_missing_is_named_with_its_remedy() -> None:
     )
 
 
-def test_an_older_version_will_do_where_it_has_the_same_form(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_an_older_version_will_do_where_it_has_the_same_form(monkeypatch: pytest.MonkeyPatch) -> None:
     known = {"datavolumes.cdi.kubevirt.io/v1beta9": "v1beta1", "virtualmachineinstances.kubevirt.io/v1": "v1alpha3"}
     monkeypatch.setattr(definitions, "_OLDER", {**known, "ships.space.example.com/v1": "v0"})
-
-    async def script() -> None:
-        async with Harness() as api, inside(api) as client:
-            assert await definitions.older(client, (MACHINES, INSTANCES, OTHERS, SPACESHIPS)) == [(OTHERS, "v1beta1")]
-
-    asyncio.run(script())
+    async with Harness() as api, inside(api) as client:
+        assert await definitions.older(client, (MACHINES, INSTANCES, OTHERS, SPACESHIPS)) == [(OTHERS, "v1beta1")]
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from paddock.server.edge.http import ConnectionPeer, HttpRequest
 from paddock.server.security import pki
 from tests import apiclient, apiharness, virtualtime
 from tests.apiharness import GuardedHarness, Harness, Reply
+from tests.coroutines import played_by, run_by
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROOT = {"authorization": "Bearer root"}
@@ -113,19 +114,19 @@ async def code(access: MetricsAccess, *given: str) -> int:
     return 200 if refusal is None else refusal.status
 
 
-def test_the_server_is_asked_who_it_is_and_what_they_may() -> None:
-    async def script(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock) -> None:
-        assert await code(access) == 200
-        reviewed = {"user": "prometheus", "uid": "7", "groups": ["scrapers"], "extra": {"node": ["a"]}}
-        assert server.asked == [
-            (TOKEN_REVIEWS, {"token": "good"}),
-            (ACCESS_REVIEWS, {**reviewed, "nonResourceAttributes": {"path": "/metrics", "verb": "get"}}),
-        ]
-        # Another verb is another right.
-        assert await code(access, "bearer good", "HEAD") == 200
-        assert server.asked[-1][1]["nonResourceAttributes"]["verb"] == "head"
-
-    judged(script)
+@played_by(judged)
+async def test_the_server_is_asked_who_it_is_and_what_they_may(
+    access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock, /
+) -> None:
+    assert await code(access) == 200
+    reviewed = {"user": "prometheus", "uid": "7", "groups": ["scrapers"], "extra": {"node": ["a"]}}
+    assert server.asked == [
+        (TOKEN_REVIEWS, {"token": "good"}),
+        (ACCESS_REVIEWS, {**reviewed, "nonResourceAttributes": {"path": "/metrics", "verb": "get"}}),
+    ]
+    # Another verb is another right.
+    assert await code(access, "bearer good", "HEAD") == 200
+    assert server.asked[-1][1]["nonResourceAttributes"]["verb"] == "head"
 
 
 @pytest.mark.parametrize("header", ["", "Basic Z29vZA==", "Bearer", "Bearer ", "good"])
@@ -140,25 +141,23 @@ def test_nobody_is_refused_without_a_question(header: str) -> None:
     assert bearer(header) == ""
 
 
-def test_answers_are_kept_for_a_while() -> None:
-    async def script(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock) -> None:
-        for _ in range(3):
-            assert await code(access) == 200
-            assert await code(access, "Bearer bad") == 401
-        assert len(server.asked) == 3
-        server.allowed = False
-        await asyncio.sleep(59)
+@played_by(judged)
+async def test_answers_are_kept_for_a_while(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock, /) -> None:
+    for _ in range(3):
         assert await code(access) == 200
-        await asyncio.sleep(2)
-        refusal = await access.refusal(request())
-        assert refusal is not None and refusal.status == 403
-        assert b'prometheus may not get /metrics: grant the verb "get" on the nonResourceURL /metrics' in bytes(refusal.body)
-        server.allowed = True
-        assert await code(access) == 403
-        await asyncio.sleep(11)
-        assert await code(access) == 200
-
-    judged(script)
+        assert await code(access, "Bearer bad") == 401
+    assert len(server.asked) == 3
+    server.allowed = False
+    await asyncio.sleep(59)
+    assert await code(access) == 200
+    await asyncio.sleep(2)
+    refusal = await access.refusal(request())
+    assert refusal is not None and refusal.status == 403
+    assert b'prometheus may not get /metrics: grant the verb "get" on the nonResourceURL /metrics' in bytes(refusal.body)
+    server.allowed = True
+    assert await code(access) == 403
+    await asyncio.sleep(11)
+    assert await code(access) == 200
 
 
 def test_a_server_that_does_not_say_is_no_permission(caplog: pytest.LogCaptureFixture) -> None:
@@ -233,26 +232,23 @@ async def allow(api: Harness, name: str) -> None:
     await make(api, f"{RBAC}/clusterrolebindings", {**head, "roleRef": role, "subjects": [subject]})
 
 
-def test_an_operator_with_secure_metrics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_an_operator_with_secure_metrics(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fronts, "WIRES", {})
     monkeypatch.setattr(neededrights, "rules", RULES.__getitem__)
-
-    async def script() -> None:
-        async with GuardedHarness(tmp_path) as api, operating(api, SETTINGS) as operator:
-            reader, other = await token_of(api, "reader"), await token_of(api, "other")
-            await allow(api, "reader")
-            status, text = await page(operator, token=reader)
-            assert status == 200 and 'paddock_leader{lease="default/l-gadgets"} 1\n' in text
-            assert (await page(operator, token=other))[0] == 403
-            assert (await page(operator))[0] == (await page(operator, token="made.up.token"))[0] == 401
-            assert (await page(operator, "/readyz", reader))[0] == 403
-            # The probes need neither TLS nor a token.
-            client = Https(Access(server=f"http://127.0.0.2:{operator.ports[1]}", credentials=StaticCredential()))
-            assert (await client.send(TransportRequest(method="GET", target="/readyz"))).status == 200
-            assert (await client.send(TransportRequest(method="GET", target="/metrics"))).status == 404
-            await client.close()
-
-    virtualtime.run(script())
+    async with GuardedHarness(tmp_path) as api, operating(api, SETTINGS) as operator:
+        reader, other = await token_of(api, "reader"), await token_of(api, "other")
+        await allow(api, "reader")
+        status, text = await page(operator, token=reader)
+        assert status == 200 and 'paddock_leader{lease="default/l-gadgets"} 1\n' in text
+        assert (await page(operator, token=other))[0] == 403
+        assert (await page(operator))[0] == (await page(operator, token="made.up.token"))[0] == 401
+        assert (await page(operator, "/readyz", reader))[0] == 403
+        # The probes need neither TLS nor a token.
+        client = Https(Access(server=f"http://127.0.0.2:{operator.ports[1]}", credentials=StaticCredential()))
+        assert (await client.send(TransportRequest(method="GET", target="/readyz"))).status == 200
+        assert (await client.send(TransportRequest(method="GET", target="/metrics"))).status == 404
+        await client.close()
 
 
 def test_a_certificate_that_is_given_is_renewed_without_a_restart(

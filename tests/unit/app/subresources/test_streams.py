@@ -9,6 +9,7 @@ import pytest
 from paddock.app.subresources import streams
 from paddock.server.edge import websocket
 from tests.apiharness import GuardedHarness
+from tests.coroutines import run_by
 from tests.enginefakes import PNG
 from tests.scripted import scripted, timeless
 from tests.unit.app.subresources.wire import forward, paired, served, until
@@ -299,20 +300,18 @@ async def test_vsock_is_refused_with_the_reason() -> None:
 # --- rights ---------------------------------------------------------------------------------------------------------------
 
 
-def test_a_browsers_token_opens_a_console_and_a_wrong_one_does_not(tmp_path: Path) -> None:
-    async def script() -> None:
-        async with World(GuardedHarness(tmp_path)) as world, served(world) as port:
-            await world.running()
+@run_by(asyncio.run)
+async def test_a_browsers_token_opens_a_console_and_a_wrong_one_does_not(tmp_path: Path) -> None:
+    async with World(GuardedHarness(tmp_path)) as world, served(world) as port:
+        await world.running()
 
-            def offered(token: str) -> tuple[str, ...]:
-                return PLAIN, "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+        def offered(token: str) -> tuple[str, ...]:
+            return PLAIN, "base64url.bearer.authorization.k8s.io." + base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
 
-            async with connected(port, CONSOLE, subprotocols=offered("root")) as socket:
-                assert socket.subprotocol == PLAIN
-            for token, code in (("not-good", 401), ("ada", 403)):
-                with pytest.raises(Rejected) as refused:
-                    async with connected(port, CONSOLE, subprotocols=offered(token)):
-                        pass
-                assert refused.value.status == code
-
-    asyncio.run(script())
+        async with connected(port, CONSOLE, subprotocols=offered("root")) as socket:
+            assert socket.subprotocol == PLAIN
+        for token, code in (("not-good", 401), ("ada", 403)):
+            with pytest.raises(Rejected) as refused:
+                async with connected(port, CONSOLE, subprotocols=offered(token)):
+                    pass
+            assert refused.value.status == code

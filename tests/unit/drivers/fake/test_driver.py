@@ -8,6 +8,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import FakeHost, ForeignMachine, RpcFault, SecondsRange
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.scripted import timeless
 from tests.unit.drivers.fake.driving import create, driver, ended, error, exists, kind, made
 
@@ -210,14 +211,12 @@ async def test_unknown_images_are_refused() -> None:
         ("disk_import", lambda fake, vm: fake.import_disk(m.ImportDiskRequest(source_url="pvc://c/d", target_name="d"))),
     ],
 )
-def test_a_capability_that_is_off_is_not_supported(capability: str, call: object) -> None:
-    async def script() -> None:
-        fake = driver(without=(capability,))
-        vm = await made(fake)
-        assert not getattr(await fake.get_capabilities(m.GetCapabilitiesRequest()), f"supports_{capability}")
-        assert await kind(call(fake, vm)) is ErrorKind.NOT_SUPPORTED  # type: ignore[operator]
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_capability_that_is_off_is_not_supported(capability: str, call: object) -> None:
+    fake = driver(without=(capability,))
+    vm = await made(fake)
+    assert not getattr(await fake.get_capabilities(m.GetCapabilitiesRequest()), f"supports_{capability}")
+    assert await kind(call(fake, vm)) is ErrorKind.NOT_SUPPORTED  # type: ignore[operator]
 
 
 @timeless

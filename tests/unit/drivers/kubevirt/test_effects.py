@@ -15,7 +15,8 @@ from paddock.drivers.kubevirt.booting import fetched
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.machine.argv.command import command
 from paddock.engine.networks.nics import TrafficLimit
-from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, Play, Target, creation
+from tests.coroutines import played
+from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, Target, creation
 from tests.unit.engine.machine.argv.samples import TCG
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
@@ -69,17 +70,15 @@ def test_what_limits_cannot_be_kept_is_named() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 118)
-def test_the_nodes_tell_the_frequency(play: Play) -> None:
-    async def script(target: Target) -> None:
-        api = target.host.api
-        node = (await api.get("/api/v1/nodes")).data["items"][0]["metadata"]["name"]
-        labels = {"metadata": {"labels": {"cpu-timer.node.kubevirt.io/tsc-frequency": "2000123456"}}}
-        assert (await api.merge(f"/api/v1/nodes/{node}", labels)).status == 200
-        vm_id = await target.running(hardware=of_class(resource_limits=LIMITS))
-        assert (await target.host.running()).config.limits["cpu.max"].split()[0] == "150000"
-        assert "limitations" not in await target.details(vm_id)
-
-    play(script)
+@played
+async def test_the_nodes_tell_the_frequency(target: Target, /) -> None:
+    api = target.host.api
+    node = (await api.get("/api/v1/nodes")).data["items"][0]["metadata"]["name"]
+    labels = {"metadata": {"labels": {"cpu-timer.node.kubevirt.io/tsc-frequency": "2000123456"}}}
+    assert (await api.merge(f"/api/v1/nodes/{node}", labels)).status == 200
+    vm_id = await target.running(hardware=of_class(resource_limits=LIMITS))
+    assert (await target.host.running()).config.limits["cpu.max"].split()[0] == "150000"
+    assert "limitations" not in await target.details(vm_id)
 
 
 # --- other members of a class -----------------------------------------------------------------------------------------------
@@ -106,16 +105,13 @@ def test_what_cannot_be_done_is_named(changes: Any, named: str) -> None:
 
 @pytest.mark.spec("virtrigaud", 117, "install gives the machine the channel of its guest agent")
 @pytest.mark.parametrize("policy", ["", "install", "skip"])
-def test_guests_bring_their_tools_or_none(play: Play, policy: str) -> None:
+@played
+async def test_guests_bring_their_tools_or_none(target: Target, /, policy: str) -> None:
     """Each policy gives the machine the channel, and installs nothing through it."""
-
-    async def script(target: Target) -> None:
-        vm_id = await target.running(hardware=of_class(guest_tools_policy=policy))
-        argv = command((await target.host.running()).config, TCG).argv
-        assert any("org.qemu.guest_agent.0" in each for each in argv)
-        assert "limitations" not in await target.details(vm_id)
-
-    play(script)
+    vm_id = await target.running(hardware=of_class(guest_tools_policy=policy))
+    argv = command((await target.host.running()).config, TCG).argv
+    assert any("org.qemu.guest_agent.0" in each for each in argv)
+    assert "limitations" not in await target.details(vm_id)
 
 
 @pytest.mark.spec("virtrigaud", 119, 120)
@@ -133,15 +129,13 @@ def test_what_can_be_done_stands_in_the_machine() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 120)
-def test_encryption_that_is_required_is_refused(play: Play) -> None:
-    async def script(target: Target) -> None:
-        secure = of_class(security_profile=p.SecurityPayload(encryption_enabled=True, require_encryption=True))
-        with pytest.raises(ProviderError) as caught:
-            await target.driver.create(creation(hardware=secure))
-        assert caught.value.kind is ErrorKind.NOT_SUPPORTED
-        assert (await target.names(EVERYTHING[0]))["virtualmachines"] == []
-
-    play(script)
+@played
+async def test_encryption_that_is_required_is_refused(target: Target, /) -> None:
+    secure = of_class(security_profile=p.SecurityPayload(encryption_enabled=True, require_encryption=True))
+    with pytest.raises(ProviderError) as caught:
+        await target.driver.create(creation(hardware=secure))
+    assert caught.value.kind is ErrorKind.NOT_SUPPORTED
+    assert (await target.names(EVERYTHING[0]))["virtualmachines"] == []
 
 
 # --- traffic ----------------------------------------------------------------------------------------------------------------
@@ -186,13 +180,11 @@ def test_a_network_of_somebody_else_keeps_its_own_limits() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 121)
-def test_the_engine_gets_the_limits(play: Play) -> None:
-    async def script(target: Target) -> None:
-        networks = (p.NetworkPayload(name="lan", qos=QOS), p.NetworkPayload(name="wan", bridge="br7", qos=QOS))
-        answer = await target.driver.create(creation(networks=networks))
-        assert await target.ends(answer.task) == ""
-        assert await target.power(answer.id, m.PowerOp.ON) == ""
-        cards = {name: card.traffic for (_, name), card in target.host.engine.networks.cards.items()}
-        assert cards["lan"] == cards["wan"] == TrafficLimit(1_000_000, 1_000_000, 500_000, 500_000)
-
-    play(script)
+@played
+async def test_the_engine_gets_the_limits(target: Target, /) -> None:
+    networks = (p.NetworkPayload(name="lan", qos=QOS), p.NetworkPayload(name="wan", bridge="br7", qos=QOS))
+    answer = await target.driver.create(creation(networks=networks))
+    assert await target.ends(answer.task) == ""
+    assert await target.power(answer.id, m.PowerOp.ON) == ""
+    cards = {name: card.traffic for (_, name), card in target.host.engine.networks.cards.items()}
+    assert cards["lan"] == cards["wan"] == TrafficLimit(1_000_000, 1_000_000, 500_000, 500_000)

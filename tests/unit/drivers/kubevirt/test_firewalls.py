@@ -9,7 +9,8 @@ from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt.firewalls import firewall
-from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, Play, Target, creation
+from tests.coroutines import played
+from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, Target, creation
 
 POLICIES = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 EVERYWHERE = "0.0.0.0/0"
@@ -117,22 +118,20 @@ def test_what_cannot_be_read_is_refused() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 121)
-def test_the_policy_is_there_before_the_machine_runs_and_goes_with_it(play: Play) -> None:
-    async def script(target: Target) -> None:
-        answer = await target.driver.create(creation(networks=(card((SSH,)),)))
+@played
+async def test_the_policy_is_there_before_the_machine_runs_and_goes_with_it(target: Target, /) -> None:
+    answer = await target.driver.create(creation(networks=(card((SSH,)),)))
+    found = (await target.host.api.get(f"{POLICIES}/web-firewall")).data
+    assert found["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": 22}]
+    assert await target.ends(answer.task) == "" and await target.power(answer.id, m.PowerOp.ON) == ""
+    (policy,) = target.host.engine.networks.policies
+    (owner,) = {key[0] for key in target.host.engine.networks.cards}
+    assert policy.owners == (owner,) and policy.egress == () and policy.ingress is not None
+    for cards, wanted in (((card((SSH, WEB)),), 2), ((p.NetworkPayload(name="lan"),), None), ((card((WEB,)),), 1)):
+        desired = p.encode(p.DesiredPayload(name="web", machine_class=HARDWARE, image=IMAGE, networks=cards))
+        changed = await target.driver.reconfigure(m.ReconfigureRequest(id=answer.id, desired_json=desired))
+        assert await target.ends(changed.task) == ""
         found = (await target.host.api.get(f"{POLICIES}/web-firewall")).data
-        assert found["spec"]["ingress"][0]["ports"] == [{"protocol": "TCP", "port": 22}]
-        assert await target.ends(answer.task) == "" and await target.power(answer.id, m.PowerOp.ON) == ""
-        (policy,) = target.host.engine.networks.policies
-        (owner,) = {key[0] for key in target.host.engine.networks.cards}
-        assert policy.owners == (owner,) and policy.egress == () and policy.ingress is not None
-        for cards, wanted in (((card((SSH, WEB)),), 2), ((p.NetworkPayload(name="lan"),), None), ((card((WEB,)),), 1)):
-            desired = p.encode(p.DesiredPayload(name="web", machine_class=HARDWARE, image=IMAGE, networks=cards))
-            changed = await target.driver.reconfigure(m.ReconfigureRequest(id=answer.id, desired_json=desired))
-            assert await target.ends(changed.task) == ""
-            found = (await target.host.api.get(f"{POLICIES}/web-firewall")).data
-            assert len(found["spec"]["ingress"]) == wanted if wanted else found["code"] == 404
-        assert await target.ends((await target.driver.delete(m.DeleteRequest(id=answer.id))).task) == ""
-        assert (await target.host.api.get(POLICIES)).data["items"] == []
-
-    play(script)
+        assert len(found["spec"]["ingress"]) == wanted if wanted else found["code"] == 404
+    assert await target.ends((await target.driver.delete(m.DeleteRequest(id=answer.id))).task) == ""
+    assert (await target.host.api.get(POLICIES)).data["items"] == []

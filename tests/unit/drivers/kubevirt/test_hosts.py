@@ -8,7 +8,8 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kubevirt import hosts
 from paddock.drivers.kubevirt.observed import MachineSize
-from tests.unit.drivers.kubevirt.conftest import Play, Target
+from tests.coroutines import played
+from tests.unit.drivers.kubevirt.conftest import Target
 
 
 def node(**members: Any) -> dict[str, Any]:
@@ -48,20 +49,18 @@ def test_taints_are_labels() -> None:
     assert labels["virtrigaud.io/taint/node.kubernetes.io/unschedulable"] == ":NoSchedule"
 
 
-def test_the_target_lists_its_nodes(play: Play) -> None:
-    async def script(target: Target) -> None:
-        status = {"allocatable": {"cpu": "8", "memory": "16Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}
-        said = await target.host.api.merge("/api/v1/nodes/host/status", {"status": status})
-        assert said.status == 200, said.data
-        (before,) = (await target.driver.list_hosts(m.ListHostsRequest())).hosts
-        assert before.health is m.HostHealth.READY and before.allocatable_mem_mib > 0
-        await target.running()
-        (after,) = (await target.driver.list_hosts(m.ListHostsRequest())).hosts
-        assert before.allocatable_mem_mib - after.allocatable_mem_mib == 1024
-        assert await target.driver.get_host_info(m.GetHostInfoRequest(host_id=before.id)) == after
-        with pytest.raises(ProviderError) as error:
-            await target.driver.get_host_info(m.GetHostInfoRequest(host_id="other"))
-        assert error.value.kind is ErrorKind.NOT_FOUND
-        assert not (await target.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_clustering
-
-    play(script)
+@played
+async def test_the_target_lists_its_nodes(target: Target, /) -> None:
+    status = {"allocatable": {"cpu": "8", "memory": "16Gi"}, "conditions": [{"type": "Ready", "status": "True"}]}
+    said = await target.host.api.merge("/api/v1/nodes/host/status", {"status": status})
+    assert said.status == 200, said.data
+    (before,) = (await target.driver.list_hosts(m.ListHostsRequest())).hosts
+    assert before.health is m.HostHealth.READY and before.allocatable_mem_mib > 0
+    await target.running()
+    (after,) = (await target.driver.list_hosts(m.ListHostsRequest())).hosts
+    assert before.allocatable_mem_mib - after.allocatable_mem_mib == 1024
+    assert await target.driver.get_host_info(m.GetHostInfoRequest(host_id=before.id)) == after
+    with pytest.raises(ProviderError) as error:
+        await target.driver.get_host_info(m.GetHostInfoRequest(host_id="other"))
+    assert error.value.kind is ErrorKind.NOT_FOUND
+    assert not (await target.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_clustering

@@ -11,28 +11,25 @@ from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client import errors as client
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from tests.coroutines import played
 from tests.interruption import Interruption
-from tests.unit.drivers.kubevirt.conftest import SETTINGS, Play, Target, creation
+from tests.unit.drivers.kubevirt.conftest import SETTINGS, Target, creation
 
 KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
 
 
-def test_paddock_can_do_what_it_says(play: Play) -> None:
-    async def script(target: Target) -> None:
-        assert await target.driver.validate(m.ValidateRequest()) == m.ValidateResponse(ok=True)
-        found = await target.driver.get_capabilities(m.GetCapabilitiesRequest())
-        assert found.supports_reconfigure_online and found.supports_disk_expansion_online and found.supports_snapshots
-        assert found.supports_image_import and found.supports_disk_import and found.supported_import_backends == ("s3",)
-        assert found.supports_memory_snapshots and not (found.supports_linked_clones or found.supports_clustering)
-        await target.host.api.merge(KUBEVIRT, {"spec": {"configuration": {"vmRolloutStrategy": "Stage"}}})
-        for each in (await target.host.api.get("/apis/storage.k8s.io/v1/storageclasses")).data["items"]:
-            await target.host.api.merge(
-                f"/apis/storage.k8s.io/v1/storageclasses/{each['metadata']['name']}", {"allowVolumeExpansion": False}
-            )
-        found = await target.driver.get_capabilities(m.GetCapabilitiesRequest())
-        assert not found.supports_reconfigure_online and not found.supports_disk_expansion_online
-
-    play(script)
+@played
+async def test_paddock_can_do_what_it_says(target: Target, /) -> None:
+    assert await target.driver.validate(m.ValidateRequest()) == m.ValidateResponse(ok=True)
+    found = await target.driver.get_capabilities(m.GetCapabilitiesRequest())
+    assert found.supports_reconfigure_online and found.supports_disk_expansion_online and found.supports_snapshots
+    assert found.supports_image_import and found.supports_disk_import and found.supported_import_backends == ("s3",)
+    assert found.supports_memory_snapshots and not (found.supports_linked_clones or found.supports_clustering)
+    await target.host.api.merge(KUBEVIRT, {"spec": {"configuration": {"vmRolloutStrategy": "Stage"}}})
+    for each in (await target.host.api.get("/apis/storage.k8s.io/v1/storageclasses")).data["items"]:
+        await target.host.api.merge(f"/apis/storage.k8s.io/v1/storageclasses/{each['metadata']['name']}", {"allowVolumeExpansion": False})
+    found = await target.driver.get_capabilities(m.GetCapabilitiesRequest())
+    assert not found.supports_reconfigure_online and not found.supports_disk_expansion_online
 
 
 class Bare(Interruption):
@@ -53,34 +50,28 @@ class WithoutVirtApi(Interruption):
         return await super().send(ask)
 
 
-def test_what_does_not_answer_is_named(play: Play) -> None:
-    async def script(target: Target) -> None:
-        driver = KubeVirtDriver(Client(WithoutVirtApi(Interruption.of(target.host.api))), SETTINGS)
+@played
+async def test_what_does_not_answer_is_named(target: Target, /) -> None:
+    driver = KubeVirtDriver(Client(WithoutVirtApi(Interruption.of(target.host.api))), SETTINGS)
+    with pytest.raises(ProviderError) as error:
+        await driver.get_features(x.GetFeaturesRequest())
+    assert error.value.kind is ErrorKind.UNAVAILABLE
+    assert "the target does not serve subresources.kubevirt.io/v1 now" in str(error.value)
+    assert "the APIService v1.subresources.kubevirt.io" in str(error.value)
+
+
+@played
+async def test_a_cluster_without_kubevirt(target: Target, /) -> None:
+    driver = KubeVirtDriver(Client(Bare(Interruption.of(target.host.api))), SETTINGS)
+    answer = await driver.validate(m.ValidateRequest())
+    assert not answer.ok and "install KubeVirt" in answer.message
+    found = await driver.get_capabilities(m.GetCapabilitiesRequest())
+    assert not (found.supports_snapshots or found.supports_image_import or found.supports_disk_import or found.supports_reconfigure_online)
+    # A kind that is not served is not a machine that is gone.
+    for call in (driver.describe(m.DescribeRequest(id="web/1")), driver.create(creation()), driver.list_vms(m.ListVMsRequest())):
         with pytest.raises(ProviderError) as error:
-            await driver.get_features(x.GetFeaturesRequest())
-        assert error.value.kind is ErrorKind.UNAVAILABLE
-        assert "the target does not serve subresources.kubevirt.io/v1 now" in str(error.value)
-        assert "the APIService v1.subresources.kubevirt.io" in str(error.value)
-
-    play(script)
-
-
-def test_a_cluster_without_kubevirt(play: Play) -> None:
-    async def script(target: Target) -> None:
-        driver = KubeVirtDriver(Client(Bare(Interruption.of(target.host.api))), SETTINGS)
-        answer = await driver.validate(m.ValidateRequest())
-        assert not answer.ok and "install KubeVirt" in answer.message
-        found = await driver.get_capabilities(m.GetCapabilitiesRequest())
-        assert not (
-            found.supports_snapshots or found.supports_image_import or found.supports_disk_import or found.supports_reconfigure_online
-        )
-        # A kind that is not served is not a machine that is gone.
-        for call in (driver.describe(m.DescribeRequest(id="web/1")), driver.create(creation()), driver.list_vms(m.ListVMsRequest())):
-            with pytest.raises(ProviderError) as error:
-                await call
-            assert error.value.kind is ErrorKind.NOT_SUPPORTED
-
-    play(script)
+            await call
+        assert error.value.kind is ErrorKind.NOT_SUPPORTED
 
 
 class Away(Interruption):
@@ -90,35 +81,31 @@ class Away(Interruption):
         raise client.Unreachable("no route to the target", sent=False)
 
 
-def test_a_machine_of_a_target_that_is_away_is_not_gone(play: Play) -> None:
-    async def script(target: Target) -> None:
-        vm_id = await target.made()
-        driver = KubeVirtDriver(Client(Away(Interruption.of(target.host.api))), SETTINGS)
-        task = m.TaskRef(id=f"delete:{vm_id}")
-        for call in (
-            driver.describe(m.DescribeRequest(id=vm_id)),
-            driver.delete(m.DeleteRequest(id=vm_id)),
-            driver.task_status(m.TaskStatusRequest(task=task)),
-            driver.validate(m.ValidateRequest()),
-        ):
-            with pytest.raises(ProviderError, match="no route to the target") as error:
-                await call
-            assert error.value.kind is ErrorKind.UNAVAILABLE
-
-    play(script)
+@played
+async def test_a_machine_of_a_target_that_is_away_is_not_gone(target: Target, /) -> None:
+    vm_id = await target.made()
+    driver = KubeVirtDriver(Client(Away(Interruption.of(target.host.api))), SETTINGS)
+    task = m.TaskRef(id=f"delete:{vm_id}")
+    for call in (
+        driver.describe(m.DescribeRequest(id=vm_id)),
+        driver.delete(m.DeleteRequest(id=vm_id)),
+        driver.task_status(m.TaskStatusRequest(task=task)),
+        driver.validate(m.ValidateRequest()),
+    ):
+        with pytest.raises(ProviderError, match="no route to the target") as error:
+            await call
+        assert error.value.kind is ErrorKind.UNAVAILABLE
 
 
-def test_a_task_that_nobody_knows_has_ended(play: Play) -> None:
-    async def script(target: Target) -> None:
-        for text in ("task-1", "create:web", "create:web/00000000-0000-4000-8000-999999999999", "fly:web/1", "snapshot:a/1", "image:a/1"):
-            found = await target.driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=text)))
-            assert found.done and found.error, text
-        for text in ("delete:web/1", "off:web/1", "snapshot-delete:a/1"):
-            found = await target.driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=text)))
-            assert found.done and not found.error, text
-        assert await target.driver.task_status(m.TaskStatusRequest()) == m.TaskStatusResponse(done=True)
-
-    play(script)
+@played
+async def test_a_task_that_nobody_knows_has_ended(target: Target, /) -> None:
+    for text in ("task-1", "create:web", "create:web/00000000-0000-4000-8000-999999999999", "fly:web/1", "snapshot:a/1", "image:a/1"):
+        found = await target.driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=text)))
+        assert found.done and found.error, text
+    for text in ("delete:web/1", "off:web/1", "snapshot-delete:a/1"):
+        found = await target.driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id=text)))
+        assert found.done and not found.error, text
+    assert await target.driver.task_status(m.TaskStatusRequest()) == m.TaskStatusResponse(done=True)
 
 
 def answered(cls: type[client.ApiError], message: str = "no", **details: str) -> client.ApiError:

@@ -29,9 +29,10 @@ from paddock.kubernetes.client.target import Key
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink
 from tests import virtualtime
+from tests.coroutines import played
 from tests.s3server import KEY, SECRET, S3Server
 from tests.scripted import scripted
-from tests.unit.drivers.kubevirt.conftest import SETTINGS, Play, Target, creation
+from tests.unit.drivers.kubevirt.conftest import SETTINGS, Target, creation
 
 LINK = DiskLink("https://here/exports/disk.img", "", "token")
 DISK = b"root".ljust(1 << 20, b"\0") + b"data".ljust(1 << 20, b"\0")
@@ -242,80 +243,74 @@ VOLUMES = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"
 
 
 @pytest.mark.spec("virtrigaud", 87, 88)
-def test_a_disk_leaves_and_becomes_a_data_disk_elsewhere(play: Play, tmp_path: Path) -> None:
-    async def script(target: Target) -> None:
-        moving = Moving(target, tmp_path)
-        vm_id = await target.made(disks=(p.DiskPayload(name="data", size_gib=1, type="thin"),))
-        begun = await moving.export(vm_id, disk_id="data")
-        assert (await moving.export(vm_id, disk_id="data")).task == begun.task
-        assert await moving.ends(begun.task) == ""
-        done = await moving.export(vm_id, disk_id="data")
-        assert done.task is None and done.checksum == hashlib.sha256(DISK).hexdigest() and done.estimated_size_bytes == len(DISK)
-        assert len(moving.channel.fetched) == 1 and "volumes/web-data/" in moving.channel.fetched[0].url
-        assert await target.names(EXPORTS) == {"virtualmachineexports": []}
-        taken = await moving.driver.import_disk(moving.importing(done.checksum))
-        assert await moving.ends(taken.task) == ""
-        made = await moving.driver.import_disk(moving.importing(done.checksum))
-        assert (made.task, made.checksum, made.path) == (None, done.checksum, "moved") and moving.channel.received == [DISK]
-        moving.again()
-        known = await moving.driver.import_disk(moving.importing(done.checksum))
-        assert await moving.ends(known.task) == ""
-        assert len(moving.channel.received) == 1, "a driver that was started again finds the disk"
-        owner = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="team", name="other")
-        other = creation("other", owner=owner, disks=(p.DiskPayload(name="data", size_gib=1, path="moved"),))
-        answer = await moving.driver.create(other)
-        assert await moving.ends(answer.task) == ""
-        info = await moving.driver.get_disk_info(m.GetDiskInfoRequest(vm_id=answer.id, disk_id="data"))
-        assert info.path == "moved"
-        for each in (vm_id, answer.id):
-            await moving.ends((await moving.driver.delete(m.DeleteRequest(id=each))).task)
-        await moving.driver.transfer_delete(x.TransferDeleteRequest(source_url=f"{URL}.raw"))
-        assert not list(tmp_path.rglob("export*"))
-
-    play(script)
+@played
+async def test_a_disk_leaves_and_becomes_a_data_disk_elsewhere(target: Target, /, tmp_path: Path) -> None:
+    moving = Moving(target, tmp_path)
+    vm_id = await target.made(disks=(p.DiskPayload(name="data", size_gib=1, type="thin"),))
+    begun = await moving.export(vm_id, disk_id="data")
+    assert (await moving.export(vm_id, disk_id="data")).task == begun.task
+    assert await moving.ends(begun.task) == ""
+    done = await moving.export(vm_id, disk_id="data")
+    assert done.task is None and done.checksum == hashlib.sha256(DISK).hexdigest() and done.estimated_size_bytes == len(DISK)
+    assert len(moving.channel.fetched) == 1 and "volumes/web-data/" in moving.channel.fetched[0].url
+    assert await target.names(EXPORTS) == {"virtualmachineexports": []}
+    taken = await moving.driver.import_disk(moving.importing(done.checksum))
+    assert await moving.ends(taken.task) == ""
+    made = await moving.driver.import_disk(moving.importing(done.checksum))
+    assert (made.task, made.checksum, made.path) == (None, done.checksum, "moved") and moving.channel.received == [DISK]
+    moving.again()
+    known = await moving.driver.import_disk(moving.importing(done.checksum))
+    assert await moving.ends(known.task) == ""
+    assert len(moving.channel.received) == 1, "a driver that was started again finds the disk"
+    owner = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="team", name="other")
+    other = creation("other", owner=owner, disks=(p.DiskPayload(name="data", size_gib=1, path="moved"),))
+    answer = await moving.driver.create(other)
+    assert await moving.ends(answer.task) == ""
+    info = await moving.driver.get_disk_info(m.GetDiskInfoRequest(vm_id=answer.id, disk_id="data"))
+    assert info.path == "moved"
+    for each in (vm_id, answer.id):
+        await moving.ends((await moving.driver.delete(m.DeleteRequest(id=each))).task)
+    await moving.driver.transfer_delete(x.TransferDeleteRequest(source_url=f"{URL}.raw"))
+    assert not list(tmp_path.rglob("export*"))
 
 
 @pytest.mark.spec("virtrigaud", 87)
-def test_a_damaged_disk_leaves_nothing_at_the_target(play: Play, tmp_path: Path) -> None:
-    async def script(target: Target) -> None:
-        moving = Moving(target, tmp_path)
-        vm_id = await target.made()
-        assert await moving.ends((await moving.export(vm_id)).task) == ""
-        taken = await moving.driver.import_disk(moving.importing("0" * 64))
-        assert "the disk is damaged" in await moving.ends(taken.task)
-        assert await target.names(VOLUMES) == {"datavolumes": ["web-rootdisk"]} and moving.channel.received == []
-        right = (await moving.export(vm_id)).checksum
-        assert await moving.ends((await moving.driver.import_disk(moving.importing(right))).task) == ""
-        await moving.ends((await moving.driver.image_delete(x.ImageDeleteRequest(image_id="moved", image_path="moved"))).task)
-        await asyncio.sleep(30)
-        assert await target.names(VOLUMES) == {"datavolumes": ["web-rootdisk"]}
-
-    play(script)
+@played
+async def test_a_damaged_disk_leaves_nothing_at_the_target(target: Target, /, tmp_path: Path) -> None:
+    moving = Moving(target, tmp_path)
+    vm_id = await target.made()
+    assert await moving.ends((await moving.export(vm_id)).task) == ""
+    taken = await moving.driver.import_disk(moving.importing("0" * 64))
+    assert "the disk is damaged" in await moving.ends(taken.task)
+    assert await target.names(VOLUMES) == {"datavolumes": ["web-rootdisk"]} and moving.channel.received == []
+    right = (await moving.export(vm_id)).checksum
+    assert await moving.ends((await moving.driver.import_disk(moving.importing(right))).task) == ""
+    await moving.ends((await moving.driver.image_delete(x.ImageDeleteRequest(image_id="moved", image_path="moved"))).task)
+    await asyncio.sleep(30)
+    assert await target.names(VOLUMES) == {"datavolumes": ["web-rootdisk"]}
 
 
 @pytest.mark.spec("virtrigaud", 104)
-def test_exports_that_are_refused(play: Play, tmp_path: Path) -> None:
-    async def script(target: Target) -> None:
-        moving = Moving(target, tmp_path)
-        vm_id = await target.running()
-        can = await moving.driver.get_capabilities(m.GetCapabilitiesRequest())
-        assert can.supports_disk_export and can.supported_export_backends == can.supported_import_backends == ("pvc", "s3")
-        for kind, change in (
-            (ErrorKind.CONFLICT, {}),
-            (ErrorKind.NOT_FOUND, {"disk_id": "other"}),
-            (ErrorKind.NOT_FOUND, {"snapshot_id": "none/1"}),
-            (ErrorKind.NOT_SUPPORTED, {"format": "vhd"}),
-            (ErrorKind.NOT_SUPPORTED, {"compress": True}),
-            (ErrorKind.NOT_SUPPORTED, {"transfer_mode": "direct"}),
-            (ErrorKind.NOT_SUPPORTED, {"destination_url": "nfs://nas/e/x"}),
-            (ErrorKind.INVALID_SPEC, {"destination_url": "pvc://claim/../x"}),
-            (ErrorKind.INVALID_SPEC, {"backend_type": "s3"}),
-        ):
-            with pytest.raises(ProviderError) as error:
-                await moving.export(vm_id, **change)
-            assert error.value.kind is kind, (change, error.value)
-        state = await moving.driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id="export:transfer/1234")))
-        assert state.done and "begin it again" in state.error
-        assert not list(moving.root.iterdir())
-
-    play(script)
+@played
+async def test_exports_that_are_refused(target: Target, /, tmp_path: Path) -> None:
+    moving = Moving(target, tmp_path)
+    vm_id = await target.running()
+    can = await moving.driver.get_capabilities(m.GetCapabilitiesRequest())
+    assert can.supports_disk_export and can.supported_export_backends == can.supported_import_backends == ("pvc", "s3")
+    for kind, change in (
+        (ErrorKind.CONFLICT, {}),
+        (ErrorKind.NOT_FOUND, {"disk_id": "other"}),
+        (ErrorKind.NOT_FOUND, {"snapshot_id": "none/1"}),
+        (ErrorKind.NOT_SUPPORTED, {"format": "vhd"}),
+        (ErrorKind.NOT_SUPPORTED, {"compress": True}),
+        (ErrorKind.NOT_SUPPORTED, {"transfer_mode": "direct"}),
+        (ErrorKind.NOT_SUPPORTED, {"destination_url": "nfs://nas/e/x"}),
+        (ErrorKind.INVALID_SPEC, {"destination_url": "pvc://claim/../x"}),
+        (ErrorKind.INVALID_SPEC, {"backend_type": "s3"}),
+    ):
+        with pytest.raises(ProviderError) as error:
+            await moving.export(vm_id, **change)
+        assert error.value.kind is kind, (change, error.value)
+    state = await moving.driver.task_status(m.TaskStatusRequest(task=m.TaskRef(id="export:transfer/1234")))
+    assert state.done and "begin it again" in state.error
+    assert not list(moving.root.iterdir())

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from tests.coroutines import played_by
 from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
 
 MOST = {"create": 14, "power on": 5, "describe": 5, "reconfigure": 12, "snapshot": 6, "power off": 5, "list": 3, "delete": 5}
@@ -68,25 +69,21 @@ async def driven(stage: Stage) -> dict[str, int]:
     return found
 
 
-def test_an_operation_costs_a_few_calls_more_than_a_plain_loop() -> None:
-    async def script(stage: Stage) -> None:
-        ours, theirs = await driven(stage), plain(stage)
-        print("\n".join(f"{name:12} driver {ours[name]:3}  plain loop {theirs[name]:3}" for name in ours))
-        assert all(ours[name] <= MOST[name] for name in MOST), ours
-
-    play(script)
+@played_by(play)
+async def test_an_operation_costs_a_few_calls_more_than_a_plain_loop(stage: Stage, /) -> None:
+    ours, theirs = await driven(stage), plain(stage)
+    print("\n".join(f"{name:12} driver {ours[name]:3}  plain loop {theirs[name]:3}" for name in ours))
+    assert all(ours[name] <= MOST[name] for name in MOST), ours
 
 
-def test_describing_costs_little_of_a_processor() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        await stage.power(vm, m.PowerOp.ON)
-        begin = time.process_time()
-        for _ in range(100):
-            await stage.driver.describe(m.DescribeRequest(id=vm))
-        seconds = (time.process_time() - begin) / 100
-        print(f"describe: {seconds * 1000:.2f} ms of a processor, the simulator's share included")
-        # A hundredth of a second is ten times what it takes here.
-        assert seconds < 0.05
-
-    play(script)
+@played_by(play)
+async def test_describing_costs_little_of_a_processor(stage: Stage, /) -> None:
+    vm = await stage.make()
+    await stage.power(vm, m.PowerOp.ON)
+    begin = time.process_time()
+    for _ in range(100):
+        await stage.driver.describe(m.DescribeRequest(id=vm))
+    seconds = (time.process_time() - begin) / 100
+    print(f"describe: {seconds * 1000:.2f} ms of a processor, the simulator's share included")
+    # A hundredth of a second is ten times what it takes here.
+    assert seconds < 0.05

@@ -7,6 +7,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
+from tests.coroutines import played_by
 from tests.proxmox.server import Fault
 from tests.proxmox.tasks import TaskFault
 from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
@@ -21,22 +22,20 @@ async def refused(call: object) -> ProviderError:
     return caught.value
 
 
-def test_a_cluster_that_is_away_is_trouble_and_no_missing_machine() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        stage.transport.away = True
-        for call in (
-            stage.driver.describe(m.DescribeRequest(id=vm)),
-            stage.driver.delete(m.DeleteRequest(id=vm)),
-            stage.driver.list_vms(m.ListVMsRequest()),
-            stage.driver.create(stage.request("other")),
-            stage.driver.validate(m.ValidateRequest()),
-        ):
-            assert (await refused(call)).kind is ErrorKind.UNAVAILABLE
-        stage.transport.away = False
-        assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
-
-    play(script)
+@played_by(play)
+async def test_a_cluster_that_is_away_is_trouble_and_no_missing_machine(stage: Stage, /) -> None:
+    vm = await stage.make()
+    stage.transport.away = True
+    for call in (
+        stage.driver.describe(m.DescribeRequest(id=vm)),
+        stage.driver.delete(m.DeleteRequest(id=vm)),
+        stage.driver.list_vms(m.ListVMsRequest()),
+        stage.driver.create(stage.request("other")),
+        stage.driver.validate(m.ValidateRequest()),
+    ):
+        assert (await refused(call)).kind is ErrorKind.UNAVAILABLE
+    stage.transport.away = False
+    assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
 
 
 def test_work_goes_on_when_the_cluster_comes_back_after_minutes() -> None:
@@ -53,14 +52,12 @@ def test_work_goes_on_when_the_cluster_comes_back_after_minutes() -> None:
     assert play(script) > 600
 
 
-def test_a_slow_cluster_is_waited_for() -> None:
-    async def script(stage: Stage) -> None:
-        stage.transport.seconds = 7.0
-        vm = await stage.make()
-        await stage.power(vm, m.PowerOp.ON)
-        assert (await stage.driver.describe(m.DescribeRequest(id=vm))).power_state == "On"
-
-    play(script)
+@played_by(play)
+async def test_a_slow_cluster_is_waited_for(stage: Stage, /) -> None:
+    stage.transport.seconds = 7.0
+    vm = await stage.make()
+    await stage.power(vm, m.PowerOp.ON)
+    assert (await stage.driver.describe(m.DescribeRequest(id=vm))).power_state == "On"
 
 
 def test_a_node_that_is_off_takes_no_machine_away() -> None:
@@ -99,172 +96,152 @@ def test_a_machine_that_somebody_moves_is_followed() -> None:
 
 
 @pytest.mark.parametrize("lock", ["backup", "snapshot", "migrate"])
-def test_a_locked_machine_is_tried_again_later(lock: str) -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        stage.conf(vm)["lock"] = lock
-        begun = await stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON))
-        assert f"locked ({lock})" in await stage.finish(begun.task)
-        desired = payloads.encode(payloads.DesiredPayload(name="web", machine_class=payloads.ClassPayload(cpu=4, memory_mib=1024)))
-        changed = await stage.driver.reconfigure(m.ReconfigureRequest(id=vm, desired_json=desired))
-        assert f"locked ({lock})" in await stage.finish(changed.task)
-        assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
-        del stage.conf(vm)["lock"]
-        await stage.power(vm, m.PowerOp.ON)
-
-    play(script)
+@played_by(play)
+async def test_a_locked_machine_is_tried_again_later(stage: Stage, /, lock: str) -> None:
+    vm = await stage.make()
+    stage.conf(vm)["lock"] = lock
+    begun = await stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON))
+    assert f"locked ({lock})" in await stage.finish(begun.task)
+    desired = payloads.encode(payloads.DesiredPayload(name="web", machine_class=payloads.ClassPayload(cpu=4, memory_mib=1024)))
+    changed = await stage.driver.reconfigure(m.ReconfigureRequest(id=vm, desired_json=desired))
+    assert f"locked ({lock})" in await stage.finish(changed.task)
+    assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
+    del stage.conf(vm)["lock"]
+    await stage.power(vm, m.PowerOp.ON)
 
 
 @pytest.mark.spec("virtrigaud", 98)
 @pytest.mark.parametrize(("kind", "op"), [("qmstart", m.PowerOp.ON), ("qmstop", m.PowerOp.OFF)])
-def test_a_task_whose_end_nobody_saw_is_judged_by_the_machine(kind: str, op: m.PowerOp) -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        if op is m.PowerOp.OFF:
-            await stage.power(vm, m.PowerOp.ON)
-        stage.simulator.tasks.faults.append(TaskFault(kind, vanish=True))
-        answer = await stage.driver.power(m.PowerRequest(id=vm, op=op))
-        stage.simulator.settle()
-        stage.restart()
-        assert await stage.finish(answer.task) == ""
-
-    play(script)
+@played_by(play)
+async def test_a_task_whose_end_nobody_saw_is_judged_by_the_machine(stage: Stage, /, kind: str, op: m.PowerOp) -> None:
+    vm = await stage.make()
+    if op is m.PowerOp.OFF:
+        await stage.power(vm, m.PowerOp.ON)
+    stage.simulator.tasks.faults.append(TaskFault(kind, vanish=True))
+    answer = await stage.driver.power(m.PowerRequest(id=vm, op=op))
+    stage.simulator.settle()
+    stage.restart()
+    assert await stage.finish(answer.task) == ""
 
 
-def test_a_task_that_fails_says_why() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        stage.simulator.tasks.faults.append(TaskFault("qmstart", status="start failed: QEMU exited with code 1"))
-        answer = await stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON))
-        assert "QEMU exited with code 1" in await stage.finish(answer.task)
-        stage.simulator.tasks.faults.append(TaskFault("qmclone", status="clone failed: no space left on device"))
-        answer2 = await stage.driver.create(stage.request("other"))
-        assert "no space left" in await stage.finish(answer2.task)
-        assert await stage.make(stage.request("other"))
-
-    play(script)
+@played_by(play)
+async def test_a_task_that_fails_says_why(stage: Stage, /) -> None:
+    vm = await stage.make()
+    stage.simulator.tasks.faults.append(TaskFault("qmstart", status="start failed: QEMU exited with code 1"))
+    answer = await stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON))
+    assert "QEMU exited with code 1" in await stage.finish(answer.task)
+    stage.simulator.tasks.faults.append(TaskFault("qmclone", status="clone failed: no space left on device"))
+    answer2 = await stage.driver.create(stage.request("other"))
+    assert "no space left" in await stage.finish(answer2.task)
+    assert await stage.make(stage.request("other"))
 
 
 @pytest.mark.spec("virtrigaud", 28)
 @pytest.mark.parametrize("seconds", [0.0, 60.0])
-def test_tasks_survive_a_restart_of_the_driver(seconds: float) -> None:
-    async def script(stage: Stage) -> None:
-        stage.simulator.tasks.seconds = seconds
-        begun = await stage.driver.create(stage.request())
-        stage.restart()
-        error = await stage.finish(begun.task)
-        assert "call again" in error
-        vm = await stage.make()
-        assert vm == begun.id
-        on = await stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON))
-        stage.restart()
-        assert await stage.finish(on.task) == ""
-        snapshot = await stage.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=vm, name_hint="before"))
-        stage.restart()
-        assert await stage.finish(snapshot.task) == ""
-        gone = await stage.driver.delete(m.DeleteRequest(id=vm))
-        stage.restart()
-        first = await stage.finish(gone.task)
-        assert first == "" or "call again" in first
-        assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
-        assert not (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
-
-    play(script)
+@played_by(play)
+async def test_tasks_survive_a_restart_of_the_driver(stage: Stage, /, seconds: float) -> None:
+    stage.simulator.tasks.seconds = seconds
+    begun = await stage.driver.create(stage.request())
+    stage.restart()
+    error = await stage.finish(begun.task)
+    assert "call again" in error
+    vm = await stage.make()
+    assert vm == begun.id
+    on = await stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON))
+    stage.restart()
+    assert await stage.finish(on.task) == ""
+    snapshot = await stage.driver.snapshot_create(m.SnapshotCreateRequest(vm_id=vm, name_hint="before"))
+    stage.restart()
+    assert await stage.finish(snapshot.task) == ""
+    gone = await stage.driver.delete(m.DeleteRequest(id=vm))
+    stage.restart()
+    first = await stage.finish(gone.task)
+    assert first == "" or "call again" in first
+    assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
+    assert not (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
 
 
-def test_a_machine_that_may_not_be_seen_is_not_missing() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        access = stage.simulator.access
-        stage.transport.token = access.add_token("root@pam", "blind", separated=True)
-        access.grant("/nodes", "root@pam!blind", "PVEAuditor")
-        error = await refused(stage.driver.describe(m.DescribeRequest(id=vm)))
-        assert error.kind is ErrorKind.UNAUTHORIZED
-        found = await stage.driver.validate(m.ValidateRequest())
-        assert not found.ok and "VM.Audit" in found.message and "Datastore.AllocateSpace" in found.message
-
-    play(script)
+@played_by(play)
+async def test_a_machine_that_may_not_be_seen_is_not_missing(stage: Stage, /) -> None:
+    vm = await stage.make()
+    access = stage.simulator.access
+    stage.transport.token = access.add_token("root@pam", "blind", separated=True)
+    access.grant("/nodes", "root@pam!blind", "PVEAuditor")
+    error = await refused(stage.driver.describe(m.DescribeRequest(id=vm)))
+    assert error.kind is ErrorKind.UNAUTHORIZED
+    found = await stage.driver.validate(m.ValidateRequest())
+    assert not found.ok and "VM.Audit" in found.message and "Datastore.AllocateSpace" in found.message
 
 
-def test_a_missing_privilege_is_named_with_its_path() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        access = stage.simulator.access
-        stage.transport.token = access.add_token("root@pam", "reader", separated=True)
-        access.grant("/", "root@pam!reader", "PVEAuditor")
-        error = await refused(stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON)))
-        assert error.kind is ErrorKind.UNAUTHORIZED and "VM.PowerMgmt" in str(error) and "/vms/" in str(error)
-
-    play(script)
+@played_by(play)
+async def test_a_missing_privilege_is_named_with_its_path(stage: Stage, /) -> None:
+    vm = await stage.make()
+    access = stage.simulator.access
+    stage.transport.token = access.add_token("root@pam", "reader", separated=True)
+    access.grant("/", "root@pam!reader", "PVEAuditor")
+    error = await refused(stage.driver.power(m.PowerRequest(id=vm, op=m.PowerOp.ON)))
+    assert error.kind is ErrorKind.UNAUTHORIZED and "VM.PowerMgmt" in str(error) and "/vms/" in str(error)
 
 
-def test_no_error_repeats_what_is_secret() -> None:
-    async def script(stage: Stage) -> None:
-        secret = "hunter2-correct-horse"
-        document = f"#cloud-config\nuser: me\nssh_authorized_keys: ['ssh-ed25519 {secret}']\n".encode()
-        stage.transport.faults.append(
-            Fault("PUT /nodes/pve1/qemu/100/config", "error", after=1, status=400, reason=f"bad value ssh-ed25519%20{secret}")
-        )
-        answer = await stage.driver.create(stage.request(user_data=document))
-        error = await stage.finish(answer.task)
-        assert error and secret not in error and "hidden" in error
-        assert secret not in repr(stage.driver)
-
-    play(script)
+@played_by(play)
+async def test_no_error_repeats_what_is_secret(stage: Stage, /) -> None:
+    secret = "hunter2-correct-horse"
+    document = f"#cloud-config\nuser: me\nssh_authorized_keys: ['ssh-ed25519 {secret}']\n".encode()
+    stage.transport.faults.append(
+        Fault("PUT /nodes/pve1/qemu/100/config", "error", after=1, status=400, reason=f"bad value ssh-ed25519%20{secret}")
+    )
+    answer = await stage.driver.create(stage.request(user_data=document))
+    error = await stage.finish(answer.task)
+    assert error and secret not in error and "hidden" in error
+    assert secret not in repr(stage.driver)
 
 
 @pytest.mark.parametrize(
     ("release", "works", "imports"),
     [("6.4", False, False), ("7.1", False, False), ("7.4", True, False), ("8.0", True, False), ("8.3", True, False), ("8.4", True, True)],
 )
-def test_older_releases(release: str, works: bool, imports: bool) -> None:
-    async def script(stage: Stage) -> None:
-        stage.simulator.use_release(release)
-        found = await stage.driver.validate(m.ValidateRequest())
-        assert found.ok is works, found.message
-        if not works:
-            return
-        vm = await stage.make(stage.request(user_data=b"#cloud-config\nuser: me\n"))
-        assert ("ciupgrade" in stage.conf(vm)) is (int(release[0]) >= 8)
-        can = await stage.driver.get_capabilities(m.GetCapabilitiesRequest())
-        assert can.supports_image_import is can.supports_disk_import is imports
-        image = payloads.encode(payloads.ImagePayload(url="https://x.example/a.qcow2"))
-        answer = await stage.driver.create(stage.request("other", image_json=image))
-        error = await stage.finish(answer.task)
-        assert error == "" if imports else "8.4" in error
-        # With a parameter that only newer releases know, a stop would be refused.
-        await stage.power(vm, m.PowerOp.ON)
-        await stage.power(vm, m.PowerOp.OFF)
-        assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
-
-    play(script)
+@played_by(play)
+async def test_older_releases(stage: Stage, /, release: str, works: bool, imports: bool) -> None:
+    stage.simulator.use_release(release)
+    found = await stage.driver.validate(m.ValidateRequest())
+    assert found.ok is works, found.message
+    if not works:
+        return
+    vm = await stage.make(stage.request(user_data=b"#cloud-config\nuser: me\n"))
+    assert ("ciupgrade" in stage.conf(vm)) is (int(release[0]) >= 8)
+    can = await stage.driver.get_capabilities(m.GetCapabilitiesRequest())
+    assert can.supports_image_import is can.supports_disk_import is imports
+    image = payloads.encode(payloads.ImagePayload(url="https://x.example/a.qcow2"))
+    answer = await stage.driver.create(stage.request("other", image_json=image))
+    error = await stage.finish(answer.task)
+    assert error == "" if imports else "8.4" in error
+    # With a parameter that only newer releases know, a stop would be refused.
+    await stage.power(vm, m.PowerOp.ON)
+    await stage.power(vm, m.PowerOp.OFF)
+    assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
 
 
-def test_a_cluster_that_was_upgraded_is_asked_again() -> None:
-    async def script(stage: Stage) -> None:
-        stage.simulator.use_release("7.4")
-        assert not (await stage.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_image_import
-        stage.simulator.use_release("9.0")
-        assert (await stage.driver.validate(m.ValidateRequest())).ok
-        assert (await stage.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_image_import
-
-    play(script)
+@played_by(play)
+async def test_a_cluster_that_was_upgraded_is_asked_again(stage: Stage, /) -> None:
+    stage.simulator.use_release("7.4")
+    assert not (await stage.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_image_import
+    stage.simulator.use_release("9.0")
+    assert (await stage.driver.validate(m.ValidateRequest())).ok
+    assert (await stage.driver.get_capabilities(m.GetCapabilitiesRequest())).supports_image_import
 
 
-def test_notes_cannot_name_files_of_others() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make(stage.request(user_data=b"#!/bin/sh\n"))
-        victim = "shared:iso/paddock-999-0.iso"
-        stage.admin.upload("/nodes/pve1/storage/shared/upload", "iso", "paddock-999-0.iso", b"x" * 2048)
-        stage.simulator.settle()
-        conf = stage.conf(vm)
-        own = next(each.volid for each in stage.simulator.cluster.volumes.values() if f"paddock-{vm.partition('/')[0]}-" in each.volid)
-        conf["description"] = conf["description"].replace(own, victim)
-        assert victim in conf["description"]
-        assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
-        assert victim in {each.volid for each in stage.simulator.cluster.volumes.values()}
-
-    play(script)
+@played_by(play)
+async def test_notes_cannot_name_files_of_others(stage: Stage, /) -> None:
+    vm = await stage.make(stage.request(user_data=b"#!/bin/sh\n"))
+    victim = "shared:iso/paddock-999-0.iso"
+    stage.admin.upload("/nodes/pve1/storage/shared/upload", "iso", "paddock-999-0.iso", b"x" * 2048)
+    stage.simulator.settle()
+    conf = stage.conf(vm)
+    own = next(each.volid for each in stage.simulator.cluster.volumes.values() if f"paddock-{vm.partition('/')[0]}-" in each.volid)
+    conf["description"] = conf["description"].replace(own, victim)
+    assert victim in conf["description"]
+    assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
+    assert victim in {each.volid for each in stage.simulator.cluster.volumes.values()}
 
 
 def test_an_examination_names_what_is_missing() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from paddock.contract import payloads as p
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload
+from tests.coroutines import played_by
 from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
 from tests.unit.drivers.proxmox.test_effects import image, refused
 
@@ -21,35 +22,29 @@ from tests.unit.drivers.proxmox.test_effects import image, refused
         ({"mtu": 9000}, "mtu=9000"),
     ],
 )
-def test_the_options_of_an_interface(card: dict[str, Any], expected: str) -> None:
-    async def script(stage: Stage) -> None:
-        cards = (NetworkPayload(name="a", bridge="vmbr0", **card),)
-        conf = stage.conf(await stage.make(stage.request(networks_json=p.encode_list(cards))))
-        assert expected in conf["net0"].split(",")
-
-    play(script)
+@played_by(play)
+async def test_the_options_of_an_interface(stage: Stage, /, card: dict[str, Any], expected: str) -> None:
+    cards = (NetworkPayload(name="a", bridge="vmbr0", **card),)
+    conf = stage.conf(await stage.make(stage.request(networks_json=p.encode_list(cards))))
+    assert expected in conf["net0"].split(",")
 
 
-def test_the_mtu_of_another_model_is_named() -> None:
-    async def script(stage: Stage) -> None:
-        cards = (NetworkPayload(name="a", bridge="vmbr0", model="e1000", mtu=9000),)
-        vm = await stage.make(stage.request(networks_json=p.encode_list(cards)))
-        assert "mtu" not in stage.conf(vm)["net0"] and "MTU of virtio" in (await stage.raw(vm))["limitations"]
-
-    play(script)
+@played_by(play)
+async def test_the_mtu_of_another_model_is_named(stage: Stage, /) -> None:
+    cards = (NetworkPayload(name="a", bridge="vmbr0", model="e1000", mtu=9000),)
+    vm = await stage.make(stage.request(networks_json=p.encode_list(cards)))
+    assert "mtu" not in stage.conf(vm)["net0"] and "MTU of virtio" in (await stage.raw(vm))["limitations"]
 
 
 @pytest.mark.spec("virtrigaud", 134)
-def test_the_operations_of_disks_are_limited_also_of_the_one_that_a_template_brought() -> None:
-    async def script(stage: Stage) -> None:
-        hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(iops=500))
-        disks = p.encode_list((DiskPayload(name="data", size_gib=1),))
-        copied = stage.conf(await stage.make(stage.request(class_json=p.encode(hardware), disks_json=disks)))
-        fetched = stage.conf(await stage.make(image(stage, hardware, name="other")))
-        slots = [copied["scsi0"], copied["scsi1"], fetched["scsi0"]]
-        assert all("iops=500" in each.split(",") for each in slots), slots
-
-    play(script)
+@played_by(play)
+async def test_the_operations_of_disks_are_limited_also_of_the_one_that_a_template_brought(stage: Stage, /) -> None:
+    hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(iops=500))
+    disks = p.encode_list((DiskPayload(name="data", size_gib=1),))
+    copied = stage.conf(await stage.make(stage.request(class_json=p.encode(hardware), disks_json=disks)))
+    fetched = stage.conf(await stage.make(image(stage, hardware, name="other")))
+    slots = [copied["scsi0"], copied["scsi1"], fetched["scsi0"]]
+    assert all("iops=500" in each.split(",") for each in slots), slots
 
 
 @pytest.mark.spec("virtrigaud", 135)
@@ -88,14 +83,12 @@ def test_a_template_is_looked_for_on_the_node_that_is_named() -> None:
 
 
 @pytest.mark.spec("virtrigaud", 149, 150)
-def test_what_the_clusters_own_drive_cannot_say_of_addresses_is_on_a_disk() -> None:
-    async def script(stage: Stage) -> None:
-        plain = NetworkPayload(name="a", bridge="vmbr0", static_ip="10.0.0.5", search_domains=("shop.example",))
-        conf = stage.conf(await stage.make(stage.request(networks_json=p.encode_list((plain,)))))
-        assert conf["searchdomain"] == "shop.example"
-        routed = msgspec.structs.replace(plain, routes=({"destination": "10.1.0.0/16", "gateway": "10.0.0.2"},))
-        await stage.make(stage.request(name="routed", networks_json=p.encode_list((routed, NetworkPayload(name="b", ip_policy="none")))))
-        volume = next(each for each in stage.simulator.cluster.volumes.values() if each.kind == "iso")
-        assert volume.file is not None and b"10.1.0.0/16" in volume.file and b"dhcp4: false" in volume.file
-
-    play(script)
+@played_by(play)
+async def test_what_the_clusters_own_drive_cannot_say_of_addresses_is_on_a_disk(stage: Stage, /) -> None:
+    plain = NetworkPayload(name="a", bridge="vmbr0", static_ip="10.0.0.5", search_domains=("shop.example",))
+    conf = stage.conf(await stage.make(stage.request(networks_json=p.encode_list((plain,)))))
+    assert conf["searchdomain"] == "shop.example"
+    routed = msgspec.structs.replace(plain, routes=({"destination": "10.1.0.0/16", "gateway": "10.0.0.2"},))
+    await stage.make(stage.request(name="routed", networks_json=p.encode_list((routed, NetworkPayload(name="b", ip_policy="none")))))
+    volume = next(each for each in stage.simulator.cluster.volumes.values() if each.kind == "iso")
+    assert volume.file is not None and b"10.1.0.0/16" in volume.file and b"dhcp4: false" in volume.file

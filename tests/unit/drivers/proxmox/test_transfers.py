@@ -11,6 +11,7 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
+from tests.coroutines import played_by
 from tests.unit.drivers.proxmox.conftest import IMAGE_URL, Stage, play, qcow2
 
 SUM = hashlib.sha256(qcow2()).hexdigest()
@@ -147,13 +148,11 @@ def test_what_the_cluster_cannot_download_is_refused(source: dict[str, Any], wor
     play(script)
 
 
-def test_a_template_needs_no_preparation() -> None:
-    async def script(stage: Stage) -> None:
-        text = p.encode_manifest({"source": {"proxmox": {"templateID": 9000}}})
-        answer = await stage.driver.image_prepare(m.ImagePrepareRequest(image_json=text))
-        assert (answer.prepared_image_id, answer.task) == ("9000", None)
-
-    play(script)
+@played_by(play)
+async def test_a_template_needs_no_preparation(stage: Stage, /) -> None:
+    text = p.encode_manifest({"source": {"proxmox": {"templateID": 9000}}})
+    answer = await stage.driver.image_prepare(m.ImagePrepareRequest(image_json=text))
+    assert (answer.prepared_image_id, answer.task) == ("9000", None)
 
 
 def test_without_a_storage_for_imports_nothing_is_imported(tmp_path: Path) -> None:

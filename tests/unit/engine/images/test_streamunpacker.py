@@ -17,6 +17,7 @@ from paddock.engine.images import zstd
 from paddock.engine.images.arriving import AbandonedError, Arrival, ArrivingFile
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
+from tests.coroutines import run_by
 from tests.imageserver import Fault, Served, Server
 from tests.unit.engine.images.conftest import Fetch, disk
 
@@ -138,24 +139,21 @@ def test_a_damaged_file_with_a_wrong_checksum_is_reported_by_its_checksum(name: 
     assert caught.value.code == "Truncated"
 
 
-def test_when_no_turn_is_free_it_is_unpacked_afterwards(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_when_no_turn_is_free_it_is_unpacked_afterwards(server: Server, root: Path, settings: ImageSettings) -> None:
     packed = gzip.compress(BODY)
     slow = server.put("/slow", packed)
     server.faults["/slow"] = [Fault(after=len(packed) // 2, then="stall")]
     quick = server.put("/quick", gzip.compress(disk(seed=3)))
-
-    async def run() -> None:
-        images = ImageLibrary(root, msgspec.structs.replace(settings, converters=1))
-        waiting = asyncio.ensure_future(images.fetch(Http(slow)))
-        while streamed(root) < 1 << 19:
-            await asyncio.sleep(0.01)
-        assert (await images.fetch(Http(quick))).path.read_bytes() == disk(seed=3)
-        assert not waiting.done()
-        server.released.set()
-        assert (await waiting).path.read_bytes() == BODY
-        await images.close()
-
-    asyncio.run(run())
+    images = ImageLibrary(root, msgspec.structs.replace(settings, converters=1))
+    waiting = asyncio.ensure_future(images.fetch(Http(slow)))
+    while streamed(root) < 1 << 19:
+        await asyncio.sleep(0.01)
+    assert (await images.fetch(Http(quick))).path.read_bytes() == disk(seed=3)
+    assert not waiting.done()
+    server.released.set()
+    assert (await waiting).path.read_bytes() == BODY
+    await images.close()
 
 
 def test_a_reader_waits_for_what_comes_and_sees_holes_as_zeros(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from paddock.engine.machine.arrivals import CpuArrivals, waits
 from paddock.engine.machine.errors import Unanswered
 from paddock.engine.machine.owner import MachineOwner
 from tests import virtualtime
+from tests.coroutines import played_by
 
 CALM = "CPU#0\nRIP=1 CPL=0 II=0 A20=1 SMM=0 HLT=1\nCPU#1\nEIP=0 CPL=3 II=0 A20=1 SMM=0 HLT=0\n"
 STUCK = "CPU#0\nRIP=1 CPL=0 II=0 A20=1 SMM=1 HLT=0\nCPU#1\nEIP=0000000c CPL=0 II=0 A20=1 SMM=0 HLT=1\n"
@@ -64,68 +65,60 @@ def test_what_a_firmware_that_waits_looks_like(registers: str, waiting: bool) ->
 
 
 @pytest.mark.spec("kubevirt", 115)
-def test_the_interrupt_is_sent_again_for_each_processor_until_all_have_arrived() -> None:
-    async def script() -> None:
-        fake = Fake()
-        fake.arrivals.expect(1)
-        fake.arrivals.expect(1)
-        await asyncio.sleep(30)
-        # The guest has not heard of them yet.
-        assert fake.sent == 0
-        for count in (1, 2):
-            fake.registers = STUCK
-            await asyncio.sleep(3)
-            assert fake.sent == count
-            fake.tell(*ARRIVED)
-        await asyncio.sleep(2)
-        asked = len(fake.lines)
-        await asyncio.sleep(60)
-        assert len(fake.lines) == asked
-
-    perform(script)
-
-
-def test_a_moment_in_system_management_mode_is_no_wait() -> None:
-    async def script() -> None:
-        fake = Fake()
-        fake.arrivals.expect(1)
-        for _ in range(10):
-            fake.registers = STUCK
-            await asyncio.sleep(1)
-            fake.registers = CALM
-            await asyncio.sleep(1)
-        assert fake.sent == 0
-        # One that does not answer for a moment is asked again.
-        fake.registers = ""
-        await asyncio.sleep(5)
+@played_by(perform)
+async def test_the_interrupt_is_sent_again_for_each_processor_until_all_have_arrived() -> None:
+    fake = Fake()
+    fake.arrivals.expect(1)
+    fake.arrivals.expect(1)
+    await asyncio.sleep(30)
+    # The guest has not heard of them yet.
+    assert fake.sent == 0
+    for count in (1, 2):
         fake.registers = STUCK
         await asyncio.sleep(3)
-        assert fake.sent == 1
+        assert fake.sent == count
+        fake.tell(*ARRIVED)
+    await asyncio.sleep(2)
+    asked = len(fake.lines)
+    await asyncio.sleep(60)
+    assert len(fake.lines) == asked
 
-    perform(script)
+
+@played_by(perform)
+async def test_a_moment_in_system_management_mode_is_no_wait() -> None:
+    fake = Fake()
+    fake.arrivals.expect(1)
+    for _ in range(10):
+        fake.registers = STUCK
+        await asyncio.sleep(1)
+        fake.registers = CALM
+        await asyncio.sleep(1)
+    assert fake.sent == 0
+    # One that does not answer for a moment is asked again.
+    fake.registers = ""
+    await asyncio.sleep(5)
+    fake.registers = STUCK
+    await asyncio.sleep(3)
+    assert fake.sent == 1
 
 
 @pytest.mark.parametrize(("accelerator", "secure"), [("kvm", True), ("tcg", False)])
-def test_where_it_is_not_needed_nobody_is_asked(accelerator: str, secure: bool) -> None:
-    async def script() -> None:
-        fake = Fake(accelerator, secure=secure)
-        fake.arrivals.expect(3)
-        await asyncio.sleep(60)
-        assert fake.lines == []
-
-    perform(script)
+@played_by(perform)
+async def test_where_it_is_not_needed_nobody_is_asked(accelerator: str, secure: bool) -> None:
+    fake = Fake(accelerator, secure=secure)
+    fake.arrivals.expect(3)
+    await asyncio.sleep(60)
+    assert fake.lines == []
 
 
 @pytest.mark.parametrize("name", ["RESET", ""])
-def test_a_guest_that_starts_anew_waits_for_nobody(name: str) -> None:
-    async def script() -> None:
-        fake = Fake()
-        fake.arrivals.expect(1)
-        await asyncio.sleep(3)
-        fake.tell(name, {})
-        await asyncio.sleep(2)
-        asked = len(fake.lines)
-        await asyncio.sleep(60)
-        assert len(fake.lines) == asked
-
-    perform(script)
+@played_by(perform)
+async def test_a_guest_that_starts_anew_waits_for_nobody(name: str) -> None:
+    fake = Fake()
+    fake.arrivals.expect(1)
+    await asyncio.sleep(3)
+    fake.tell(name, {})
+    await asyncio.sleep(2)
+    asked = len(fake.lines)
+    await asyncio.sleep(60)
+    assert len(fake.lines) == asked

@@ -7,6 +7,7 @@ import pytest
 from paddock.engine.machine.config import CpuConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import AgentError, RequestRefused
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.enginefakes import FakeMachine, FakeMachines
 
 CONFIG = MachineConfig("ns_vm", CpuConfig(), MemoryConfig(2**28, 2**28))
@@ -67,22 +68,20 @@ def test_the_deaf_are_killed_in_time_and_a_shorter_grace_shortens() -> None:
     assert virtualtime.run(script()) < 16
 
 
-def test_what_a_test_can_make_of_a_start() -> None:
-    async def script() -> None:
-        machines = FakeMachines(virtualtime.Clock())
-        machine = await machines.define("a", CONFIG)
-        machines.hold("a")
-        await machine.start()
-        await _settle()
-        assert _phase(machine) == "starting"
-        with pytest.raises(RequestRefused, match="start"):
-            await machine.pause()
-        machines.release("a")
-        assert _phase(machine) == "running"
-        machine.crash("gone")
-        machines.fail("a", "no such file")
-        await machine.start()
-        await _settle()
-        assert machine.observed.end is not None and machine.observed.end.reason == "never-started" and machine.observed.run == 2
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_what_a_test_can_make_of_a_start() -> None:
+    machines = FakeMachines(virtualtime.Clock())
+    machine = await machines.define("a", CONFIG)
+    machines.hold("a")
+    await machine.start()
+    await _settle()
+    assert _phase(machine) == "starting"
+    with pytest.raises(RequestRefused, match="start"):
+        await machine.pause()
+    machines.release("a")
+    assert _phase(machine) == "running"
+    machine.crash("gone")
+    machines.fail("a", "no such file")
+    await machine.start()
+    await _settle()
+    assert machine.observed.end is not None and machine.observed.end.reason == "never-started" and machine.observed.run == 2

@@ -20,6 +20,7 @@ from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.machine.startslots import StartSlots
 from paddock.engine.machine.users import NoUser, UserRange
 from tests import virtualtime
+from tests.coroutines import run_by
 
 LAYER = DiskLayer(Path("/over"), "qcow2", DiskLayer(Path("/below"), "raw"))
 CONFIG = MachineConfig(
@@ -87,69 +88,63 @@ def test_a_stop_overtakes_what_is_done_and_what_waits(ended: bool, reason: str) 
     assert virtualtime.run(script()) == 1
 
 
-def test_few_start_at_a_time_and_a_place_comes_free_when_its_guest_is_quiet() -> None:
-    async def script() -> None:
-        loop = asyncio.get_running_loop()
-        busy_until = {"a": 5.0, "b": 100.0, "c": 0.0, "d": 0.0}
-        turns = StartSlots(StartQueue(2, 60.0), lambda id: min(loop.time(), busy_until[id]))
-        began: dict[str, float] = {}
+@run_by(virtualtime.run)
+async def test_few_start_at_a_time_and_a_place_comes_free_when_its_guest_is_quiet() -> None:
+    loop = asyncio.get_running_loop()
+    busy_until = {"a": 5.0, "b": 100.0, "c": 0.0, "d": 0.0}
+    turns = StartSlots(StartQueue(2, 60.0), lambda id: min(loop.time(), busy_until[id]))
+    began: dict[str, float] = {}
 
-        async def start(id: str) -> None:
-            await turns.take(id)
-            began[id] = loop.time()
+    async def start(id: str) -> None:
+        await turns.take(id)
+        began[id] = loop.time()
 
-        tasks = [asyncio.create_task(start(name)) for name in "abcd"]
-        await asyncio.sleep(0.1)
-        assert sorted(began) == ["a", "b"]
-        tasks[3].cancel()
-        await asyncio.sleep(10)
-        assert sorted(began) == ["a", "b", "c"] and 5 < began["c"] < 9
-        turns.give_back("b")
-        await turns.take("e")
-        turns.close()
-
-    virtualtime.run(script())
+    tasks = [asyncio.create_task(start(name)) for name in "abcd"]
+    await asyncio.sleep(0.1)
+    assert sorted(began) == ["a", "b"]
+    tasks[3].cancel()
+    await asyncio.sleep(10)
+    assert sorted(began) == ["a", "b", "c"] and 5 < began["c"] < 9
+    turns.give_back("b")
+    await turns.take("e")
+    turns.close()
 
 
-def test_an_event_is_waited_for_from_before_its_cause() -> None:
-    async def script() -> None:
-        events = Events()
-        with events.expect(lambda name, data: name == "DEVICE_DELETED" and data.get("device") == "a") as event:
-            events.told("DEVICE_DELETED", {"device": "b"})
-            assert not event.done()
-            events.told("DEVICE_DELETED", {"device": "a"})
-            events.told("DEVICE_DELETED", {"device": "a"})
-            assert await event == ("DEVICE_DELETED", {"device": "a"})
+@run_by(virtualtime.run)
+async def test_an_event_is_waited_for_from_before_its_cause() -> None:
+    events = Events()
+    with events.expect(lambda name, data: name == "DEVICE_DELETED" and data.get("device") == "a") as event:
+        events.told("DEVICE_DELETED", {"device": "b"})
+        assert not event.done()
         events.told("DEVICE_DELETED", {"device": "a"})
+        events.told("DEVICE_DELETED", {"device": "a"})
+        assert await event == ("DEVICE_DELETED", {"device": "a"})
+    events.told("DEVICE_DELETED", {"device": "a"})
 
-    virtualtime.run(script())
 
+@run_by(asyncio.run)
+async def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
+    ends: list[socket.socket] = []
 
-def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
-    async def script() -> None:
-        ends: list[socket.socket] = []
+    def connect() -> socket.socket:
+        ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
+        ends.append(theirs)
+        return ours
 
-        def connect() -> socket.socket:
-            ours, theirs = socket.socketpair()
-            theirs.setblocking(False)
-            ends.append(theirs)
-            return ours
-
-        place = SessionSlot()
-        first = place.give(connect, lambda: b"before")
-        assert (await first.read(), place.taken) == (b"before", True)
-        reading = asyncio.create_task(first.read())
-        await asyncio.sleep(0)
-        second = place.give(connect)
-        assert await reading == b"" and await first.read() == b""
-        await first.write(b"into nothing")
-        await second.write(b"hello")
-        assert ends[1].recv(10) == b"hello"
-        ends[1].close()
-        assert (await second.read(), place.taken) == (b"", False)
-        ends[0].close()
-
-    asyncio.run(script())
+    place = SessionSlot()
+    first = place.give(connect, lambda: b"before")
+    assert (await first.read(), place.taken) == (b"before", True)
+    reading = asyncio.create_task(first.read())
+    await asyncio.sleep(0)
+    second = place.give(connect)
+    assert await reading == b"" and await first.read() == b""
+    await first.write(b"into nothing")
+    await second.write(b"hello")
+    assert ends[1].recv(10) == b"hello"
+    ends[1].close()
+    assert (await second.read(), place.taken) == (b"", False)
+    ends[0].close()
 
 
 @pytest.mark.parametrize(
@@ -165,45 +160,40 @@ def test_a_new_session_ends_the_old_and_its_reader_sees_the_end() -> None:
         (b"boot\n", b"R", b"boot\nR"),
     ],
 )
-def test_a_session_misses_nothing_of_a_guest_that_boots(logged: bytes, sent: bytes, heard: bytes) -> None:
-    async def script() -> None:
-        ours, theirs = socket.socketpair()
-        log = b"boo"
-        session = SessionSlot().give(lambda: ours, lambda: log)
-        assert await session.read() == b"boo"
-        log = logged
-        theirs.send(sent)
-        found = b"boo" + await session.read()
-        assert found == heard
-        theirs.send(b"later")
-        assert await session.read() == b"later"
-        theirs.close()
-        assert await session.read() == b""
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_session_misses_nothing_of_a_guest_that_boots(logged: bytes, sent: bytes, heard: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    log = b"boo"
+    session = SessionSlot().give(lambda: ours, lambda: log)
+    assert await session.read() == b"boo"
+    log = logged
+    theirs.send(sent)
+    found = b"boo" + await session.read()
+    assert found == heard
+    theirs.send(b"later")
+    assert await session.read() == b"later"
+    theirs.close()
+    assert await session.read() == b""
 
 
-def test_a_guest_that_floods_its_console_is_caught_up_with() -> None:
+@run_by(asyncio.run)
+async def test_a_guest_that_floods_its_console_is_caught_up_with() -> None:
     """QEMU accepts the connection in the middle of it. To compare every size would keep the loop busy for ten seconds."""
     flood = random.Random(0).randbytes(1 << 20)
-
-    async def script() -> None:
-        ours, theirs = socket.socketpair()
-        log = b"old"
-        session = SessionSlot().give(lambda: ours, lambda: log)
-        assert await session.read() == b"old"
-        log += flood[:700_000]
-        theirs.sendall(flood[690_000:700_000])
-        sending = asyncio.create_task(asyncio.to_thread(theirs.sendall, flood[700_000:]))
-        found = b""
-        while len(found) < len(flood):
-            found += await session.read()
-        assert found == flood
-        await sending
-        theirs.close()
-        assert await session.read() == b""
-
-    asyncio.run(script())
+    ours, theirs = socket.socketpair()
+    log = b"old"
+    session = SessionSlot().give(lambda: ours, lambda: log)
+    assert await session.read() == b"old"
+    log += flood[:700_000]
+    theirs.sendall(flood[690_000:700_000])
+    sending = asyncio.create_task(asyncio.to_thread(theirs.sendall, flood[700_000:]))
+    found = b""
+    while len(found) < len(flood):
+        found += await session.read()
+    assert found == flood
+    await sending
+    theirs.close()
+    assert await session.read() == b""
 
 
 @pytest.mark.parametrize(
@@ -222,20 +212,18 @@ def test_the_last_screen(log: bytes, screen: bytes) -> None:
 
 
 @pytest.mark.spec("kubevirt", 197)
-def test_a_session_without_the_screen_begins_with_what_comes() -> None:
-    async def script() -> None:
-        ours, qemu = socket.socketpair()
-        logged = [b"old\r\n"]
-        pipe = SessionSlot().give(lambda: ours, lambda: b"".join(logged), screen=False)
-        # QEMU has not accepted the connection, and sends nothing of this.
-        logged.append(b"booting\r\n")
-        assert await pipe.read() == b"booting\r\n"
-        qemu.sendall(b"$ ")
-        assert await pipe.read() == b"$ "
-        qemu.close()
-        pipe.close()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_session_without_the_screen_begins_with_what_comes() -> None:
+    ours, qemu = socket.socketpair()
+    logged = [b"old\r\n"]
+    pipe = SessionSlot().give(lambda: ours, lambda: b"".join(logged), screen=False)
+    # QEMU has not accepted the connection, and sends nothing of this.
+    logged.append(b"booting\r\n")
+    assert await pipe.read() == b"booting\r\n"
+    qemu.sendall(b"$ ")
+    assert await pipe.read() == b"$ "
+    qemu.close()
+    pipe.close()
 
 
 @pytest.mark.parametrize(
@@ -249,32 +237,30 @@ def test_a_session_without_the_screen_begins_with_what_comes() -> None:
         pytest.param(b"booting\r\n", b"", b"$ ", id="it says something at the last moment"),
     ],
 )
-def test_a_session_has_each_byte_once(before: bytes, first: bytes, between: bytes) -> None:
-    async def script() -> None:
-        ours, qemu = socket.socketpair()
-        logged = [b"old\r\n"]
+@run_by(asyncio.run)
+async def test_a_session_has_each_byte_once(before: bytes, first: bytes, between: bytes) -> None:
+    ours, qemu = socket.socketpair()
+    logged = [b"old\r\n"]
 
-        def log() -> bytes:
-            if len(logged) > 1:
-                # QEMU sends, and then it logs.
-                qemu.sendall(between)
-                logged.append(between)
-            return b"".join(logged)
+    def log() -> bytes:
+        if len(logged) > 1:
+            # QEMU sends, and then it logs.
+            qemu.sendall(between)
+            logged.append(between)
+        return b"".join(logged)
 
-        pipe = SessionSlot().give(lambda: ours, log)
-        assert await pipe.read() == b"old\r\n"
-        logged.append(before + first)
-        if first:
-            qemu.sendall(first)
-        wanted, found = before + first + between + b"end", b""
-        asyncio.get_running_loop().call_later(1, qemu.sendall, b"end")
-        while not found.endswith(b"end"):
-            found += await pipe.read()
-        assert found == wanted
-        qemu.close()
-        pipe.close()
-
-    asyncio.run(script())
+    pipe = SessionSlot().give(lambda: ours, log)
+    assert await pipe.read() == b"old\r\n"
+    logged.append(before + first)
+    if first:
+        qemu.sendall(first)
+    wanted, found = before + first + between + b"end", b""
+    asyncio.get_running_loop().call_later(1, qemu.sendall, b"end")
+    while not found.endswith(b"end"):
+        found += await pipe.read()
+    assert found == wanted
+    qemu.close()
+    pipe.close()
 
 
 def _qdev(name: str) -> str:

@@ -18,6 +18,7 @@ from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.requests import Verb, admit
 from paddock.engine.machine.timers import Timers
 from tests import virtualtime
+from tests.coroutines import played_by
 
 TIMES = Timeouts()
 RESET = ("RESET", {"guest": True, "reason": "guest-reset"})
@@ -109,123 +110,107 @@ def test_what_silence_means(seconds: float, letter: str, reason: str) -> None:
     assert found is None or found == silence(seconds + 1000, letter, 20.0)
 
 
-def test_a_monitor_that_answers_is_asked_seldom(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        await asyncio.sleep(3600)
-        assert fake.qmp is not None and fake.qmp.asked == 3600 / TIMES.beat - 1
-        assert fake.log == []
-
-    perform(script)
+@played_by(perform)
+async def test_a_monitor_that_answers_is_asked_seldom(fake: Fake, /, state: list[str]) -> None:
+    await asyncio.sleep(3600)
+    assert fake.qmp is not None and fake.qmp.asked == 3600 / TIMES.beat - 1
+    assert fake.log == []
 
 
 @pytest.mark.spec("kubevirt", 113)
-def test_a_stopped_process_is_seen_within_a_quarter_of_a_minute_and_its_going_on_too(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        assert fake.qmp is not None
-        state[0] = "T"
-        fake.qmp.answers.clear()
-        await asyncio.sleep(TIMES.beat + TIMES.suspicion)
-        await asyncio.sleep(0)
-        assert fake.reason == "ProcessStopped"
-        await asyncio.sleep(3600)
-        # One question waits; a hundred would be answered one after another.
-        assert fake.qmp.asked == 1
-        state[0] = "S"
-        fake.qmp.answers.set()
-        await asyncio.sleep(0.1)
-        assert fake.reason == "" and fake.looks == 1
-        await asyncio.sleep(60)
-        assert fake.qmp.asked > 3 and fake.reason == ""
-
-    perform(script)
+@played_by(perform)
+async def test_a_stopped_process_is_seen_within_a_quarter_of_a_minute_and_its_going_on_too(fake: Fake, /, state: list[str]) -> None:
+    assert fake.qmp is not None
+    state[0] = "T"
+    fake.qmp.answers.clear()
+    await asyncio.sleep(TIMES.beat + TIMES.suspicion)
+    await asyncio.sleep(0)
+    assert fake.reason == "ProcessStopped"
+    await asyncio.sleep(3600)
+    # One question waits; a hundred would be answered one after another.
+    assert fake.qmp.asked == 1
+    state[0] = "S"
+    fake.qmp.answers.set()
+    await asyncio.sleep(0.1)
+    assert fake.reason == "" and fake.looks == 1
+    await asyncio.sleep(60)
+    assert fake.qmp.asked > 3 and fake.reason == ""
 
 
-def test_a_monitor_that_hangs_is_not_one_that_is_slow(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        assert fake.qmp is not None
-        fake.qmp.answers.clear()
-        await asyncio.sleep(TIMES.beat + TIMES.silence - 1)
-        assert fake.reason == ""
-        await asyncio.sleep(TIMES.suspicion)
-        assert fake.reason == "MonitorUnresponsive"
-
-    perform(script)
+@played_by(perform)
+async def test_a_monitor_that_hangs_is_not_one_that_is_slow(fake: Fake, /, state: list[str]) -> None:
+    assert fake.qmp is not None
+    fake.qmp.answers.clear()
+    await asyncio.sleep(TIMES.beat + TIMES.silence - 1)
+    assert fake.reason == ""
+    await asyncio.sleep(TIMES.suspicion)
+    assert fake.reason == "MonitorUnresponsive"
 
 
-def test_while_it_does_something_long_for_us_only_a_stopped_process_counts(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        assert fake.qmp is not None
-        fake.busy = 1
-        fake.qmp.answers.clear()
-        await asyncio.sleep(600)
-        assert fake.reason == ""
-        state[0] = "T"
-        await asyncio.sleep(TIMES.suspicion)
-        assert fake.reason == "ProcessStopped"
-
-    perform(script)
+@played_by(perform)
+async def test_while_it_does_something_long_for_us_only_a_stopped_process_counts(fake: Fake, /, state: list[str]) -> None:
+    assert fake.qmp is not None
+    fake.busy = 1
+    fake.qmp.answers.clear()
+    await asyncio.sleep(600)
+    assert fake.reason == ""
+    state[0] = "T"
+    await asyncio.sleep(TIMES.suspicion)
+    assert fake.reason == "ProcessStopped"
 
 
-def test_a_lost_connection_is_no_answer_and_a_new_one_is_asked(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        old = fake.qmp
-        assert old is not None
-        old.answers.clear()
-        await asyncio.sleep(TIMES.beat + TIMES.silence + TIMES.suspicion)
-        assert fake.reason == "MonitorUnresponsive"
-        old.closed, fake.qmp = True, None
-        old.answers.set()
-        fake.liveness.unreachable()
-        await asyncio.sleep(60)
-        assert fake.reason == "MonitorUnresponsive"
-        fake.qmp = Qmp()
-        await asyncio.sleep(TIMES.beat)
-        assert fake.reason == ""
-
-    perform(script)
+@played_by(perform)
+async def test_a_lost_connection_is_no_answer_and_a_new_one_is_asked(fake: Fake, /, state: list[str]) -> None:
+    old = fake.qmp
+    assert old is not None
+    old.answers.clear()
+    await asyncio.sleep(TIMES.beat + TIMES.silence + TIMES.suspicion)
+    assert fake.reason == "MonitorUnresponsive"
+    old.closed, fake.qmp = True, None
+    old.answers.set()
+    fake.liveness.unreachable()
+    await asyncio.sleep(60)
+    assert fake.reason == "MonitorUnresponsive"
+    fake.qmp = Qmp()
+    await asyncio.sleep(TIMES.beat)
+    assert fake.reason == ""
 
 
-def test_an_unanswered_command_is_looked_into_at_once(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        assert fake.qmp is not None
-        state[0] = "T"
-        fake.qmp.answers.clear()
-        fake.liveness.suspect()
-        assert fake.reason == "ProcessStopped"
-
-    perform(script)
+@played_by(perform)
+async def test_an_unanswered_command_is_looked_into_at_once(fake: Fake, /, state: list[str]) -> None:
+    assert fake.qmp is not None
+    state[0] = "T"
+    fake.qmp.answers.clear()
+    fake.liveness.suspect()
+    assert fake.reason == "ProcessStopped"
 
 
-def test_one_that_is_being_killed_is_not_reported(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        assert fake.qmp is not None
-        fake.record = RunRecord(evidence=("killed",))
-        fake.qmp.answers.clear()
-        await asyncio.sleep(600)
-        assert fake.log == []
-
-    perform(script)
+@played_by(perform)
+async def test_one_that_is_being_killed_is_not_reported(fake: Fake, /, state: list[str]) -> None:
+    assert fake.qmp is not None
+    fake.record = RunRecord(evidence=("killed",))
+    fake.qmp.answers.clear()
+    await asyncio.sleep(600)
+    assert fake.log == []
 
 
 @pytest.mark.spec("kubevirt", 114)
-def test_a_guest_that_resets_itself_for_ever_is_seen_with_its_panic(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        for _ in range(TIMES.resets - 1):
-            fake.tell(*RESET)
-            await asyncio.sleep(30)
-        assert fake.reason == ""
+@played_by(perform)
+async def test_a_guest_that_resets_itself_for_ever_is_seen_with_its_panic(fake: Fake, /, state: list[str]) -> None:
+    for _ in range(TIMES.resets - 1):
         fake.tell(*RESET)
-        assert fake.observed.fault is not None and fake.reason == "GuestRebootLoop"
-        assert '"Kernel panic - not syncing: IO-APIC + timer"' in fake.observed.fault.message
-        said = fake.observed.fault
-        await asyncio.sleep(60)
-        fake.tell(*RESET)
-        # Nothing new is said while it goes on.
-        assert fake.observed.fault is said
-        fake.tell("VSERPORT_CHANGE", {"id": "agent0", "open": True})
-        assert fake.reason == ""
-
-    perform(script)
+        await asyncio.sleep(30)
+    assert fake.reason == ""
+    fake.tell(*RESET)
+    assert fake.observed.fault is not None and fake.reason == "GuestRebootLoop"
+    assert '"Kernel panic - not syncing: IO-APIC + timer"' in fake.observed.fault.message
+    said = fake.observed.fault
+    await asyncio.sleep(60)
+    fake.tell(*RESET)
+    # Nothing new is said while it goes on.
+    assert fake.observed.fault is said
+    fake.tell("VSERPORT_CHANGE", {"id": "agent0", "open": True})
+    assert fake.reason == ""
 
 
 @pytest.mark.parametrize(
@@ -237,25 +222,23 @@ def test_a_guest_that_resets_itself_for_ever_is_seen_with_its_panic(state: list[
         ("NIC_RX_FILTER_CHANGED", {}, TIMES.boot),
     ],
 )
-def test_a_guest_that_gets_up_in_between_may_reset_itself_often(state: list[str], between: tuple[str, dict[str, Any], float]) -> None:
-    async def script(fake: Fake) -> None:
-        for _ in range(3 * TIMES.resets):
-            fake.tell(*RESET)
-            name, data, pause = between
-            fake.tell(name, data)
-            await asyncio.sleep(pause)
-        assert fake.log == []
+@played_by(perform)
+async def test_a_guest_that_gets_up_in_between_may_reset_itself_often(
+    fake: Fake, /, state: list[str], between: tuple[str, dict[str, Any], float]
+) -> None:
+    for _ in range(3 * TIMES.resets):
+        fake.tell(*RESET)
+        name, data, pause = between
+        fake.tell(name, data)
+        await asyncio.sleep(pause)
+    assert fake.log == []
 
-    perform(script)
 
-
-def test_a_reset_from_outside_is_no_loop(state: list[str]) -> None:
-    async def script(fake: Fake) -> None:
-        for _ in range(3 * TIMES.resets):
-            fake.tell("RESET", {"guest": False, "reason": "host-qmp-system-reset"})
-        assert fake.log == []
-
-    perform(script)
+@played_by(perform)
+async def test_a_reset_from_outside_is_no_loop(fake: Fake, /, state: list[str]) -> None:
+    for _ in range(3 * TIMES.resets):
+        fake.tell("RESET", {"guest": False, "reason": "host-qmp-system-reset"})
+    assert fake.log == []
 
 
 def test_a_console_without_a_panic() -> None:

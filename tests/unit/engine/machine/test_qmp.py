@@ -14,6 +14,7 @@ import pytest
 
 from paddock.engine.machine.errors import QemuRefused, Unanswered
 from paddock.engine.machine.qmp import Qmp, open_socket
+from tests.coroutines import run_by
 
 GREETING = {"QMP": {"version": {"qemu": {"major": 7}}, "capabilities": []}}
 
@@ -199,15 +200,13 @@ def test_commands_wait_for_room_and_keep_their_order() -> None:
     play(qemu, script)
 
 
-def test_a_monitor_that_does_not_greet() -> None:
-    async def run() -> None:
-        qemu = Qemu(greets=False)
-        qemu.begin()
-        with pytest.raises(Unanswered, match="did not greet"):
-            await Qmp.connect(qemu.ours, lambda name, data: None, lambda: None, 0.02)
-        qemu.close()
-
-    asyncio.run(run())
+@run_by(asyncio.run)
+async def test_a_monitor_that_does_not_greet() -> None:
+    qemu = Qemu(greets=False)
+    qemu.begin()
+    with pytest.raises(Unanswered, match="did not greet"):
+        await Qmp.connect(qemu.ours, lambda name, data: None, lambda: None, 0.02)
+    qemu.close()
 
 
 def test_sockets_below_long_paths(tmp_path: Path) -> None:

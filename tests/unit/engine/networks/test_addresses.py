@@ -16,6 +16,7 @@ from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import NicSpec
+from tests.coroutines import run_by
 
 NETWORK = "10.112.64.0/18"
 FULL = ipaddress.IPv4Network("10.0.0.0/28").num_addresses - 3
@@ -207,20 +208,17 @@ def test_a_sudden_end_loses_nothing_that_was_answered(tmp_path: Path) -> None:
         assert len({entry.index for entry in book.entries.values()}) == len(book.entries)
 
 
-def test_a_slow_disk_keeps_nobody_but_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_a_slow_disk_keeps_nobody_but_the_one_who_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = AddressStore.open(tmp_path / "addresses.json", lambda: AddressTable(NETWORK))
     flushed = threading.Event()
     monkeypatch.setattr("os.fdatasync", lambda _: flushed.wait(30))
-
-    async def script() -> None:
-        asked = [asyncio.create_task(ledger.give((name, "a"), 0.0)) for name in ("vm", "other")]
-        await asyncio.sleep(0.01)
-        assert not any(each.done() for each in asked) and ledger.owners() == set()
-        flushed.set()
-        one, other = await asyncio.gather(*asked)
-        assert one.index != other.index and ledger.owners() == {"vm", "other"}
-
-    asyncio.run(script())
+    asked = [asyncio.create_task(ledger.give((name, "a"), 0.0)) for name in ("vm", "other")]
+    await asyncio.sleep(0.01)
+    assert not any(each.done() for each in asked) and ledger.owners() == set()
+    flushed.set()
+    one, other = await asyncio.gather(*asked)
+    assert one.index != other.index and ledger.owners() == {"vm", "other"}
 
 
 def test_who_gives_up_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

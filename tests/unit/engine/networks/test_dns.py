@@ -11,6 +11,7 @@ from paddock.engine.networks import dns, dnsserver, guestnames
 from paddock.engine.networks.dns import AAAA, NO_NAME, OK, PTR, A, Zone
 from paddock.engine.networks.dnsserver import DnsServer
 from paddock.engine.networks.nics import NicSpec
+from tests.coroutines import run_by
 
 CARDS = (
     (NicSpec("vm", "default", hostname="Web", group="shop", domain="front.shop.svc.cluster.local"), ("10.112.64.5", "fd00::5")),
@@ -179,16 +180,14 @@ def test_a_guess_is_no_answer(number: bytes, name: str) -> None:
     assert dnsserver._is_answer(foreign(query("www.example.com")), b"\0\x07", query("www.example.com"))
 
 
-def test_tcp_and_udp_at_one_port() -> None:
-    async def script() -> None:
-        server = DnsServer(lambda: ZONE, lambda: (), seconds=lambda: 0.0)
-        await server.listen("127.0.0.1", port=0)
-        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
-        for name, code in (("db.shop.vm.cluster.local", OK), ("www.example.com", dns.FAILURE)):
-            writer.write(struct.pack("!H", len(query(name))) + query(name))
-            said = await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
-            assert said[3] & 15 == code
-        writer.close()
-        await server.close()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_tcp_and_udp_at_one_port() -> None:
+    server = DnsServer(lambda: ZONE, lambda: (), seconds=lambda: 0.0)
+    await server.listen("127.0.0.1", port=0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    for name, code in (("db.shop.vm.cluster.local", OK), ("www.example.com", dns.FAILURE)):
+        writer.write(struct.pack("!H", len(query(name))) + query(name))
+        said = await reader.readexactly(int.from_bytes(await reader.readexactly(2), "big"))
+        assert said[3] & 15 == code
+    writer.close()
+    await server.close()

@@ -19,6 +19,7 @@ from paddock.engine.networks.responder import Responder, is_mapped
 from paddock.engine.networks.respondercontrol import ResponderControl
 from paddock.engine.networks.responderprocess import FoundResponder
 from paddock.engine.networks.responderstate import GuestPort, NamedNic, ResponderAnswer, ResponderRequest, ResponderState
+from tests.coroutines import played, played_by
 
 MAC, HOST = "02:00:00:00:00:07", "127.0.0.1"
 LEASE = DhcpLease(MAC, "10.0.2.2/24", "10.0.2.1", search=("a.example",), options=DhcpOptions(private=((224, "x"),)))
@@ -127,49 +128,43 @@ def client_of(listening: socket.socket) -> socket.socket:
     return client
 
 
-def test_what_waits_in_a_socket_is_answered_by_the_next_one(tmp_path: Path) -> None:
-    async def script() -> None:
-        earlier, later = Process("earlier"), Process("later")
-        listening = dnsserver.bound(HOST, socket.SOCK_DGRAM, 0)
-        client = client_of(listening)
-        said = await serve(earlier, tmp_path, NAMES, listening)
-        assert (said.build, said.pid, said.sockets) == ("earlier", os.getpid(), (f"udp {HOST}",))
-        listening.close()
-        client.send(question("web.shop.vm.cluster.local"))
-        assert await answered(client)
-        given = await asyncio.to_thread(responderprocess.receive_sockets, earlier.server)
-        assert earlier.responder.ended.is_set() and [*given] == [f"udp {HOST}"]
-        client.send(question("web.shop.vm.cluster.local"))
-        await asyncio.sleep(0.1)
-        assert (await serve(later, tmp_path, NAMES, *given.values())).sockets == (f"udp {HOST}",)
-        assert await answered(client), "it came while nobody listened"
-        # A state without an address.
-        assert (await serve(later, tmp_path, msgspec.structs.replace(NAMES, addresses=()))).sockets == ()
-        for each in (client, *given.values()):
-            each.close()
-
-    perform(script)
+@played_by(perform)
+async def test_what_waits_in_a_socket_is_answered_by_the_next_one(tmp_path: Path) -> None:
+    earlier, later = Process("earlier"), Process("later")
+    listening = dnsserver.bound(HOST, socket.SOCK_DGRAM, 0)
+    client = client_of(listening)
+    said = await serve(earlier, tmp_path, NAMES, listening)
+    assert (said.build, said.pid, said.sockets) == ("earlier", os.getpid(), (f"udp {HOST}",))
+    listening.close()
+    client.send(question("web.shop.vm.cluster.local"))
+    assert await answered(client)
+    given = await asyncio.to_thread(responderprocess.receive_sockets, earlier.server)
+    assert earlier.responder.ended.is_set() and [*given] == [f"udp {HOST}"]
+    client.send(question("web.shop.vm.cluster.local"))
+    await asyncio.sleep(0.1)
+    assert (await serve(later, tmp_path, NAMES, *given.values())).sockets == (f"udp {HOST}",)
+    assert await answered(client), "it came while nobody listened"
+    # A state without an address.
+    assert (await serve(later, tmp_path, msgspec.structs.replace(NAMES, addresses=()))).sockets == ()
+    for each in (client, *given.values()):
+        each.close()
 
 
-def test_without_a_server_and_without_a_guest_it_ends(tmp_path: Path) -> None:
-    async def script() -> None:
-        process = Process()
-        await serve(process, tmp_path, NAMES)
-        assert not process.responder.ended.is_set()
-        process.server.close()
-        await asyncio.wait_for(process.responder.ended.wait(), 5)
-
-    perform(script)
+@played_by(perform)
+async def test_without_a_server_and_without_a_guest_it_ends(tmp_path: Path) -> None:
+    process = Process()
+    await serve(process, tmp_path, NAMES)
+    assert not process.responder.ended.is_set()
+    process.server.close()
+    await asyncio.wait_for(process.responder.ended.wait(), 5)
 
 
-def test_a_message_that_is_none_ends_the_talk_and_nothing_else(tmp_path: Path) -> None:
-    async def script() -> None:
-        process, other = Process(), Process()
-        process.server.send(b'{"verb": "sing"}')
-        assert await asyncio.to_thread(process.server.recv, 10) == b""
-        assert (await serve(other, tmp_path, NAMES)).build == "this"
-
-    perform(script)
+@played_by(perform)
+async def test_a_message_that_is_none_ends_the_talk_and_nothing_else(tmp_path: Path) -> None:
+    process, other = Process(), Process()
+    process.server.send(b'{"verb": "sing"}')
+    assert await asyncio.to_thread(process.server.recv, 10) == b""
+    assert (await serve(other, tmp_path, NAMES)).build == "this"
 
 
 class Stage:
@@ -226,21 +221,19 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[
 Play = Callable[[Callable[[Stage], Awaitable[None]]], None]
 
 
-def test_the_next_server_knows_what_is_answered_and_takes_the_process_over(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        control = await stage.open()
-        control.put_nic(WEB)
-        control.put_names({"api.example": ["10.96.0.5"]})
-        await control.tell()
-        await control.close()
-        stage.found = FoundResponder(*adopted(stage.started[0]))
-        later = await stage.open()
-        assert later.state == control.state and later.addresses("vm", "default") == WEB.addresses
-        assert (len(stage.started), stage.bound) == (1, [HOST, HOST]), "neither a process nor a socket is new"
-        later.drop_nics(lambda nic: nic.owner == "vm")
-        assert later.addresses("vm", "default") == ()
-
-    play(script)
+@played
+async def test_the_next_server_knows_what_is_answered_and_takes_the_process_over(stage: Stage, /) -> None:
+    control = await stage.open()
+    control.put_nic(WEB)
+    control.put_names({"api.example": ["10.96.0.5"]})
+    await control.tell()
+    await control.close()
+    stage.found = FoundResponder(*adopted(stage.started[0]))
+    later = await stage.open()
+    assert later.state == control.state and later.addresses("vm", "default") == WEB.addresses
+    assert (len(stage.started), stage.bound) == (1, [HOST, HOST]), "neither a process nor a socket is new"
+    later.drop_nics(lambda nic: nic.owner == "vm")
+    assert later.addresses("vm", "default") == ()
 
 
 def adopted(process: Process) -> tuple[socket.socket, ResponderAnswer]:
@@ -251,59 +244,51 @@ def adopted(process: Process) -> tuple[socket.socket, ResponderAnswer]:
     return ours, ResponderAnswer(process.responder._build, os.getpid(), tuple(process.responder._sockets))
 
 
-def test_one_of_another_build_gives_its_sockets_to_a_new_one(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        earlier = Process("earlier")
-        listening = dnsserver.bound(HOST, socket.SOCK_DGRAM, 0)
-        await serve(earlier, stage.folder, NAMES, listening)
-        listening.close()
-        stage.found = FoundResponder(*adopted(earlier))
-        await stage.open()
-        assert earlier.responder.ended.is_set() and len(stage.started) == 1
-        assert stage.bound == [HOST], "only that of TCP, which it did not have"
-        assert {*stage.started[0].responder._sockets} == {f"udp {HOST}", f"tcp {HOST}"}
-
-    play(script)
+@played
+async def test_one_of_another_build_gives_its_sockets_to_a_new_one(stage: Stage, /) -> None:
+    earlier = Process("earlier")
+    listening = dnsserver.bound(HOST, socket.SOCK_DGRAM, 0)
+    await serve(earlier, stage.folder, NAMES, listening)
+    listening.close()
+    stage.found = FoundResponder(*adopted(earlier))
+    await stage.open()
+    assert earlier.responder.ended.is_set() and len(stage.started) == 1
+    assert stage.bound == [HOST], "only that of TCP, which it did not have"
+    assert {*stage.started[0].responder._sockets} == {f"udp {HOST}", f"tcp {HOST}"}
 
 
-def test_one_that_is_gone_is_replaced_with_the_next_change(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        control = await stage.open()
-        stage.started[0].responder._part(*stage.started[0].responder._servers)
-        control.put_nic(WEB)
-        await control.tell()
-        assert len(stage.started) == 2 and stage.started[1].responder.zone().names
-        await control.tell()
-        assert len(stage.started) == 2, "nothing has changed"
-
-    play(script)
+@played
+async def test_one_that_is_gone_is_replaced_with_the_next_change(stage: Stage, /) -> None:
+    control = await stage.open()
+    stage.started[0].responder._part(*stage.started[0].responder._servers)
+    control.put_nic(WEB)
+    await control.tell()
+    assert len(stage.started) == 2 and stage.started[1].responder.zone().names
+    await control.tell()
+    assert len(stage.started) == 2, "nothing has changed"
 
 
-def test_a_tap_that_is_not_there_is_named(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        control = await stage.open()
-        control.put_port(PORT)
-        await control.tell()
-        with pytest.raises(NetworkBusy, match="cannot answer DHCP at pk0"):
-            control.check("pk0")
-        control.check("pk1")
-
-    play(script)
+@played
+async def test_a_tap_that_is_not_there_is_named(stage: Stage, /) -> None:
+    control = await stage.open()
+    control.put_port(PORT)
+    await control.tell()
+    with pytest.raises(NetworkBusy, match="cannot answer DHCP at pk0"):
+        control.check("pk0")
+    control.check("pk1")
 
 
-def test_a_change_that_is_cancelled_leaves_no_answer_behind(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        control = await stage.open()
-        control.put_nic(WEB)
-        telling = asyncio.create_task(control.tell())
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        telling.cancel()
-        await asyncio.gather(telling, return_exceptions=True)
-        stage.found = FoundResponder(*adopted(stage.started[0]))
-        control.put_names({"api.example": ["10.96.0.5"]})
-        await control.tell()
-        zone = stage.started[0].responder.zone()
-        assert len(stage.started) == 1 and "api.example" in zone.names and "web.shop.vm.cluster.local" in zone.names
-
-    play(script)
+@played
+async def test_a_change_that_is_cancelled_leaves_no_answer_behind(stage: Stage, /) -> None:
+    control = await stage.open()
+    control.put_nic(WEB)
+    telling = asyncio.create_task(control.tell())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    telling.cancel()
+    await asyncio.gather(telling, return_exceptions=True)
+    stage.found = FoundResponder(*adopted(stage.started[0]))
+    control.put_names({"api.example": ["10.96.0.5"]})
+    await control.tell()
+    zone = stage.started[0].responder.zone()
+    assert len(stage.started) == 1 and "api.example" in zone.names and "web.shop.vm.cluster.local" in zone.names

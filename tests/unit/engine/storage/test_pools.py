@@ -8,6 +8,7 @@ import pytest
 
 from paddock.engine.storage.errors import StoreFailed
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import run_by
 
 MB = 1 << 20
 
@@ -45,43 +46,39 @@ def site(tmp_path: Path) -> Site:
 
 
 @pytest.mark.parametrize("leave", [True, False])
-def test_a_pool_that_is_not_mounted_is_closed(site: Site, leave: bool, caplog: pytest.LogCaptureFixture) -> None:
-    async def script() -> None:
-        await site.volumes.create("v", MB, pool="fast")
-        site.unmount(leave=leave)
-        with caplog.at_level(logging.ERROR):
-            volumes = site.begin()
-        assert [each.message for each in caplog.records] == ["pool is not mounted"]
-        assert volumes.get("v") is None and not volumes.is_whole
-        for name in ("v", "w"):
-            with pytest.raises(StoreFailed, match=f"cannot use the pool {site.pool}.*is not mounted; mount it and restart"):
-                await volumes.create(name, MB, pool="fast")
-        assert (list(site.pool.iterdir()) if leave else site.pool.exists()) == ([] if leave else False)
-        # Others go on.
-        assert (await volumes.create("x", MB)).size == MB
-
-        site.mount()
-        # An index of what uses which layer is made at the start only.
-        with pytest.raises(StoreFailed):
-            await volumes.create("w", MB, pool="fast")
+@run_by(asyncio.run)
+async def test_a_pool_that_is_not_mounted_is_closed(site: Site, leave: bool, caplog: pytest.LogCaptureFixture) -> None:
+    await site.volumes.create("v", MB, pool="fast")
+    site.unmount(leave=leave)
+    with caplog.at_level(logging.ERROR):
         volumes = site.begin()
-        assert volumes.is_whole and volumes.ids() == {"v", "x"}
+    assert [each.message for each in caplog.records] == ["pool is not mounted"]
+    assert volumes.get("v") is None and not volumes.is_whole
+    for name in ("v", "w"):
+        with pytest.raises(StoreFailed, match=f"cannot use the pool {site.pool}.*is not mounted; mount it and restart"):
+            await volumes.create(name, MB, pool="fast")
+    assert (list(site.pool.iterdir()) if leave else site.pool.exists()) == ([] if leave else False)
+    # Others go on.
+    assert (await volumes.create("x", MB)).size == MB
+
+    site.mount()
+    # An index of what uses which layer is made at the start only.
+    with pytest.raises(StoreFailed):
         await volumes.create("w", MB, pool="fast")
+    volumes = site.begin()
+    assert volumes.is_whole and volumes.ids() == {"v", "x"}
+    await volumes.create("w", MB, pool="fast")
 
-    asyncio.run(script())
 
-
-def test_a_pool_that_goes_while_the_server_runs_is_not_written(site: Site) -> None:
-    async def script() -> None:
-        await site.volumes.create("v", MB, pool="fast")
-        site.unmount()
-        with pytest.raises(StoreFailed, match="is not mounted"):
-            await site.volumes.create("w", MB, pool="fast")
-        assert list(site.pool.iterdir()) == []
-        site.mount()
+@run_by(asyncio.run)
+async def test_a_pool_that_goes_while_the_server_runs_is_not_written(site: Site) -> None:
+    await site.volumes.create("v", MB, pool="fast")
+    site.unmount()
+    with pytest.raises(StoreFailed, match="is not mounted"):
         await site.volumes.create("w", MB, pool="fast")
-
-    asyncio.run(script())
+    assert list(site.pool.iterdir()) == []
+    site.mount()
+    await site.volumes.create("w", MB, pool="fast")
 
 
 def test_a_fresh_pool_needs_no_ceremony(site: Site) -> None:
@@ -119,20 +116,18 @@ def test_the_engines_own_directory_of_volumes_is_a_pool_too(site: Site) -> None:
         asyncio.run(site.volumes.create("w", MB))
 
 
-def test_a_layer_stays_that_a_volume_out_of_reach_has_below_it(site: Site) -> None:
-    async def script() -> None:
-        await site.volumes.create("base", MB)
-        await site.volumes.snapshot("base", "s")
-        await site.volumes.restore("s", "copy", MB, pool="fast")
-        await site.volumes.delete_snapshot("s")
-        await site.volumes.delete("base")
-        site.unmount()
-        volumes = site.begin()
-        # Any removal looks for more that may go.
-        await volumes.create("x", MB)
-        await volumes.delete("x")
-        site.mount()
-        copy = site.begin().get("copy")
-        assert copy is not None and copy.layer.backing is not None and copy.layer.backing.path.exists()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_layer_stays_that_a_volume_out_of_reach_has_below_it(site: Site) -> None:
+    await site.volumes.create("base", MB)
+    await site.volumes.snapshot("base", "s")
+    await site.volumes.restore("s", "copy", MB, pool="fast")
+    await site.volumes.delete_snapshot("s")
+    await site.volumes.delete("base")
+    site.unmount()
+    volumes = site.begin()
+    # Any removal looks for more that may go.
+    await volumes.create("x", MB)
+    await volumes.delete("x")
+    site.mount()
+    copy = site.begin().get("copy")
+    assert copy is not None and copy.layer.backing is not None and copy.layer.backing.path.exists()

@@ -19,6 +19,7 @@ from paddock.engine.machine.users import UserRange
 from paddock.engine.storage import files, qemuimg, records
 from paddock.engine.storage.errors import StoreFull, VolumeBusy, VolumeMissing
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import run_by
 
 MB = 1 << 20
 
@@ -67,59 +68,53 @@ def test_the_newest_snapshot_becomes_the_lower_layer(volumes: Volumes) -> None:
     assert json.loads((volumes.place("a") / "volume.json").read_text())["version"] == 1
 
 
-def test_an_older_snapshot_leaves_the_newer_ones_and_copies(volumes: Volumes) -> None:
-    async def script() -> None:
-        await volumes.snapshot("a", "two")
-        copy = await volumes.restore("two", "b", MB)
-        held = volumes.get_snapshot("two")
-        await volumes.revert("a", "one", MB, "r")
-        assert volumes.get_snapshot("two") == held and volumes._there("b").layer == copy.layer
-        assert chain(volumes) == ["a/reverted-r.img", "a/disk.img"]
-        assert images(volumes) == {"disk.img", "after-one.img", "reverted-r.img"}
-        # An older Paddock refuses it, and removes nothing.
-        assert json.loads((volumes.place("a") / "volume.json").read_text())["version"] == 2
-        await volumes.delete_snapshot("two")
-        assert images(volumes) == {"disk.img", "after-one.img", "reverted-r.img"}
-        await volumes.delete("b")
-        await volumes.delete_snapshot("one")
-        # One chain again, and nothing needs its parts.
-        assert chain(volumes) == ["a/disk.img"] and images(volumes) == {"disk.img"}
-        await volumes.delete("a")
-        assert volumes.ids() == set() and not volumes.place("a").exists()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_an_older_snapshot_leaves_the_newer_ones_and_copies(volumes: Volumes) -> None:
+    await volumes.snapshot("a", "two")
+    copy = await volumes.restore("two", "b", MB)
+    held = volumes.get_snapshot("two")
+    await volumes.revert("a", "one", MB, "r")
+    assert volumes.get_snapshot("two") == held and volumes._there("b").layer == copy.layer
+    assert chain(volumes) == ["a/reverted-r.img", "a/disk.img"]
+    assert images(volumes) == {"disk.img", "after-one.img", "reverted-r.img"}
+    # An older Paddock refuses it, and removes nothing.
+    assert json.loads((volumes.place("a") / "volume.json").read_text())["version"] == 2
+    await volumes.delete_snapshot("two")
+    assert images(volumes) == {"disk.img", "after-one.img", "reverted-r.img"}
+    await volumes.delete("b")
+    await volumes.delete_snapshot("one")
+    # One chain again, and nothing needs its parts.
+    assert chain(volumes) == ["a/disk.img"] and images(volumes) == {"disk.img"}
+    await volumes.delete("a")
+    assert volumes.ids() == set() and not volumes.place("a").exists()
 
 
-def test_the_newer_one_can_be_reverted_to_afterwards(volumes: Volumes) -> None:
-    async def script() -> None:
-        await volumes.snapshot("a", "two")
-        before = volumes.get_snapshot("two")
-        for number in range(3):
-            await volumes.revert("a", "one", MB, f"x{number}")
-            await volumes.revert("a", "two", MB, f"y{number}")
-            assert chain(volumes) == [f"a/reverted-y{number}.img", "a/after-one.img", "a/disk.img"]
-            assert images(volumes) == {"disk.img", "after-one.img", f"reverted-y{number}.img"}
-        assert volumes.get_snapshot("two") == before
-        again = Volumes(volumes.place("a").parent.parent)
-        again.prepare()
-        assert again.get("a") == volumes.get("a")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_the_newer_one_can_be_reverted_to_afterwards(volumes: Volumes) -> None:
+    await volumes.snapshot("a", "two")
+    before = volumes.get_snapshot("two")
+    for number in range(3):
+        await volumes.revert("a", "one", MB, f"x{number}")
+        await volumes.revert("a", "two", MB, f"y{number}")
+        assert chain(volumes) == [f"a/reverted-y{number}.img", "a/after-one.img", "a/disk.img"]
+        assert images(volumes) == {"disk.img", "after-one.img", f"reverted-y{number}.img"}
+    assert volumes.get_snapshot("two") == before
+    again = Volumes(volumes.place("a").parent.parent)
+    again.prepare()
+    assert again.get("a") == volumes.get("a")
 
 
-def test_two_volumes_that_lie_over_each_other_go_when_both_are_deleted(volumes: Volumes) -> None:
-    async def script() -> None:
-        await volumes.restore("one", "b", MB)
-        await volumes.snapshot("b", "two")
-        await volumes.revert("a", "two", MB, "r")
-        await volumes.delete_snapshot("one")
-        await volumes.delete_snapshot("two")
-        await volumes.delete("a")
-        assert volumes.place("a").exists() and chain(volumes, "b")
-        await volumes.delete("b")
-        assert not volumes.place("a").exists() and not volumes.place("b").exists()
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_two_volumes_that_lie_over_each_other_go_when_both_are_deleted(volumes: Volumes) -> None:
+    await volumes.restore("one", "b", MB)
+    await volumes.snapshot("b", "two")
+    await volumes.revert("a", "two", MB, "r")
+    await volumes.delete_snapshot("one")
+    await volumes.delete_snapshot("two")
+    await volumes.delete("a")
+    assert volumes.place("a").exists() and chain(volumes, "b")
+    await volumes.delete("b")
+    assert not volumes.place("a").exists() and not volumes.place("b").exists()
 
 
 def test_repeated_it_changes_nothing(volumes: Volumes) -> None:
@@ -172,54 +167,48 @@ def test_a_record_with_former_chains_is_read_back(volumes: Volumes) -> None:
     assert record.files == images(volumes)
 
 
-def test_a_merge_takes_no_layer_that_a_machine_will_open(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        before = volumes._there("a").layer
-        assert await opens(volumes, before)
-        monkeypatch.setattr(volumes, "is_held", lambda layer: layer == before.path)
-        await volumes.delete_snapshot("one")
-        assert await opens(volumes, before) and images(volumes) == {"disk.img", "after-one.img"}
-        monkeypatch.setattr(volumes, "is_held", lambda layer: False)
-        await volumes.collapse("a")
-        assert not await opens(volumes, before) and await opens(volumes, volumes._there("a").layer)
-        # Of a layer that ends with a machine, what lies below counts.
-        assert not await opens(volumes, await volumes.overlay(volumes.scratch("m", "x"), before, MB))
-        assert await opens(volumes, await volumes.blank(volumes.scratch("m", "y"), MB))
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_merge_takes_no_layer_that_a_machine_will_open(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = volumes._there("a").layer
+    assert await opens(volumes, before)
+    monkeypatch.setattr(volumes, "is_held", lambda layer: layer == before.path)
+    await volumes.delete_snapshot("one")
+    assert await opens(volumes, before) and images(volumes) == {"disk.img", "after-one.img"}
+    monkeypatch.setattr(volumes, "is_held", lambda layer: False)
+    await volumes.collapse("a")
+    assert not await opens(volumes, before) and await opens(volumes, volumes._there("a").layer)
+    # Of a layer that ends with a machine, what lies below counts.
+    assert not await opens(volumes, await volumes.overlay(volumes.scratch("m", "x"), before, MB))
+    assert await opens(volumes, await volumes.blank(volumes.scratch("m", "y"), MB))
 
 
-def test_a_start_waits_for_a_merge_that_has_begun(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        before, began, end = volumes._there("a").layer, asyncio.Event(), asyncio.Event()
+@run_by(asyncio.run)
+async def test_a_start_waits_for_a_merge_that_has_begun(volumes: Volumes, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, began, end = volumes._there("a").layer, asyncio.Event(), asyncio.Event()
 
-        async def commit(layer: object) -> None:
-            began.set()
-            await end.wait()
+    async def commit(layer: object) -> None:
+        began.set()
+        await end.wait()
 
-        monkeypatch.setattr(qemuimg, "commit", commit)
-        merging = asyncio.create_task(volumes.delete_snapshot("one"))
-        await began.wait()
-        asked = asyncio.create_task(opens(volumes, before))
-        await asyncio.sleep(0.05)
-        assert not asked.done()
-        end.set()
-        await merging
-        assert not await asked
-
-    asyncio.run(script())
+    monkeypatch.setattr(qemuimg, "commit", commit)
+    merging = asyncio.create_task(volumes.delete_snapshot("one"))
+    await began.wait()
+    asked = asyncio.create_task(opens(volumes, before))
+    await asyncio.sleep(0.05)
+    assert not asked.done()
+    end.set()
+    await merging
+    assert not await asked
 
 
 @pytest.mark.parametrize(("phase", "keeps"), [(each, each in ("defined", "queued", "starting", "suspended")) for each in get_args(Phase)])
-def test_a_machine_keeps_merges_off_its_disks_until_its_qemu_does(tmp_path: Path, phase: Phase, keeps: bool) -> None:
+@run_by(asyncio.run)
+async def test_a_machine_keeps_merges_off_its_disks_until_its_qemu_does(tmp_path: Path, phase: Phase, keeps: bool) -> None:
     def look(config: MachineConfig) -> HostView:
         raise AssertionError("nothing is started")
 
-    async def script() -> None:
-        machines = Machines(tmp_path, MachineEnvironment(look, StartQueue(1), UserRange()))
-        disks = (DiskConfig("root", DiskLayer(Path("/d/root"), "qcow2", DiskLayer(Path("/d/base"), "raw"))),)
-        await machines.define("a", MachineConfig("ns_web", CpuConfig(), MemoryConfig(1, 1), disks=disks))
-        machines._owners["a"].observe(phase=phase)
-        assert machines.will_open(Path("/d/root")) == keeps and not machines.will_open(Path("/d/base"))
-
-    asyncio.run(script())
+    machines = Machines(tmp_path, MachineEnvironment(look, StartQueue(1), UserRange()))
+    disks = (DiskConfig("root", DiskLayer(Path("/d/root"), "qcow2", DiskLayer(Path("/d/base"), "raw"))),)
+    await machines.define("a", MachineConfig("ns_web", CpuConfig(), MemoryConfig(1, 1), disks=disks))
+    machines._owners["a"].observe(phase=phase)
+    assert machines.will_open(Path("/d/root")) == keeps and not machines.will_open(Path("/d/base"))

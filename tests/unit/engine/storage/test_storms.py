@@ -23,6 +23,7 @@ from paddock.engine.storage.paths import VolumePaths
 from paddock.engine.storage.pools import MARKER
 from paddock.engine.storage.records import FrozenBase, VolumeRecord, read_snapshot
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import run_by
 
 FIRST, END = (int(each) for each in os.environ.get("STORMS", "0:12").split(":"))
 LIVES, TASKS, TURNS = 6, 4, 12
@@ -347,16 +348,14 @@ def test_a_snapshot_that_was_begun_before_the_process_ended_is_taken_after_it(tm
     asyncio.run(script())
 
 
-def test_a_volume_does_not_take_the_place_of_a_deleted_one_that_others_lie_over(tmp_path: Path) -> None:
-    async def script() -> None:
-        made = Volumes(tmp_path)
-        made.prepare()
+@run_by(asyncio.run)
+async def test_a_volume_does_not_take_the_place_of_a_deleted_one_that_others_lie_over(tmp_path: Path) -> None:
+    made = Volumes(tmp_path)
+    made.prepare()
+    await made.create("a", MB)
+    await made.snapshot("a", "s")
+    copy = await made.restore("s", "b", MB)
+    await made.delete("a")
+    with pytest.raises(NotAllowed, match="others have layers"):
         await made.create("a", MB)
-        await made.snapshot("a", "s")
-        copy = await made.restore("s", "b", MB)
-        await made.delete("a")
-        with pytest.raises(NotAllowed, match="others have layers"):
-            await made.create("a", MB)
-        assert copy.layer.backing is not None and copy.layer.backing.path.exists()
-
-    asyncio.run(script())
+    assert copy.layer.backing is not None and copy.layer.backing.path.exists()

@@ -17,6 +17,7 @@ from paddock.kubernetes.client.errors import BadAccess, NotFound, Unreachable
 from paddock.kubevirt.disklinks import DiskLink, HttpLinkChannel, NoUploads
 from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.server.security.pki import Authority
+from tests.coroutines import played_by
 from tests.unit.fleet.moves.clusters import FakeCluster
 from tests.unit.kubernetes.client.talking import edge, play, serving
 
@@ -94,36 +95,30 @@ def test_a_ready_pod_leads_to_the_disk_under_the_name_of_its_service(tmp_path: P
     assert any("labelSelector=a%3Db" in each for each in export.cluster.asked)
 
 
-def test_a_certificate_of_another_name_is_not_accepted(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_certificate_of_another_name_is_not_accepted(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path, "virt-export-other.default.svc")
-
-    async def script() -> None:
-        async with export.side() as side, ways.reachable(side, export.link()) as link:
-            with pytest.raises(BadAccess, match=f"not valid for '{NAME}'") as caught:
-                await fetched(link)
-            assert f"the certificate of the export server {NAME} of {side.address} is not trusted" in str(caught.value)
-            authority = certificates.describe(export.link().authority)
-            assert f"the field cert in status.links of the VirtualMachineExport, which names {authority}" in str(caught.value)
-
-    run(script)
+    async with export.side() as side, ways.reachable(side, export.link()) as link:
+        with pytest.raises(BadAccess, match=f"not valid for '{NAME}'") as caught:
+            await fetched(link)
+        assert f"the certificate of the export server {NAME} of {side.address} is not trusted" in str(caught.value)
+        authority = certificates.describe(export.link().authority)
+        assert f"the field cert in status.links of the VirtualMachineExport, which names {authority}" in str(caught.value)
 
 
-def test_a_pod_that_dies_on_the_way_ends_the_disk(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_pod_that_dies_on_the_way_ends_the_disk(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
+    export.cluster.lives_for, got = len(DISK) // 2, bytearray()
 
-    async def script() -> None:
-        export.cluster.lives_for, got = len(DISK) // 2, bytearray()
+    async def fetch(link: DiskLink) -> None:
+        async for piece in HttpLinkChannel().receive(link):
+            got.extend(piece)
 
-        async def fetch(link: DiskLink) -> None:
-            async for piece in HttpLinkChannel().receive(link):
-                got.extend(piece)
-
-        async with export.side() as side, ways.reachable(side, export.link()) as link:
-            with pytest.raises(Unreachable):
-                await fetch(link)
-        assert got == DISK[: len(got)] and len(got) < len(DISK)
-
-    run(script)
+    async with export.side() as side, ways.reachable(side, export.link()) as link:
+        with pytest.raises(Unreachable):
+            await fetch(link)
+    assert got == DISK[: len(got)] and len(got) < len(DISK)
 
 
 def _no_pod(cluster: FakeCluster) -> None:
@@ -156,38 +151,29 @@ def _no_sight(cluster: FakeCluster) -> None:
         (_no_sight, "is inside of the cluster only: "),
     ],
 )
-def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
+@played_by(run)
+async def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
     export = ExportOfCluster(tmp_path)
     change(export.cluster)
-
-    async def script() -> None:
-        async with export.side() as side:
-            with pytest.raises(NoWay, match=said):
-                await entered(ways.reachable(side, export.link()))
-
-    run(script)
+    async with export.side() as side:
+        with pytest.raises(NoWay, match=said):
+            await entered(ways.reachable(side, export.link()))
 
 
-def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
     del export.cluster.objects[SERVICE]
-
-    async def script() -> None:
-        async with export.side() as side:
-            with pytest.raises(NotFound, match="virt-export-web"):
-                await entered(ways.reachable(side, export.link()))
-
-    run(script)
+    async with export.side() as side:
+        with pytest.raises(NotFound, match="virt-export-web"):
+            await entered(ways.reachable(side, export.link()))
 
 
-def test_an_address_from_outside_stays_as_it_is(tmp_path: Path) -> None:
+@played_by(run)
+async def test_an_address_from_outside_stays_as_it_is(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
-
-    async def script() -> None:
-        async with export.side() as side, ways.reachable(side, export.link("exports.example.test")) as link:
-            assert link == msgspec.structs.replace(export.link("exports.example.test"), owner=side.address) and export.cluster.asked == []
-
-    run(script)
+    async with export.side() as side, ways.reachable(side, export.link("exports.example.test")) as link:
+        assert link == msgspec.structs.replace(export.link("exports.example.test"), owner=side.address) and export.cluster.asked == []
 
 
 # --- uploads ------------------------------------------------------------------------------------------------------------------
@@ -242,13 +228,10 @@ def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_cluster_without_a_way_for_uploads_says_so(objects: dict[str, Data], forbidden: set[str], said: str) -> None:
+@played_by(run)
+async def test_a_cluster_without_a_way_for_uploads_says_so(objects: dict[str, Data], forbidden: set[str], said: str) -> None:
     cluster = FakeCluster()
     cluster.objects, cluster.forbidden = objects, forbidden
-
-    async def script() -> None:
-        async with cluster.side() as side:
-            with pytest.raises((NoUploads, NoWay), match=said):
-                await ways.try_uploads(side)
-
-    run(script)
+    async with cluster.side() as side:
+        with pytest.raises((NoUploads, NoWay), match=said):
+            await ways.try_uploads(side)

@@ -20,6 +20,7 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.apiclient import inside
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 from tests.unit.cli.commands import Answer, paddock
 from tests.virtualtime import Clock
 
@@ -95,35 +96,33 @@ def test_manifests_without_a_quota_say_nothing_of_it(files: tuple[str, str]) -> 
 
 
 @pytest.mark.spec("kubevirt", 255)
-def test_plan_and_dry_run_ask_the_server(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]) -> None:
-    async def script() -> None:
-        async with Harness() as api, inside(api) as client:
-            session = ServerSession(client, None, "default", Clock())  # type: ignore[arg-type]
+@run_by(asyncio.run)
+async def test_plan_and_dry_run_ask_the_server(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]) -> None:
+    async with Harness() as api, inside(api) as client:
+        session = ServerSession(client, None, "default", Clock())  # type: ignore[arg-type]
 
-            @asynccontextmanager
-            async def connected(*_: Any, **__: Any) -> AsyncIterator[ServerSession]:
-                yield session
+        @asynccontextmanager
+        async def connected(*_: Any, **__: Any) -> AsyncIterator[ServerSession]:
+            yield session
 
-            monkeypatch.setattr(servers, "connected", connected)
-            hard = {"requests.cpu/vmi": "1"}
-            quotas = "/api/v1/namespaces/default/resourcequotas"
-            assert (await api.post(quotas, {"metadata": {"name": "tenant"}, "spec": {"hard": hard}})).status == 201
-            words = "exceeded quota: tenant, requested: requests.cpu/vmi=2, used: requests.cpu/vmi=0, limited: requests.cpu/vmi=1"
-            bound = "quota default/tenant: requests.cpu/vmi: used 0, adds 2, hard 1: does not fit"
-            planned = await _plan(["-f", files[0]])
-            assert (planned.code, "created: VirtualMachine/web: it is not on the server" in planned.out) == (FINDINGS, True)
-            assert f"waits: VirtualMachine/web: {words}" in planned.out and bound in planned.out
-            dry = await _apply(["-f", files[0], "--dry-run"])
-            assert dry.code == GOOD and f"paddock: waits: VirtualMachine/web: {words}\npaddock: {bound}\n" in dry.err
-            machines = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
-            halted = Path(files[0]).with_name("halted.yaml")
-            halted.write_text(MACHINE.replace("Always", "Halted"))
-            assert (await _apply(["-f", str(halted)])).code == GOOD
-            changed = await _plan(["-f", files[0]])
-            assert 'spec.runStrategy: "Halted" -> "Always"' in changed.out and words in changed.out
-            assert (await api.current(f"{machines}/web")).data["spec"]["runStrategy"] == "Halted", "nothing is written"
-
-    asyncio.run(script())
+        monkeypatch.setattr(servers, "connected", connected)
+        hard = {"requests.cpu/vmi": "1"}
+        quotas = "/api/v1/namespaces/default/resourcequotas"
+        assert (await api.post(quotas, {"metadata": {"name": "tenant"}, "spec": {"hard": hard}})).status == 201
+        words = "exceeded quota: tenant, requested: requests.cpu/vmi=2, used: requests.cpu/vmi=0, limited: requests.cpu/vmi=1"
+        bound = "quota default/tenant: requests.cpu/vmi: used 0, adds 2, hard 1: does not fit"
+        planned = await _plan(["-f", files[0]])
+        assert (planned.code, "created: VirtualMachine/web: it is not on the server" in planned.out) == (FINDINGS, True)
+        assert f"waits: VirtualMachine/web: {words}" in planned.out and bound in planned.out
+        dry = await _apply(["-f", files[0], "--dry-run"])
+        assert dry.code == GOOD and f"paddock: waits: VirtualMachine/web: {words}\npaddock: {bound}\n" in dry.err
+        machines = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
+        halted = Path(files[0]).with_name("halted.yaml")
+        halted.write_text(MACHINE.replace("Always", "Halted"))
+        assert (await _apply(["-f", str(halted)])).code == GOOD
+        changed = await _plan(["-f", files[0]])
+        assert 'spec.runStrategy: "Halted" -> "Always"' in changed.out and words in changed.out
+        assert (await api.current(f"{machines}/web")).data["spec"]["runStrategy"] == "Halted", "nothing is written"
 
 
 async def _plan(argv: list[str]) -> Answer:

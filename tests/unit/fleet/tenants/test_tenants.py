@@ -19,6 +19,7 @@ from paddock.fleet.tenants.tenant import TenantShares, WrongShare
 from paddock.kubernetes.client.access import Access
 from tests.apiclient import inside
 from tests.apiharness import Harness
+from tests.coroutines import played
 from tests.unit.cli.commands import paddock
 from tests.virtualtime import Clock
 
@@ -56,43 +57,37 @@ async def printed(work: Callable[[Console], Awaitable[object]]) -> str:
     return out.getvalue().decode()
 
 
-def test_a_tenant_is_made_once_and_changed_after_that(play: Play) -> None:
-    async def script(api: Harness, session: ServerSession) -> None:
-        made = await tenancy.make(session, "acme", SHARES)
-        assert [word for _, word in made] == ["created"] * 8 and made[0][0] == "namespace/acme"
-        assert {word for _, word in await tenancy.make(session, "acme", SHARES)} == {"unchanged"}
-        more = await tenancy.make(session, "acme", TenantShares("3", "4Gi", "10Gi", "5"))
-        assert [what for what, word in more if word == "changed"] == ["resourcequota/tenant"]
-        await api.delete("/apis/networking.k8s.io/v1/namespaces/acme/networkpolicies/tenant")
-        again = await tenancy.make(session, "acme", SHARES)
-        assert [what for what, word in again if word == "created"] == ["networkpolicy/tenant"]
-        rows = await printed(lambda console: tenant_list._list(tenant_list.parser().parse_args([]), console))
-        assert rows.splitlines()[1].split()[:5] == ["acme", "0/2", "0/4Gi", "0/10Gi", "0/5"]
-        parsed = top.parser().parse_args(["--namespaces"])
-        table = await printed(lambda console: top._show_quotas(parsed, console))
-        assert ["acme", "tenant", "requests.cpu/vmi", "0", "2", "0%"] in [line.split() for line in table.splitlines()]
-        gone = tenant_remove.parser().parse_args(["acme", "--yes"])
-        assert await printed(lambda console: tenant_remove._remove(gone, console)) == "acme is being deleted\n"
-
-    play(script)
+@played
+async def test_a_tenant_is_made_once_and_changed_after_that(api: Harness, session: ServerSession, /) -> None:
+    made = await tenancy.make(session, "acme", SHARES)
+    assert [word for _, word in made] == ["created"] * 8 and made[0][0] == "namespace/acme"
+    assert {word for _, word in await tenancy.make(session, "acme", SHARES)} == {"unchanged"}
+    more = await tenancy.make(session, "acme", TenantShares("3", "4Gi", "10Gi", "5"))
+    assert [what for what, word in more if word == "changed"] == ["resourcequota/tenant"]
+    await api.delete("/apis/networking.k8s.io/v1/namespaces/acme/networkpolicies/tenant")
+    again = await tenancy.make(session, "acme", SHARES)
+    assert [what for what, word in again if word == "created"] == ["networkpolicy/tenant"]
+    rows = await printed(lambda console: tenant_list._list(tenant_list.parser().parse_args([]), console))
+    assert rows.splitlines()[1].split()[:5] == ["acme", "0/2", "0/4Gi", "0/10Gi", "0/5"]
+    parsed = top.parser().parse_args(["--namespaces"])
+    table = await printed(lambda console: top._show_quotas(parsed, console))
+    assert ["acme", "tenant", "requests.cpu/vmi", "0", "2", "0%"] in [line.split() for line in table.splitlines()]
+    gone = tenant_remove.parser().parse_args(["acme", "--yes"])
+    assert await printed(lambda console: tenant_remove._remove(gone, console)) == "acme is being deleted\n"
 
 
-def test_a_namespace_of_somebody_else_is_left_alone(play: Play) -> None:
-    async def script(api: Harness, session: ServerSession) -> None:
-        for work in (tenancy.make(session, "default", SHARES), tenancy.remove(session, "default")):
-            with pytest.raises(NoTenant):
-                await work
-        assert (await api.get("/api/v1/namespaces/default/resourcequotas")).data["items"] == []
-
-    play(script)
+@played
+async def test_a_namespace_of_somebody_else_is_left_alone(api: Harness, session: ServerSession, /) -> None:
+    for work in (tenancy.make(session, "default", SHARES), tenancy.remove(session, "default")):
+        with pytest.raises(NoTenant):
+            await work
+    assert (await api.get("/api/v1/namespaces/default/resourcequotas")).data["items"] == []
 
 
-def test_a_rehearsal_makes_nothing(play: Play) -> None:
-    async def script(api: Harness, session: ServerSession) -> None:
-        assert {word for _, word in await tenancy.make(session, "acme", SHARES, dry_run=True)} == {"created"}
-        assert (await api.get("/api/v1/namespaces/acme")).status == 404
-
-    play(script)
+@played
+async def test_a_rehearsal_makes_nothing(api: Harness, session: ServerSession, /) -> None:
+    assert {word for _, word in await tenancy.make(session, "acme", SHARES, dry_run=True)} == {"created"}
+    assert (await api.get("/api/v1/namespaces/acme")).status == 404
 
 
 @pytest.mark.parametrize("amount", ["many", "-1", "1 Gi"])

@@ -9,6 +9,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Even
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubernetes.client.http.websocket import WebSocket, connected, pod_port
+from tests.coroutines import played_by
 from tests.unit.kubernetes.client.talking import listening, play
 from tests.unit.kubernetes.client.test_proxy import Proxy
 
@@ -49,20 +50,17 @@ async def all_of(stream: WebSocket) -> bytes:
     return data
 
 
-def test_bytes_pass_without_their_channels() -> None:
+@played_by(play)
+async def test_bytes_pass_without_their_channels() -> None:
     halves = (BytesMessage(data=b"\x00hel", message_finished=False), BytesMessage(data=b"lo"))
     kubelet = Kubelet(*HEADS, *halves, BytesMessage(data=b"\x00 world"), CloseConnection(code=1000))
-
-    async def script() -> None:
-        async with listening(kubelet) as port:
-            access = Access(server=f"http://127.0.0.1:{port}/prefix", credentials=StaticCredential())
-            async with pod_port(access, "cdi", "proxy-1", 8443) as stream:
-                await stream.send(b"hi")
-                assert await all_of(stream) == b"hello world"
-        assert kubelet.target == "/prefix/api/v1/namespaces/cdi/pods/proxy-1/portforward?ports=8443"
-        assert kubelet.protocols == ["v4.channel.k8s.io"] and kubelet.heard[-1] == b"\x00hi"
-
-    play(script)
+    async with listening(kubelet) as port:
+        access = Access(server=f"http://127.0.0.1:{port}/prefix", credentials=StaticCredential())
+        async with pod_port(access, "cdi", "proxy-1", 8443) as stream:
+            await stream.send(b"hi")
+            assert await all_of(stream) == b"hello world"
+    assert kubelet.target == "/prefix/api/v1/namespaces/cdi/pods/proxy-1/portforward?ports=8443"
+    assert kubelet.protocols == ["v4.channel.k8s.io"] and kubelet.heard[-1] == b"\x00hi"
 
 
 def test_what_a_server_says_at_once_is_received_at_once() -> None:
@@ -102,29 +100,23 @@ def test_a_server_that_speaks_no_websocket_is_named(answer: bytes) -> None:
     play(script)
 
 
-def test_a_proxy_leads_to_the_api_server() -> None:
+@played_by(play)
+async def test_a_proxy_leads_to_the_api_server() -> None:
     kubelet, through = Kubelet(*HEADS, BytesMessage(data=b"\x00hello"), CloseConnection(code=1000)), Proxy()
-
-    async def script() -> None:
-        async with listening(kubelet) as port, listening(through.http) as way:
-            access = Access(server=f"http://kube.test:{port}", proxy=f"http://127.0.0.1:{way}", credentials=StaticCredential())
-            async with pod_port(access, "default", "export", 8443) as stream:
-                await stream.send(b"hi")
-                assert await all_of(stream) == b"hello"
-            assert through.asked[-1] == f"CONNECT kube.test:{port} HTTP/1.1"
-
-    play(script)
+    async with listening(kubelet) as port, listening(through.http) as way:
+        access = Access(server=f"http://kube.test:{port}", proxy=f"http://127.0.0.1:{way}", credentials=StaticCredential())
+        async with pod_port(access, "default", "export", 8443) as stream:
+            await stream.send(b"hi")
+            assert await all_of(stream) == b"hello"
+        assert through.asked[-1] == f"CONNECT kube.test:{port} HTTP/1.1"
 
 
-def test_what_the_kubelet_cannot_do_is_an_error() -> None:
+@played_by(play)
+async def test_what_the_kubelet_cannot_do_is_an_error() -> None:
     kubelet = Kubelet(*HEADS, BytesMessage(data=b"\x01connection refused"))
-
-    async def script() -> None:
-        async with listening(kubelet) as port:
-            access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
-            async with pod_port(access, "default", "export", 8443) as stream:
-                await stream.send(b"hi")
-                with pytest.raises(Unreachable, match="connection refused"):
-                    await stream.receive()
-
-    play(script)
+    async with listening(kubelet) as port:
+        access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
+        async with pod_port(access, "default", "export", 8443) as stream:
+            await stream.send(b"hi")
+            with pytest.raises(Unreachable, match="connection refused"):
+                await stream.receive()

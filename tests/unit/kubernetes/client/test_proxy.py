@@ -10,6 +10,7 @@ import pytest
 from paddock.kubernetes.client.errors import BadAccess, Unreachable
 from paddock.kubernetes.client.http import proxy
 from paddock.server.security.pki import Authority
+from tests.coroutines import played_by
 from tests.unit.kubernetes.client.talking import GET, POST, echo, edge, listening, play, reaching, serving
 
 
@@ -77,50 +78,46 @@ class Proxy:
 
 @pytest.mark.parametrize("scheme", ["http", "socks5"])
 @pytest.mark.parametrize("user", ["", "ada:pass word"])
-def test_through_a_proxy(tmp_path: Path, scheme: str, user: str) -> None:
-    async def script() -> None:
-        authority = Authority(tmp_path)
-        through = Proxy(user)
-        login = user.replace(" ", "%20") + "@" if user else ""
-        async with (
-            edge(echo, serving(authority, [])) as port,
-            listening(through.http if scheme == "http" else through.socks) as door,
-        ):
-            url = f"{scheme}://{login}127.0.0.1:{door}"
-            async with reaching(port, scheme="https", authority=authority.certificate, proxy=url) as transport:
-                assert (await transport.send(GET)).status == 200
-            assert len(through.asked) == 1
-            if user:
-                async with reaching(port, scheme="https", insecure=True, proxy=f"{scheme}://127.0.0.1:{door}") as transport:
-                    with pytest.raises(Unreachable, match=r"407|wants to know who asks") as refused:
-                        await transport.send(POST)
-                    assert not refused.value.sent
-        if scheme == "socks5" and not user:
-            async with listening(through.socks) as door, reaching(1, proxy=f"socks5://127.0.0.1:{door}") as transport:
-                with pytest.raises(Unreachable, match="connection refused"):
-                    await transport.send(GET)
-
-    play(script)
+@played_by(play)
+async def test_through_a_proxy(tmp_path: Path, scheme: str, user: str) -> None:
+    authority = Authority(tmp_path)
+    through = Proxy(user)
+    login = user.replace(" ", "%20") + "@" if user else ""
+    async with (
+        edge(echo, serving(authority, [])) as port,
+        listening(through.http if scheme == "http" else through.socks) as door,
+    ):
+        url = f"{scheme}://{login}127.0.0.1:{door}"
+        async with reaching(port, scheme="https", authority=authority.certificate, proxy=url) as transport:
+            assert (await transport.send(GET)).status == 200
+        assert len(through.asked) == 1
+        if user:
+            async with reaching(port, scheme="https", insecure=True, proxy=f"{scheme}://127.0.0.1:{door}") as transport:
+                with pytest.raises(Unreachable, match=r"407|wants to know who asks") as refused:
+                    await transport.send(POST)
+                assert not refused.value.sent
+    if scheme == "socks5" and not user:
+        async with listening(through.socks) as door, reaching(1, proxy=f"socks5://127.0.0.1:{door}") as transport:
+            with pytest.raises(Unreachable, match="connection refused"):
+                await transport.send(GET)
 
 
-def test_through_a_proxy_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        authority = Authority(tmp_path / "server")
-        outer = Authority(tmp_path / "proxy")
-        monkeypatch.setattr(ssl, "create_default_context", ssl._create_unverified_context)
-        through = Proxy()
-        server = await asyncio.start_server(through.http, "127.0.0.1", 0, ssl=serving(outer, []))
-        url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with edge(echo, serving(authority, [])) as port:
-            async with reaching(port, scheme="https", authority=authority.certificate, proxy=url) as transport:
-                assert (await transport.send(GET)).status == 200
-                assert (await transport.send(GET)).status == 200
-            assert len(through.asked) == 1
-        await asyncio.sleep(0.05)
-        server.close()
-        await server.wait_closed()
-
-    play(script)
+@played_by(play)
+async def test_through_a_proxy_over_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority = Authority(tmp_path / "server")
+    outer = Authority(tmp_path / "proxy")
+    monkeypatch.setattr(ssl, "create_default_context", ssl._create_unverified_context)
+    through = Proxy()
+    server = await asyncio.start_server(through.http, "127.0.0.1", 0, ssl=serving(outer, []))
+    url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with edge(echo, serving(authority, [])) as port:
+        async with reaching(port, scheme="https", authority=authority.certificate, proxy=url) as transport:
+            assert (await transport.send(GET)).status == 200
+            assert (await transport.send(GET)).status == 200
+        assert len(through.asked) == 1
+    await asyncio.sleep(0.05)
+    server.close()
+    await server.wait_closed()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from paddock.kubernetes.runtime.election import BadTerms, Election, LeaseTerms, 
 from paddock.kubernetes.runtime.machinery import Machinery
 from tests import virtualtime
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 from tests.sampling import one_in
 
 LEASE = Key("default", "controllers")
@@ -106,136 +107,118 @@ async def kill(task: "asyncio.Task[None]", wire: Wire) -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def test_one_of_two_leads_and_hands_over_when_it_stops() -> None:
-    async def script() -> None:
-        async with stage() as play:
-            _, first, election = play.candidate("a")
-            await asyncio.sleep(1)
-            _, _, _ = play.candidate("b")
-            await asyncio.sleep(300)
-            assert (play.acting, election.leading, play.most) == (["a"], True, 1)
-            held = await spec(play.api)
-            assert (held["holderIdentity"], held["leaseDurationSeconds"], held["leaseTransitions"]) == ("a", 15, 0)
-            first.cancel()
-            await asyncio.gather(first, return_exceptions=True)
-            assert (await spec(play.api))["holderIdentity"] == ""
-            stopped = asyncio.get_running_loop().time()
-            await asyncio.sleep(10)
-            assert play.acting == ["b"]
-            # Released, not run out: within two looks of the other.
-            assert play.history[-1][0] - stopped <= 2 * 2 * 2.2
-            held = await spec(play.api)
-            assert (held["holderIdentity"], held["leaseTransitions"]) == ("b", 1)
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_one_of_two_leads_and_hands_over_when_it_stops() -> None:
+    async with stage() as play:
+        _, first, election = play.candidate("a")
+        await asyncio.sleep(1)
+        _, _, _ = play.candidate("b")
+        await asyncio.sleep(300)
+        assert (play.acting, election.leading, play.most) == (["a"], True, 1)
+        held = await spec(play.api)
+        assert (held["holderIdentity"], held["leaseDurationSeconds"], held["leaseTransitions"]) == ("a", 15, 0)
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        assert (await spec(play.api))["holderIdentity"] == ""
+        stopped = asyncio.get_running_loop().time()
+        await asyncio.sleep(10)
+        assert play.acting == ["b"]
+        # Released, not run out: within two looks of the other.
+        assert play.history[-1][0] - stopped <= 2 * 2 * 2.2
+        held = await spec(play.api)
+        assert (held["holderIdentity"], held["leaseTransitions"]) == ("b", 1)
 
 
 @pytest.mark.parametrize("skew", [0.0, 3600.0, -3600.0])
-def test_a_crash_is_noticed_whatever_the_clocks_say(skew: float) -> None:
-    async def script() -> None:
-        async with stage() as play:
-            wire, first, _ = play.candidate("a")
-            await asyncio.sleep(1)
-            play.candidate("b", skew=skew)
-            await asyncio.sleep(100)
-            assert play.acting == ["a"]
-            await kill(first, wire)
-            crashed = asyncio.get_running_loop().time()
-            await asyncio.sleep(30)
-            assert play.acting == ["b"]
-            taken = play.history[-1][0] - crashed
-            assert 15 - 2 - 0.1 <= taken <= 15 + 2 * 2.2
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_crash_is_noticed_whatever_the_clocks_say(skew: float) -> None:
+    async with stage() as play:
+        wire, first, _ = play.candidate("a")
+        await asyncio.sleep(1)
+        play.candidate("b", skew=skew)
+        await asyncio.sleep(100)
+        assert play.acting == ["a"]
+        await kill(first, wire)
+        crashed = asyncio.get_running_loop().time()
+        await asyncio.sleep(30)
+        assert play.acting == ["b"]
+        taken = play.history[-1][0] - crashed
+        assert 15 - 2 - 0.1 <= taken <= 15 + 2 * 2.2
 
 
-def test_a_leader_that_cannot_renew_stops_before_anybody_takes_over() -> None:
-    async def script() -> None:
-        async with stage() as play:
-            wire, _, first = play.candidate("a", stubborn=3)
-            await asyncio.sleep(1)
-            play.candidate("b")
-            await asyncio.sleep(50)
-            wire.broken = True
-            cut = asyncio.get_running_loop().time()
-            while "a" in play.acting:
-                await asyncio.sleep(0.1)
-            assert asyncio.get_running_loop().time() - cut <= 10 + 3 + 0.2
-            assert not first.leading
-            await asyncio.sleep(20)
-            assert (play.acting, play.most) == (["b"], 1)
-            wire.broken = False
-            await asyncio.sleep(60)
-            assert play.acting == ["b"]
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_leader_that_cannot_renew_stops_before_anybody_takes_over() -> None:
+    async with stage() as play:
+        wire, _, first = play.candidate("a", stubborn=3)
+        await asyncio.sleep(1)
+        play.candidate("b")
+        await asyncio.sleep(50)
+        wire.broken = True
+        cut = asyncio.get_running_loop().time()
+        while "a" in play.acting:
+            await asyncio.sleep(0.1)
+        assert asyncio.get_running_loop().time() - cut <= 10 + 3 + 0.2
+        assert not first.leading
+        await asyncio.sleep(20)
+        assert (play.acting, play.most) == (["b"], 1)
+        wire.broken = False
+        await asyncio.sleep(60)
+        assert play.acting == ["b"]
 
 
-def test_a_lease_that_somebody_deletes_is_made_again() -> None:
-    async def script() -> None:
-        async with stage() as play:
-            play.candidate("a")
-            await asyncio.sleep(5)
-            await play.api.delete("/apis/coordination.k8s.io/v1/namespaces/default/leases/controllers")
-            await asyncio.sleep(5)
-            assert (play.acting, len(play.history)) == (["a"], 1)
-            assert (await spec(play.api))["holderIdentity"] == "a"
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_lease_that_somebody_deletes_is_made_again() -> None:
+    async with stage() as play:
+        play.candidate("a")
+        await asyncio.sleep(5)
+        await play.api.delete("/apis/coordination.k8s.io/v1/namespaces/default/leases/controllers")
+        await asyncio.sleep(5)
+        assert (play.acting, len(play.history)) == (["a"], 1)
+        assert (await spec(play.api))["holderIdentity"] == "a"
 
 
-def test_somebody_else_in_the_lease_ends_leadership_at_once() -> None:
-    async def script() -> None:
-        async with stage() as play:
-            play.candidate("a")
-            await asyncio.sleep(5)
-            await play.api.merge(
-                "/apis/coordination.k8s.io/v1/namespaces/default/leases/controllers", {"spec": {"holderIdentity": "operator"}}
-            )
-            await asyncio.sleep(2.5)
-            assert play.acting == []
-            await asyncio.sleep(30)
-            assert play.acting == ["a"]
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_somebody_else_in_the_lease_ends_leadership_at_once() -> None:
+    async with stage() as play:
+        play.candidate("a")
+        await asyncio.sleep(5)
+        await play.api.merge("/apis/coordination.k8s.io/v1/namespaces/default/leases/controllers", {"spec": {"holderIdentity": "operator"}})
+        await asyncio.sleep(2.5)
+        assert play.acting == []
+        await asyncio.sleep(30)
+        assert play.acting == ["a"]
 
 
-def test_work_that_does_not_end_ends_the_program() -> None:
-    async def script() -> None:
-        async with stage() as play:
-            wire, task, _ = play.candidate("a", stubborn=60)
-            await asyncio.sleep(5)
-            wire.broken = True
-            with pytest.raises(StillActing):
-                await task
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_work_that_does_not_end_ends_the_program() -> None:
+    async with stage() as play:
+        wire, task, _ = play.candidate("a", stubborn=60)
+        await asyncio.sleep(5)
+        wire.broken = True
+        with pytest.raises(StillActing):
+            await task
 
 
-def test_the_end_of_the_work_is_the_end_and_its_error_is_raised() -> None:
-    async def script() -> None:
-        async with Harness() as api, Client(LocalTransport(door(api.api, "a"))) as client:
-            election = Election(client, LeaseTerms(key=LEASE, identity="a"), Machinery(clock=virtualtime.Clock()))
+@run_by(virtualtime.run)
+async def test_the_end_of_the_work_is_the_end_and_its_error_is_raised() -> None:
+    async with Harness() as api, Client(LocalTransport(door(api.api, "a"))) as client:
+        election = Election(client, LeaseTerms(key=LEASE, identity="a"), Machinery(clock=virtualtime.Clock()))
 
-            async def lead() -> None:
-                raise KeyError("broken")
+        async def lead() -> None:
+            raise KeyError("broken")
 
-            with pytest.raises(KeyError):
-                await election.run(lead)
-            assert (await spec(api))["holderIdentity"] == ""
-
-    virtualtime.run(script())
+        with pytest.raises(KeyError):
+            await election.run(lead)
+        assert (await spec(api))["holderIdentity"] == ""
 
 
-def test_terms_that_would_let_two_lead_are_refused() -> None:
-    async def script() -> None:
-        async with Harness() as api, Client(LocalTransport(door(api.api, "a"))) as client:
-            for duration, deadline, retry in ((10.0, 10.0, 2.0), (15.0, 2.0, 2.0), (15.9, 15.0, 2.0), (15.0, 10.0, 0.0)):
-                terms = LeaseTerms(key=LEASE, identity="a", duration=duration, deadline=deadline, retry=retry)
-                with pytest.raises(BadTerms):
-                    Election(client, terms, Machinery())
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_terms_that_would_let_two_lead_are_refused() -> None:
+    async with Harness() as api, Client(LocalTransport(door(api.api, "a"))) as client:
+        for duration, deadline, retry in ((10.0, 10.0, 2.0), (15.0, 2.0, 2.0), (15.9, 15.0, 2.0), (15.0, 10.0, 0.0)):
+            terms = LeaseTerms(key=LEASE, identity="a", duration=duration, deadline=deadline, retry=retry)
+            with pytest.raises(BadTerms):
+                Election(client, terms, Machinery())
 
 
 TROUBLE = st.lists(

@@ -10,7 +10,8 @@ from paddock.kubernetes.runtime.cache import Cache, CacheChange, CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
 from paddock.kubernetes.runtime.expectations import Expectations
 from paddock.kubernetes.runtime.informers import Informers
-from tests.unit.kubernetes.runtime.conftest import Play, World
+from tests.coroutines import played
+from tests.unit.kubernetes.runtime.conftest import World
 
 KEY = Key("default", "web")
 OWNER = "owner-uid"
@@ -191,55 +192,51 @@ class Held:
         self._free.set()
 
 
-def test_a_controller_waits_for_the_echo_of_a_write_and_comes_back_with_it(play: Play) -> None:
-    async def script(world: World) -> None:
-        held, seen = Held(world), []
+@played
+async def test_a_controller_waits_for_the_echo_of_a_write_and_comes_back_with_it(world: World, /) -> None:
+    held, seen = Held(world), []
 
-        async def reconcile(key: Key) -> Outcome:
-            cached = held.informer.cache.get(key)
-            assert cached is not None
-            seen.append(orjson.loads(cached.raw).get("data"))
-            return DONE
+    async def reconcile(key: Key) -> Outcome:
+        cached = held.informer.cache.get(key)
+        assert cached is not None
+        seen.append(orjson.loads(cached.raw).get("data"))
+        return DONE
 
-        controller = Controller("maps", held.informer, reconcile, machinery=world.machinery)
-        held.informers.start()
-        await held.client.create(MAPS, {"metadata": {"name": "web", "namespace": "default"}, "data": {"a": "1"}})
-        running = asyncio.create_task(controller.run())
-        await asyncio.sleep(1)
-        held.hold()
-        written = await held.client.patch_raw(MAPS, KEY, merge_patch({"data": {"a": "2"}}))
-        held.informer.expectations.wrote(CachedObject.of(written))
-        controller.offer(KEY)
-        await asyncio.sleep(1)
-        assert seen == [{"a": "1"}]
-        held.free()
-        await asyncio.sleep(1)
-        assert seen == [{"a": "1"}, {"a": "2"}]
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
-        await held.informers.stop()
-
-    play(script)
+    controller = Controller("maps", held.informer, reconcile, machinery=world.machinery)
+    held.informers.start()
+    await held.client.create(MAPS, {"metadata": {"name": "web", "namespace": "default"}, "data": {"a": "1"}})
+    running = asyncio.create_task(controller.run())
+    await asyncio.sleep(1)
+    held.hold()
+    written = await held.client.patch_raw(MAPS, KEY, merge_patch({"data": {"a": "2"}}))
+    held.informer.expectations.wrote(CachedObject.of(written))
+    controller.offer(KEY)
+    await asyncio.sleep(1)
+    assert seen == [{"a": "1"}]
+    held.free()
+    await asyncio.sleep(1)
+    assert seen == [{"a": "1"}, {"a": "2"}]
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+    await held.informers.stop()
 
 
-def test_an_expired_watch_is_behind_until_its_list_and_tells_of_what_came_and_went(play: Play) -> None:
-    async def script(world: World) -> None:
-        held, told = Held(world), []
-        held.informers.start()
-        await held.informer.wait_synced()
-        await asyncio.sleep(1)
-        held.informer.handle(lambda change: told.append((change.old is not None, change.new is not None)))
-        held.hold()
-        made = await held.client.create(MAPS, {"metadata": {"name": "web", "namespace": "default"}})
-        held.informer.expectations.wrote(CachedObject.from_data(made))
-        await held.client.delete(MAPS, KEY)
-        # As after 410.
-        held.informer._revision = ""
-        assert not held.informer.has_reached("1")
-        held.informer._replace((), str(int(made["metadata"]["resourceVersion"]) + 1))
-        assert told == [(True, False)]
-        assert not held.informer.expectations.is_stale(KEY)
-        held.free()
-        await held.informers.stop()
-
-    play(script)
+@played
+async def test_an_expired_watch_is_behind_until_its_list_and_tells_of_what_came_and_went(world: World, /) -> None:
+    held, told = Held(world), []
+    held.informers.start()
+    await held.informer.wait_synced()
+    await asyncio.sleep(1)
+    held.informer.handle(lambda change: told.append((change.old is not None, change.new is not None)))
+    held.hold()
+    made = await held.client.create(MAPS, {"metadata": {"name": "web", "namespace": "default"}})
+    held.informer.expectations.wrote(CachedObject.from_data(made))
+    await held.client.delete(MAPS, KEY)
+    # As after 410.
+    held.informer._revision = ""
+    assert not held.informer.has_reached("1")
+    held.informer._replace((), str(int(made["metadata"]["resourceVersion"]) + 1))
+    assert told == [(True, False)]
+    assert not held.informer.expectations.is_stale(KEY)
+    held.free()
+    await held.informers.stop()

@@ -26,7 +26,8 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.server.store.memory import MemoryStore
 from tests import virtualtime
 from tests.apiharness import Harness
-from tests.unit.kubernetes.runtime.conftest import Play, World
+from tests.coroutines import played, run_by
+from tests.unit.kubernetes.runtime.conftest import World
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -140,125 +141,115 @@ def cache_state(informer: Informer) -> dict[str, dict[str, Any]]:
     return {each.meta.name: each.read(MAPS) for each in informer.cache}
 
 
-def test_everybody_hears_of_every_change(play: Play) -> None:
-    async def script(world: World) -> None:
-        await world.api.post(PATH, config("old"))
-        informers = Informers(world.client, world.machinery)
-        heard: list[tuple[str, str]] = []
+@played
+async def test_everybody_hears_of_every_change(world: World, /) -> None:
+    await world.api.post(PATH, config("old"))
+    informers = Informers(world.client, world.machinery)
+    heard: list[tuple[str, str]] = []
 
-        def handler(change: CacheChange) -> None:
-            kind = "came" if change.old is None else "went" if change.new is None else "changed"
-            heard.append((kind, change.seen.meta.name))
+    def handler(change: CacheChange) -> None:
+        kind = "came" if change.old is None else "went" if change.new is None else "changed"
+        heard.append((kind, change.seen.meta.name))
 
-        informer = informers.of(MAPS)
-        assert informers.of(msgspec.structs.replace(MAPS)) is informer
-        assert informers.unready() == "waiting for configmaps (not started)"
-        informer.handle(handler)
-        informers.start()
-        await informers.wait_synced()
-        assert informers.unready() == ""
+    informer = informers.of(MAPS)
+    assert informers.of(msgspec.structs.replace(MAPS)) is informer
+    assert informers.unready() == "waiting for configmaps (not started)"
+    informer.handle(handler)
+    informers.start()
+    await informers.wait_synced()
+    assert informers.unready() == ""
+    await world.api.post(PATH, config("a"))
+    await world.api.merge(f"{PATH}/a", {"data": {"x": "1"}})
+    await world.api.delete(f"{PATH}/a")
+    await asyncio.sleep(1)
+    assert heard == [("came", "old"), ("came", "a"), ("changed", "a"), ("went", "a")]
+    late: list[str] = []
+    informer.handle(lambda change: late.append(change.seen.meta.name))
+    assert late == ["old"]
+    assert world.api.parts.following.count == 1
+    await informers.stop()
+    await asyncio.sleep(0.1)
+    assert world.api.parts.following.count == 0
+
+
+@played
+async def test_a_selection_has_a_watch_of_its_own(world: World, /) -> None:
+    informers = Informers(world.client, world.machinery)
+    chosen = informers.of(MAPS, Selection(labels="app=x"))
+    assert chosen is not informers.of(MAPS)
+    informers.start()
+    await informers.wait_synced()
+    await world.api.post(PATH, {"metadata": {"name": "a", "labels": {"app": "x"}}})
+    await world.api.post(PATH, config("b"))
+    await asyncio.sleep(1)
+    assert [each.meta.name for each in chosen.cache] == ["a"]
+    await world.api.merge(f"{PATH}/a", {"metadata": {"labels": None}})
+    await asyncio.sleep(1)
+    assert len(chosen.cache) == 0
+    await informers.stop()
+
+
+@played
+async def test_a_defect_of_one_listener_hurts_nobody_else(world: World, /) -> None:
+    async with informing(world.client, world.machinery) as informer:
+        heard: list[str] = []
+
+        def broken(change: CacheChange) -> None:
+            raise KeyError(change.seen.meta.name)
+
+        informer.handle(broken)
+        informer.handle(lambda change: heard.append(change.seen.meta.name))
+        await informer.wait_synced()
         await world.api.post(PATH, config("a"))
-        await world.api.merge(f"{PATH}/a", {"data": {"x": "1"}})
-        await world.api.delete(f"{PATH}/a")
         await asyncio.sleep(1)
-        assert heard == [("came", "old"), ("came", "a"), ("changed", "a"), ("went", "a")]
-        late: list[str] = []
-        informer.handle(lambda change: late.append(change.seen.meta.name))
-        assert late == ["old"]
-        assert world.api.parts.following.count == 1
-        await informers.stop()
-        await asyncio.sleep(0.1)
-        assert world.api.parts.following.count == 0
-
-    play(script)
+        assert heard == ["a"]
 
 
-def test_a_selection_has_a_watch_of_its_own(play: Play) -> None:
-    async def script(world: World) -> None:
-        informers = Informers(world.client, world.machinery)
-        chosen = informers.of(MAPS, Selection(labels="app=x"))
-        assert chosen is not informers.of(MAPS)
-        informers.start()
-        await informers.wait_synced()
-        await world.api.post(PATH, {"metadata": {"name": "a", "labels": {"app": "x"}}})
-        await world.api.post(PATH, config("b"))
-        await asyncio.sleep(1)
-        assert [each.meta.name for each in chosen.cache] == ["a"]
-        await world.api.merge(f"{PATH}/a", {"metadata": {"labels": None}})
-        await asyncio.sleep(1)
-        assert len(chosen.cache) == 0
-        await informers.stop()
-
-    play(script)
-
-
-def test_a_defect_of_one_listener_hurts_nobody_else(play: Play) -> None:
-    async def script(world: World) -> None:
-        async with informing(world.client, world.machinery) as informer:
-            heard: list[str] = []
-
-            def broken(change: CacheChange) -> None:
-                raise KeyError(change.seen.meta.name)
-
-            informer.handle(broken)
-            informer.handle(lambda change: heard.append(change.seen.meta.name))
+@run_by(virtualtime.run)
+async def test_a_cut_line_costs_no_list() -> None:
+    line = Line()
+    async with Harness() as api:
+        line.connect(api)
+        machinery = Machinery(chance=random.Random(3))
+        async with one_try(line) as client, informing(client, machinery) as informer:
             await informer.wait_synced()
-            await world.api.post(PATH, config("a"))
-            await asyncio.sleep(1)
-            assert heard == ["a"]
-
-    play(script)
-
-
-def test_a_cut_line_costs_no_list() -> None:
-    async def script() -> None:
-        line = Line()
-        async with Harness() as api:
-            line.connect(api)
-            machinery = Machinery(chance=random.Random(3))
-            async with one_try(line) as client, informing(client, machinery) as informer:
-                await informer.wait_synced()
-                for number in range(10):
-                    line.cut()
-                    await api.post(PATH, config(f"m{number}"))
-                    await asyncio.sleep(60)
-                assert cache_state(informer) == await server_state(api)
-                assert line.lists() == 1
-                assert informer.problem == ""
-
-    virtualtime.run(script())
-
-
-def test_what_went_while_nobody_remembered_is_told_after_the_list() -> None:
-    async def script() -> None:
-        line = Line()
-        async with Harness() as api:
-            line.connect(api)
-            for name in ("stays", "goes", "changes", "is another"):
-                await api.post(PATH, config(name.replace(" ", "-")))
-            async with one_try(line) as client, informing(client, Machinery(chance=random.Random(3))) as informer:
-                await informer.wait_synced()
-                heard: list[tuple[bool, bool, str]] = []
-                informer.handle(lambda change: heard.append((change.old is not None, change.new is not None, change.seen.meta.name)))
-                heard.clear()
+            for number in range(10):
                 line.cut()
-                for name in ("goes", "is-another"):
-                    await api.delete(f"{PATH}/{name}")
-                await api.post(PATH, config("is-another"))
-                await api.post(PATH, config("comes"))
-                await api.merge(f"{PATH}/changes", {"data": {"x": "1"}})
-                await api.store.compact(api.store.revision)
-                api.parts.following.trim()
+                await api.post(PATH, config(f"m{number}"))
                 await asyncio.sleep(60)
-                assert sorted(heard) == [
-                    (False, True, "comes"),
-                    (True, False, "goes"),
-                    (True, True, "changes"),
-                    (True, True, "is-another"),
-                ]
-                assert (line.lists(), cache_state(informer)) == (2, await server_state(api))
+            assert cache_state(informer) == await server_state(api)
+            assert line.lists() == 1
+            assert informer.problem == ""
 
-    virtualtime.run(script())
+
+@run_by(virtualtime.run)
+async def test_what_went_while_nobody_remembered_is_told_after_the_list() -> None:
+    line = Line()
+    async with Harness() as api:
+        line.connect(api)
+        for name in ("stays", "goes", "changes", "is another"):
+            await api.post(PATH, config(name.replace(" ", "-")))
+        async with one_try(line) as client, informing(client, Machinery(chance=random.Random(3))) as informer:
+            await informer.wait_synced()
+            heard: list[tuple[bool, bool, str]] = []
+            informer.handle(lambda change: heard.append((change.old is not None, change.new is not None, change.seen.meta.name)))
+            heard.clear()
+            line.cut()
+            for name in ("goes", "is-another"):
+                await api.delete(f"{PATH}/{name}")
+            await api.post(PATH, config("is-another"))
+            await api.post(PATH, config("comes"))
+            await api.merge(f"{PATH}/changes", {"data": {"x": "1"}})
+            await api.store.compact(api.store.revision)
+            api.parts.following.trim()
+            await asyncio.sleep(60)
+            assert sorted(heard) == [
+                (False, True, "comes"),
+                (True, False, "goes"),
+                (True, True, "changes"),
+                (True, True, "is-another"),
+            ]
+            assert (line.lists(), cache_state(informer)) == (2, await server_state(api))
 
 
 def test_a_server_that_always_says_410_is_not_stormed() -> None:
@@ -286,31 +277,29 @@ def test_a_server_that_always_says_410_is_not_stormed() -> None:
     assert virtualtime.run(script()) < 3800
 
 
-def test_many_informers_list_a_few_at_a_time() -> None:
-    async def script() -> None:
-        at_once, most = 0, 0
+@run_by(virtualtime.run)
+async def test_many_informers_list_a_few_at_a_time() -> None:
+    at_once, most = 0, 0
 
-        async def carry(ask: TransportRequest) -> TransportResponse:
-            nonlocal at_once, most
-            if ask.target == "/version":
-                return TransportResponse(200, {}, b'{"minor": "20"}')
-            if "watch=true" in ask.target:
-                await asyncio.sleep(3600)
-            at_once += 1
-            most = max(most, at_once)
-            await asyncio.sleep(1)
-            at_once -= 1
-            return TransportResponse(200, {}, b'{"metadata": {"resourceVersion": "1"}, "items": []}')
+    async def carry(ask: TransportRequest) -> TransportResponse:
+        nonlocal at_once, most
+        if ask.target == "/version":
+            return TransportResponse(200, {}, b'{"minor": "20"}')
+        if "watch=true" in ask.target:
+            await asyncio.sleep(3600)
+        at_once += 1
+        most = max(most, at_once)
+        await asyncio.sleep(1)
+        at_once -= 1
+        return TransportResponse(200, {}, b'{"metadata": {"resourceVersion": "1"}, "items": []}')
 
-        informers = Informers(Client(LocalTransport(carry)), Machinery(chance=random.Random(0)), lists_at_a_time=3)
-        for number in range(12):
-            informers.of(plain("example.com", "v1", f"kind{number}s", "Kind"))
-        informers.start()
-        await informers.wait_synced()
-        assert most == 3
-        await informers.stop()
-
-    virtualtime.run(script())
+    informers = Informers(Client(LocalTransport(carry)), Machinery(chance=random.Random(0)), lists_at_a_time=3)
+    for number in range(12):
+        informers.of(plain("example.com", "v1", f"kind{number}s", "Kind"))
+    informers.start()
+    await informers.wait_synced()
+    assert most == 3
+    await informers.stop()
 
 
 def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
@@ -331,23 +320,20 @@ def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
     virtualtime.run(script(refusing))
 
 
-def test_a_watch_that_nobody_ends_is_given_up() -> None:
+@run_by(virtualtime.run)
+async def test_a_watch_that_nobody_ends_is_given_up() -> None:
     """A server that has forgotten a watch, or a network that swallows it: it is opened again after its time."""
-
-    async def script() -> None:
-        line = Line()
-        async with Harness() as api:
-            line.connect(api)
-            async with one_try(line) as client, informing(client, Machinery(chance=random.Random(0))) as informer:
-                await informer.wait_synced()
-                (flow,) = line.flows
-                never = asyncio.Event()
-                flow.read = never.wait  # type: ignore[assignment,method-assign]
-                await api.post(PATH, config("a"))
-                await asyncio.sleep(700)
-                assert [each.meta.name for each in informer.cache] == ["a"]
-
-    virtualtime.run(script())
+    line = Line()
+    async with Harness() as api:
+        line.connect(api)
+        async with one_try(line) as client, informing(client, Machinery(chance=random.Random(0))) as informer:
+            await informer.wait_synced()
+            (flow,) = line.flows
+            never = asyncio.Event()
+            flow.read = never.wait  # type: ignore[assignment,method-assign]
+            await api.post(PATH, config("a"))
+            await asyncio.sleep(700)
+            assert [each.meta.name for each in informer.cache] == ["a"]
 
 
 STEP = st.one_of(

@@ -9,7 +9,8 @@ from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
 from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler, ObjectFinalizer, ObjectMemories
-from tests.unit.kubernetes.runtime.conftest import Play, World
+from tests.coroutines import played
+from tests.unit.kubernetes.runtime.conftest import World
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -59,31 +60,27 @@ async def _steps(world: World, *changes: Any) -> list[str]:
     return reconciler.steps
 
 
-def test_the_steps_of_a_life(play: Play) -> None:
-    async def script(world: World) -> None:
-        found = await _steps(
-            world,
-            lambda: world.api.post(PATH, {"metadata": {"name": "a"}}),
-            lambda: world.api.merge(f"{PATH}/a", {"data": {"x": "1"}}),
-            lambda: world.api.delete(f"{PATH}/a"),
-            lambda: world.api.post(PATH, {"metadata": {"name": "a"}}),
-        )
-        life = ["work a held", "work a again held", "finalize a again again", "forget a"]
-        assert found == [*life, "work a held"]
-
-    play(script)
+@played
+async def test_the_steps_of_a_life(world: World, /) -> None:
+    found = await _steps(
+        world,
+        lambda: world.api.post(PATH, {"metadata": {"name": "a"}}),
+        lambda: world.api.merge(f"{PATH}/a", {"data": {"x": "1"}}),
+        lambda: world.api.delete(f"{PATH}/a"),
+        lambda: world.api.post(PATH, {"metadata": {"name": "a"}}),
+    )
+    life = ["work a held", "work a again held", "finalize a again again", "forget a"]
+    assert found == [*life, "work a held"]
 
 
-def test_one_that_needs_no_finalizer_gets_none(play: Play) -> None:
-    async def script(world: World) -> None:
-        found = await _steps(
-            world,
-            lambda: world.api.post(PATH, {"metadata": {"name": "free"}}),
-            lambda: world.api.delete(f"{PATH}/free"),
-        )
-        assert found == ["work free free", "forget free"]
-
-    play(script)
+@played
+async def test_one_that_needs_no_finalizer_gets_none(world: World, /) -> None:
+    found = await _steps(
+        world,
+        lambda: world.api.post(PATH, {"metadata": {"name": "free"}}),
+        lambda: world.api.delete(f"{PATH}/free"),
+    )
+    assert found == ["work free free", "forget free"]
 
 
 def test_another_object_of_the_same_name_begins_with_nothing() -> None:

@@ -13,6 +13,7 @@ from paddock.base.backoff import Backoff
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.queue import QueueClosed, WorkQueue
 from tests import virtualtime
+from tests.coroutines import run_by
 
 
 def queue(first: float = 1.0, longest: float = 60.0, jitter: float = 0.0) -> tuple[WorkQueue[str], Machinery]:
@@ -24,68 +25,60 @@ def run(script: Coroutine[Any, Any, None]) -> float:
     return virtualtime.run(script)
 
 
-def test_a_key_waits_once_and_in_order() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        for key in ("a", "b", "a", "c", "b"):
-            keys.add(key)
-        assert [await keys.get() for _ in range(3)] == ["a", "b", "c"]
-        assert len(keys) == 0
-
-    run(script())
+@run_by(run)
+async def test_a_key_waits_once_and_in_order() -> None:
+    keys, _ = queue()
+    for key in ("a", "b", "a", "c", "b"):
+        keys.add(key)
+    assert [await keys.get() for _ in range(3)] == ["a", "b", "c"]
+    assert len(keys) == 0
 
 
-def test_a_key_is_with_one_worker_and_comes_back_when_offered_meanwhile() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        keys.add("a")
-        assert await keys.get() == "a"
-        keys.add("a")
-        keys.add("a")
-        assert len(keys) == 0
-        assert not keys.idle
-        keys.done("a")
-        assert await keys.get() == "a"
-        keys.done("a")
-        assert keys.idle
-
-    run(script())
+@run_by(run)
+async def test_a_key_is_with_one_worker_and_comes_back_when_offered_meanwhile() -> None:
+    keys, _ = queue()
+    keys.add("a")
+    assert await keys.get() == "a"
+    keys.add("a")
+    keys.add("a")
+    assert len(keys) == 0
+    assert not keys.idle
+    keys.done("a")
+    assert await keys.get() == "a"
+    keys.done("a")
+    assert keys.idle
 
 
-def test_delays_are_kept_and_the_earlier_wish_counts() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        loop = asyncio.get_running_loop()
-        keys.add_after("a", 10)
-        keys.add_after("a", 5)
-        keys.add_after("a", 7)
-        assert (await keys.get(), loop.time()) == ("a", 5)
-        keys.done("a")
-        keys.add_after("b", 0)
-        assert await keys.get() == "b"
-        keys.done("b")
-        await asyncio.sleep(100)
-        assert keys.idle
-
-    run(script())
+@run_by(run)
+async def test_delays_are_kept_and_the_earlier_wish_counts() -> None:
+    keys, _ = queue()
+    loop = asyncio.get_running_loop()
+    keys.add_after("a", 10)
+    keys.add_after("a", 5)
+    keys.add_after("a", 7)
+    assert (await keys.get(), loop.time()) == ("a", 5)
+    keys.done("a")
+    keys.add_after("b", 0)
+    assert await keys.get() == "b"
+    keys.done("b")
+    await asyncio.sleep(100)
+    assert keys.idle
 
 
-def test_a_key_that_is_looked_at_sooner_is_not_looked_at_again_for_an_old_wish() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        loop = asyncio.get_running_loop()
-        keys.add_after("a", 10)
-        keys.add("a")
-        assert await keys.get() == "a"
-        # A wish that comes while a worker has the key is a new one.
-        keys.add_after("a", 30)
-        keys.done("a")
-        assert (await keys.get(), loop.time()) == ("a", 30)
-        keys.done("a")
-        await asyncio.sleep(100)
-        assert keys.idle
-
-    run(script())
+@run_by(run)
+async def test_a_key_that_is_looked_at_sooner_is_not_looked_at_again_for_an_old_wish() -> None:
+    keys, _ = queue()
+    loop = asyncio.get_running_loop()
+    keys.add_after("a", 10)
+    keys.add("a")
+    assert await keys.get() == "a"
+    # A wish that comes while a worker has the key is a new one.
+    keys.add_after("a", 30)
+    keys.done("a")
+    assert (await keys.get(), loop.time()) == ("a", 30)
+    keys.done("a")
+    await asyncio.sleep(100)
+    assert keys.idle
 
 
 def test_failures_wait_longer_each_time_until_forgotten() -> None:
@@ -105,15 +98,13 @@ def test_failures_wait_longer_each_time_until_forgotten() -> None:
     assert run(script()) == 17
 
 
-def test_pauses_are_spread() -> None:
-    async def script() -> None:
-        keys, _ = queue(first=10, jitter=0.2)
-        pauses = {keys.add_failed(str(number)) for number in range(50)}
-        assert len(pauses) == 50
-        assert min(pauses) >= 8
-        assert max(pauses) <= 12
-
-    run(script())
+@run_by(run)
+async def test_pauses_are_spread() -> None:
+    keys, _ = queue(first=10, jitter=0.2)
+    pauses = {keys.add_failed(str(number)) for number in range(50)}
+    assert len(pauses) == 50
+    assert min(pauses) >= 8
+    assert max(pauses) <= 12
 
 
 def test_the_end() -> None:
@@ -143,20 +134,18 @@ def test_a_cancelled_worker_takes_no_key_with_it() -> None:
     assert run(script()) == 0
 
 
-def test_metrics() -> None:
-    async def script() -> None:
-        keys, machinery = queue()
-        keys.add("a")
-        keys.add_after("b", 60)
-        await asyncio.sleep(3)
-        text = machinery.metrics.text()
-        assert 'paddock_workqueue_depth{queue="test"} 1\n' in text
-        assert 'paddock_workqueue_delayed{queue="test"} 1\n' in text
-        await keys.get()
-        assert 'paddock_workqueue_wait_seconds_sum{queue="test"} 3\n' in machinery.metrics.text()
-        keys.close()
-
-    run(script())
+@run_by(run)
+async def test_metrics() -> None:
+    keys, machinery = queue()
+    keys.add("a")
+    keys.add_after("b", 60)
+    await asyncio.sleep(3)
+    text = machinery.metrics.text()
+    assert 'paddock_workqueue_depth{queue="test"} 1\n' in text
+    assert 'paddock_workqueue_delayed{queue="test"} 1\n' in text
+    await keys.get()
+    assert 'paddock_workqueue_wait_seconds_sum{queue="test"} 3\n' in machinery.metrics.text()
+    keys.close()
 
 
 KEYS = st.sampled_from("abc")

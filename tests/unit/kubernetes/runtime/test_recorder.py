@@ -18,7 +18,8 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.recorder import Recorder
 from paddock.kubernetes.runtime.reference import InvolvedObject
 from tests import virtualtime
-from tests.unit.kubernetes.runtime.conftest import Play, World
+from tests.coroutines import played, run_by
+from tests.unit.kubernetes.runtime.conftest import World
 
 WEB = InvolvedObject("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", "7")
 EVENTS = "/api/v1/namespaces/default/events"
@@ -29,95 +30,85 @@ async def events(world: World) -> list[dict[str, Any]]:
     return found
 
 
-def test_the_like_of_an_event_counts_it_up(play: Play) -> None:
-    async def script(world: World) -> None:
-        recorder = Recorder(world.client, "controller", "host", world.machinery)
-        recorder.start()
-        for revision in range(3):
-            recorder.tell(
-                InvolvedObject("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", str(revision)), "Normal", "Started", "up"
-            )
-            await asyncio.sleep(60)
-        recorder.tell(WEB, "Warning", "Crashed", "down")
-        await recorder.stop()
-        first, second = await events(world)
-        assert (first["reason"], first["count"], first["type"], first["message"]) == ("Started", 3, "Normal", "up")
-        assert first["involvedObject"]["uid"] == "uid-1"
-        assert (first["firstTimestamp"], first["lastTimestamp"]) == ("2027-01-15T08:00:00Z", "2027-01-15T08:02:00Z")
-        assert (first["source"], first["reportingComponent"]) == ({"component": "controller", "host": "host"}, "controller")
-        assert (second["reason"], second["count"]) == ("Crashed", 1)
-
-    play(script)
-
-
-def test_what_an_event_is_about_comes_first(play: Play) -> None:
-    async def script(world: World) -> None:
-        recorder = Recorder(world.client, "controller", "host", world.machinery)
-        recorder.start()
-        await asyncio.sleep(1)
-        recorder.tell(WEB, "Normal", "Started", "up")
-        await asyncio.sleep(0.09)
-        assert await events(world) == []
-        await asyncio.sleep(0.02)
-        assert len(await events(world)) == 1
-
-    play(script)
-
-
-def test_an_event_that_was_forgotten_begins_anew(play: Play) -> None:
-    async def script(world: World) -> None:
-        recorder = Recorder(world.client, "controller", "host", world.machinery)
-        recorder.start()
-        recorder.tell(WEB, "Normal", "Started", "up")
-        await asyncio.sleep(1)
-        (event,) = await events(world)
-        await world.api.delete(f"{EVENTS}/{event['metadata']['name']}")
-        recorder.tell(WEB, "Normal", "Started", "up")
-        await recorder.stop()
-        (again,) = await events(world)
-        assert again["count"] == 1
-
-    play(script)
-
-
-def test_objects_of_cluster_scope_and_namespaces_that_are_gone(play: Play) -> None:
-    async def script(world: World) -> None:
-        recorder = Recorder(world.client, "controller", "host", world.machinery)
-        recorder.start()
-        recorder.tell(InvolvedObject("v1", "Node", "", "host-1", "u"), "Normal", "Ready", "up")
-        recorder.tell(InvolvedObject("v1", "ConfigMap", "nowhere", "a", "u"), "Normal", "Ready", "up")
-        await recorder.stop()
-        (event,) = await events(world)
-        assert event["involvedObject"]["kind"] == "Node"
-        assert world.machinery.metrics.counter("paddock_events_total", "", ("outcome",)).value("refused") == 1
-
-    play(script)
-
-
-def test_nobody_waits_for_a_server_that_is_gone() -> None:
-    async def script() -> None:
-        sent: list[bytes] = []
-        there = False
-
-        async def carry(ask: TransportRequest) -> TransportResponse:
-            if not there:
-                raise Unreachable("nobody", sent=False)
-            sent.append(ask.body)
-            return TransportResponse(201, {}, ask.body)
-
-        machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(0))
-        recorder = Recorder(Client(LocalTransport(carry), ClientSettings(retries=Retries(attempts=1))), "c", "h", machinery)
-        recorder.start()
-        for number in range(1500):
-            recorder.tell(InvolvedObject("v1", "ConfigMap", "default", f"m{number}", "u"), "Normal", "Ready", "up")
-        await asyncio.sleep(20)
-        there = True
+@played
+async def test_the_like_of_an_event_counts_it_up(world: World, /) -> None:
+    recorder = Recorder(world.client, "controller", "host", world.machinery)
+    recorder.start()
+    for revision in range(3):
+        recorder.tell(
+            InvolvedObject("kubevirt.io/v1", "VirtualMachine", "default", "web", "uid-1", str(revision)), "Normal", "Started", "up"
+        )
         await asyncio.sleep(60)
-        outcomes = machinery.metrics.counter("paddock_events_total", "", ("outcome",))
-        assert (outcomes.value("dropped"), outcomes.value("sent"), len(sent)) == (500, 1000, 1000)
-        await recorder.stop()
+    recorder.tell(WEB, "Warning", "Crashed", "down")
+    await recorder.stop()
+    first, second = await events(world)
+    assert (first["reason"], first["count"], first["type"], first["message"]) == ("Started", 3, "Normal", "up")
+    assert first["involvedObject"]["uid"] == "uid-1"
+    assert (first["firstTimestamp"], first["lastTimestamp"]) == ("2027-01-15T08:00:00Z", "2027-01-15T08:02:00Z")
+    assert (first["source"], first["reportingComponent"]) == ({"component": "controller", "host": "host"}, "controller")
+    assert (second["reason"], second["count"]) == ("Crashed", 1)
 
-    virtualtime.run(script())
+
+@played
+async def test_what_an_event_is_about_comes_first(world: World, /) -> None:
+    recorder = Recorder(world.client, "controller", "host", world.machinery)
+    recorder.start()
+    await asyncio.sleep(1)
+    recorder.tell(WEB, "Normal", "Started", "up")
+    await asyncio.sleep(0.09)
+    assert await events(world) == []
+    await asyncio.sleep(0.02)
+    assert len(await events(world)) == 1
+
+
+@played
+async def test_an_event_that_was_forgotten_begins_anew(world: World, /) -> None:
+    recorder = Recorder(world.client, "controller", "host", world.machinery)
+    recorder.start()
+    recorder.tell(WEB, "Normal", "Started", "up")
+    await asyncio.sleep(1)
+    (event,) = await events(world)
+    await world.api.delete(f"{EVENTS}/{event['metadata']['name']}")
+    recorder.tell(WEB, "Normal", "Started", "up")
+    await recorder.stop()
+    (again,) = await events(world)
+    assert again["count"] == 1
+
+
+@played
+async def test_objects_of_cluster_scope_and_namespaces_that_are_gone(world: World, /) -> None:
+    recorder = Recorder(world.client, "controller", "host", world.machinery)
+    recorder.start()
+    recorder.tell(InvolvedObject("v1", "Node", "", "host-1", "u"), "Normal", "Ready", "up")
+    recorder.tell(InvolvedObject("v1", "ConfigMap", "nowhere", "a", "u"), "Normal", "Ready", "up")
+    await recorder.stop()
+    (event,) = await events(world)
+    assert event["involvedObject"]["kind"] == "Node"
+    assert world.machinery.metrics.counter("paddock_events_total", "", ("outcome",)).value("refused") == 1
+
+
+@run_by(virtualtime.run)
+async def test_nobody_waits_for_a_server_that_is_gone() -> None:
+    sent: list[bytes] = []
+    there = False
+
+    async def carry(ask: TransportRequest) -> TransportResponse:
+        if not there:
+            raise Unreachable("nobody", sent=False)
+        sent.append(ask.body)
+        return TransportResponse(201, {}, ask.body)
+
+    machinery = Machinery(clock=virtualtime.Clock(), chance=random.Random(0))
+    recorder = Recorder(Client(LocalTransport(carry), ClientSettings(retries=Retries(attempts=1))), "c", "h", machinery)
+    recorder.start()
+    for number in range(1500):
+        recorder.tell(InvolvedObject("v1", "ConfigMap", "default", f"m{number}", "u"), "Normal", "Ready", "up")
+    await asyncio.sleep(20)
+    there = True
+    await asyncio.sleep(60)
+    outcomes = machinery.metrics.counter("paddock_events_total", "", ("outcome",))
+    assert (outcomes.value("dropped"), outcomes.value("sent"), len(sent)) == (500, 1000, 1000)
+    await recorder.stop()
 
 
 def test_many_of_one_sort_become_one() -> None:

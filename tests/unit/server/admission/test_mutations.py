@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from tests.apiharness import Harness, Reply
+from tests.coroutines import played, run_by
 from tests.unit.server.admission.test_webhooks import allow, configure
-from tests.unit.server.conftest import Play
 from tests.webhooks import Webhook
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
@@ -141,95 +141,80 @@ async def write(api: Harness) -> Reply:
 
 @pytest.mark.spec("kube-api", 149)
 @pytest.mark.parametrize(("said", "labels", "data"), CHANGED)
-def test_a_bound_policy_changes_what_is_written(play: Play, said: Spec, labels: dict[str, str], data: dict[str, str]) -> None:
-    async def script(api: Harness) -> None:
-        await bind(api, said)
-        made = (await write(api)).data
-        assert made["metadata"]["labels"] == {"color": "red", **labels}
-        assert made["data"] == {"k": "v", **data}
-        # What a policy adds is nobody's.
-        owned = made["metadata"]["managedFields"][0]["fieldsV1"]
-        assert owned == {"f:data": {".": {}, "f:k": {}}, "f:metadata": {"f:labels": {".": {}, "f:color": {}}}}
-
-    play(script)
+@played
+async def test_a_bound_policy_changes_what_is_written(api: Harness, /, said: Spec, labels: dict[str, str], data: dict[str, str]) -> None:
+    await bind(api, said)
+    made = (await write(api)).data
+    assert made["metadata"]["labels"] == {"color": "red", **labels}
+    assert made["data"] == {"k": "v", **data}
+    # What a policy adds is nobody's.
+    owned = made["metadata"]["managedFields"][0]["fieldsV1"]
+    assert owned == {"f:data": {".": {}, "f:k": {}}, "f:metadata": {"f:labels": {".": {}, "f:color": {}}}}
 
 
 @pytest.mark.spec("kube-api", 149)
 @pytest.mark.parametrize(("said", "why"), DENIED)
-def test_a_policy_that_cannot_change_an_object_denies_the_write(play: Play, said: Spec, why: str) -> None:
-    async def script(api: Harness) -> None:
-        await bind(api, said)
-        denied = await write(api)
-        assert (denied.status, denied.reason, denied.data["message"]) == (403, "Invalid", f"{BY}{why}")
-        assert denied.data["details"] == {"name": "a", "kind": "configmaps", "causes": [{"message": f"{BY}{why}"}]}
-        await api.delete(f"{BINDINGS}/b")
-        assert (await write(api)).status == 201
-
-    play(script)
+@played
+async def test_a_policy_that_cannot_change_an_object_denies_the_write(api: Harness, /, said: Spec, why: str) -> None:
+    await bind(api, said)
+    denied = await write(api)
+    assert (denied.status, denied.reason, denied.data["message"]) == (403, "Invalid", f"{BY}{why}")
+    assert denied.data["details"] == {"name": "a", "kind": "configmaps", "causes": [{"message": f"{BY}{why}"}]}
+    await api.delete(f"{BINDINGS}/b")
+    assert (await write(api)).status == 201
 
 
 @pytest.mark.parametrize(("said", "field", "why"), REFUSED)
-def test_mutating_policies_that_make_no_sense_are_refused(play: Play, said: Spec, field: str, why: str) -> None:
-    async def script(api: Harness) -> None:
-        refused = await api.post(POLICIES, {"metadata": {"name": "p"}, "spec": said})
-        assert refused.status == 422
-        assert [why in each["message"] for each in refused.data["details"]["causes"] if each["field"] == field] == [True]
-
-    play(script)
+@played
+async def test_mutating_policies_that_make_no_sense_are_refused(api: Harness, /, said: Spec, field: str, why: str) -> None:
+    refused = await api.post(POLICIES, {"metadata": {"name": "p"}, "spec": said})
+    assert refused.status == 422
+    assert [why in each["message"] for each in refused.data["details"]["causes"] if each["field"] == field] == [True]
 
 
 @pytest.mark.parametrize(("said", "field"), BAD_BINDINGS)
-def test_mutating_bindings_that_make_no_sense_are_refused(play: Play, said: Spec, field: str) -> None:
-    async def script(api: Harness) -> None:
-        refused = await api.post(BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", **said}})
-        assert [each["field"] for each in refused.data["details"]["causes"]] == [field]
-
-    play(script)
+@played
+async def test_mutating_bindings_that_make_no_sense_are_refused(api: Harness, /, said: Spec, field: str) -> None:
+    refused = await api.post(BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", **said}})
+    assert [each["field"] for each in refused.data["details"]["causes"]] == [field]
 
 
-def test_parameters_are_those_that_the_binding_names(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, {"metadata": {"name": "settings"}, "data": {"x": "from elsewhere"}})
-        kind = {"apiVersion": "v1", "kind": "ConfigMap"}
-        reference = {"name": "settings", "parameterNotFoundAction": "Deny"}
-        await bind(api, spec(merging("Object{data: {'x': params.data.x}}"), paramKind=kind), paramRef=reference)
-        assert (await write(api)).data["data"] == {"k": "v", "x": "from elsewhere"}
-        await api.delete(f"{MAPS}/settings")
-        why = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
-        assert (await write(api)).data["message"] == f"{BY}{why}"
-
-    play(script)
+@played
+async def test_parameters_are_those_that_the_binding_names(api: Harness, /) -> None:
+    await api.post(MAPS, {"metadata": {"name": "settings"}, "data": {"x": "from elsewhere"}})
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    reference = {"name": "settings", "parameterNotFoundAction": "Deny"}
+    await bind(api, spec(merging("Object{data: {'x': params.data.x}}"), paramKind=kind), paramRef=reference)
+    assert (await write(api)).data["data"] == {"k": "v", "x": "from elsewhere"}
+    await api.delete(f"{MAPS}/settings")
+    why = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    assert (await write(api)).data["message"] == f"{BY}{why}"
 
 
 @pytest.mark.spec("kube-api", 149)
 @pytest.mark.parametrize("again", ["Never", "IfNeeded"])
-def test_a_policy_works_again_when_a_webhook_changed_the_object_after_it(tmp_path: Path, again: str) -> None:
+@run_by(asyncio.run)
+async def test_a_policy_works_again_when_a_webhook_changed_the_object_after_it(tmp_path: Path, again: str) -> None:
     patch = base64.b64encode(orjson.dumps([{"op": "add", "path": "/data/hook", "value": "1"}])).decode()
-
-    async def script() -> None:
-        async with Harness() as api, Webhook(tmp_path, lambda asked: allow(asked, patch=patch, patchType="JSONPatch")) as hook:
-            await bind(api, spec(merging("Object{data: {'seen': string(size(object.data))}}"), reinvocationPolicy=again))
-            await configure(api, hook, "Mutating")
-            made = (await write(api)).data
-            # The policy comes first, and the webhook sees what it made.
-            assert hook.asked[0]["request"]["object"]["data"] == {"k": "v", "seen": "1"}
-            assert made["data"] == {"k": "v", "hook": "1", "seen": "3" if again == "IfNeeded" else "1"}
-            await api.parts.gate.close()
-
-    asyncio.run(script())
+    async with Harness() as api, Webhook(tmp_path, lambda asked: allow(asked, patch=patch, patchType="JSONPatch")) as hook:
+        await bind(api, spec(merging("Object{data: {'seen': string(size(object.data))}}"), reinvocationPolicy=again))
+        await configure(api, hook, "Mutating")
+        made = (await write(api)).data
+        # The policy comes first, and the webhook sees what it made.
+        assert hook.asked[0]["request"]["object"]["data"] == {"k": "v", "seen": "1"}
+        assert made["data"] == {"k": "v", "hook": "1", "seen": "3" if again == "IfNeeded" else "1"}
+        await api.parts.gate.close()
 
 
-def test_rules_of_definitions_make_no_messages(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        rule = {"x-kubernetes-validations": [{"rule": "Object{a: 1} == self"}]}
-        schema = {"type": "object", "properties": {"spec": {"type": "object", **rule}}}
-        names = {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}
-        version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-        body = {
-            "metadata": {"name": "foos.ex.com"},
-            "spec": {"group": "ex.com", "scope": "Namespaced", "names": names, "versions": [version]},
-        }
-        refused = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
-        assert (refused.status, "undeclared reference to 'Object'" in refused.data["message"]) == (422, True)
-
-    play(script)
+@played
+async def test_rules_of_definitions_make_no_messages(api: Harness, /) -> None:
+    rule = {"x-kubernetes-validations": [{"rule": "Object{a: 1} == self"}]}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", **rule}}}
+    names = {"plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    body = {
+        "metadata": {"name": "foos.ex.com"},
+        "spec": {"group": "ex.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    refused = await api.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", body)
+    assert (refused.status, "undeclared reference to 'Object'" in refused.data["message"]) == (422, True)

@@ -8,7 +8,7 @@ import pytest
 
 from paddock.server.housekeeping.policies import PolicyStatusController
 from tests.apiharness import GuardedHarness, Harness, Reply
-from tests.unit.server.conftest import Play
+from tests.coroutines import played, run_by
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"
@@ -33,26 +33,24 @@ async def write(api: Harness, name: str = "a", **more: Any) -> Reply:
     return await api.post(MAPS, {"metadata": {"name": name, "labels": {"color": "red"}}, "data": {"k": "v"}, **more})
 
 
-def test_a_bound_policy_denies_in_upstreams_words(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        made = await policy(api, "object.data.k == 'w'")
-        assert made.status == 201, made.data
-        spec = made.data["spec"]
-        assert (spec["failurePolicy"], spec["matchConstraints"]["matchPolicy"]) == ("Fail", "Equivalent")
-        assert (await write(api, "free")).status == 201
-        assert (await binding(api)).status == 201
-        said = await write(api)
-        text = f"{BY} failed expression: object.data.k == 'w'"
-        assert (said.status, said.reason) == (422, "Invalid")
-        assert said.data["message"] == f'configmaps "a" is forbidden: {text}'
-        assert said.data["details"] == {"name": "a", "kind": "configmaps", "causes": [{"message": text}]}
-        assert (await write(api, data={"k": "w"})).status == 201
-        assert (await api.merge(f"{MAPS}/a", {"data": {"k": "x"}})).status == 422
-        assert (await api.delete(f"{MAPS}/a")).status == 200
-        await api.delete(f"{BINDINGS}/b")
-        assert (await write(api)).status == 201
-
-    play(script)
+@played
+async def test_a_bound_policy_denies_in_upstreams_words(api: Harness, /) -> None:
+    made = await policy(api, "object.data.k == 'w'")
+    assert made.status == 201, made.data
+    spec = made.data["spec"]
+    assert (spec["failurePolicy"], spec["matchConstraints"]["matchPolicy"]) == ("Fail", "Equivalent")
+    assert (await write(api, "free")).status == 201
+    assert (await binding(api)).status == 201
+    said = await write(api)
+    text = f"{BY} failed expression: object.data.k == 'w'"
+    assert (said.status, said.reason) == (422, "Invalid")
+    assert said.data["message"] == f'configmaps "a" is forbidden: {text}'
+    assert said.data["details"] == {"name": "a", "kind": "configmaps", "causes": [{"message": text}]}
+    assert (await write(api, data={"k": "w"})).status == 201
+    assert (await api.merge(f"{MAPS}/a", {"data": {"k": "x"}})).status == 422
+    assert (await api.delete(f"{MAPS}/a")).status == 200
+    await api.delete(f"{BINDINGS}/b")
+    assert (await write(api)).status == 201
 
 
 SAID: list[tuple[dict[str, Any], int, str, str]] = [
@@ -67,15 +65,13 @@ SAID: list[tuple[dict[str, Any], int, str, str]] = [
 
 
 @pytest.mark.parametrize(("validation", "code", "reason", "text"), SAID)
-def test_what_is_said_and_how(play: Play, validation: dict[str, Any], code: int, reason: str, text: str) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, validation)
-        await binding(api)
-        said = await write(api)
-        assert (said.status, said.reason) == (code, reason)
-        assert said.data["message"].endswith(f"{BY} {text}")
-
-    play(script)
+@played
+async def test_what_is_said_and_how(api: Harness, /, validation: dict[str, Any], code: int, reason: str, text: str) -> None:
+    await policy(api, validation)
+    await binding(api)
+    said = await write(api)
+    assert (said.status, said.reason) == (code, reason)
+    assert said.data["message"].endswith(f"{BY} {text}")
 
 
 HOLDS: list[tuple[str, bool]] = [
@@ -97,73 +93,63 @@ HOLDS: list[tuple[str, bool]] = [
 
 
 @pytest.mark.parametrize(("expression", "holds"), HOLDS)
-def test_what_expressions_see(play: Play, expression: str, holds: bool) -> None:
-    async def script(api: Harness) -> None:
-        variables = [("two", "1 + 1"), ("wrong", "object.spec.x"), ("four", "variables.two * 2")]
-        said = [{"name": name, "expression": text} for name, text in variables]
-        made = await policy(api, expression, variables=said)
-        assert made.status == 201, made.data
-        await binding(api)
-        assert ((await write(api)).status == 201) is holds
-
-    play(script)
+@played
+async def test_what_expressions_see(api: Harness, /, expression: str, holds: bool) -> None:
+    variables = [("two", "1 + 1"), ("wrong", "object.spec.x"), ("four", "variables.two * 2")]
+    said = [{"name": name, "expression": text} for name, text in variables]
+    made = await policy(api, expression, variables=said)
+    assert made.status == 201, made.data
+    await binding(api)
+    assert ((await write(api)).status == 201) is holds
 
 
-def test_a_variable_that_fails_says_so(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, "variables.x == 1", variables=[{"name": "x", "expression": "object.nothing"}])
-        await binding(api)
-        text = "expression 'variables.x == 1' resulted in error: composited variable \"x\" fails to evaluate: no such key: nothing"
-        assert (await write(api)).data["message"].endswith(text)
-
-    play(script)
+@played
+async def test_a_variable_that_fails_says_so(api: Harness, /) -> None:
+    await policy(api, "variables.x == 1", variables=[{"name": "x", "expression": "object.nothing"}])
+    await binding(api)
+    text = "expression 'variables.x == 1' resulted in error: composited variable \"x\" fails to evaluate: no such key: nothing"
+    assert (await write(api)).data["message"].endswith(text)
 
 
-def test_rights_are_those_of_whoever_asks(tmp_path: Path) -> None:
-    async def script() -> None:
-        async with GuardedHarness(tmp_path) as api:
-            rbac = "/apis/rbac.authorization.k8s.io/v1"
-            rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
-            reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
-            subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ada"}]
-            may = [f"authorizer.requestResource.check('{verb}').allowed()" for verb in ("create", "delete")]
-            constraints = {"resourceRules": [RULE]}
-            spec = {"matchConstraints": constraints, "validations": [{"expression": each} for each in may]}
-            for path, body in (
-                (f"{rbac}/clusterroles", {"metadata": {"name": "r"}, "rules": rules}),
-                (f"{rbac}/clusterrolebindings", {"metadata": {"name": "r"}, "roleRef": reference, "subjects": subjects}),
-                (POLICIES, {"metadata": {"name": "p"}, "spec": spec}),
-                (BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}),
-            ):
-                made = await api.post(path, body, authorization="Bearer root")
-                assert made.status == 201, made.data
-            said = await api.post(MAPS, {"metadata": {"name": "a"}}, authorization="Bearer ada")
-            assert said.data["message"].endswith(f"failed expression: {may[1]}")
-            assert (await api.post(MAPS, {"metadata": {"name": "a"}}, authorization="Bearer root")).status == 201
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_rights_are_those_of_whoever_asks(tmp_path: Path) -> None:
+    async with GuardedHarness(tmp_path) as api:
+        rbac = "/apis/rbac.authorization.k8s.io/v1"
+        rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create"]}]
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "r"}
+        subjects = [{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "ada"}]
+        may = [f"authorizer.requestResource.check('{verb}').allowed()" for verb in ("create", "delete")]
+        constraints = {"resourceRules": [RULE]}
+        spec = {"matchConstraints": constraints, "validations": [{"expression": each} for each in may]}
+        for path, body in (
+            (f"{rbac}/clusterroles", {"metadata": {"name": "r"}, "rules": rules}),
+            (f"{rbac}/clusterrolebindings", {"metadata": {"name": "r"}, "roleRef": reference, "subjects": subjects}),
+            (POLICIES, {"metadata": {"name": "p"}, "spec": spec}),
+            (BINDINGS, {"metadata": {"name": "b"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}}),
+        ):
+            made = await api.post(path, body, authorization="Bearer root")
+            assert made.status == 201, made.data
+        said = await api.post(MAPS, {"metadata": {"name": "a"}}, authorization="Bearer ada")
+        assert said.data["message"].endswith(f"failed expression: {may[1]}")
+        assert (await api.post(MAPS, {"metadata": {"name": "a"}}, authorization="Bearer root")).status == 201
 
 
-def test_actions_other_than_denial(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, {"expression": "false", "message": "hm"})
-        await binding(api, "Warn", "Audit")
-        made = await write(api)
-        assert made.status == 201
-        assert made.warnings == ["299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': hm\""]
-
-    play(script)
+@played
+async def test_actions_other_than_denial(api: Harness, /) -> None:
+    await policy(api, {"expression": "false", "message": "hm"})
+    await binding(api, "Warn", "Audit")
+    made = await write(api)
+    assert made.status == 201
+    assert made.warnings == ["299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': hm\""]
 
 
-def test_failures_may_be_ignored(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, "object.absent > 1", failurePolicy="Ignore")
-        await binding(api)
-        assert (await write(api)).status == 201
-        assert (await api.merge(f"{POLICIES}/p", {"spec": {"validations": [{"expression": "false"}]}})).status == 200
-        assert (await write(api, "b")).status == 422
-
-    play(script)
+@played
+async def test_failures_may_be_ignored(api: Harness, /) -> None:
+    await policy(api, "object.absent > 1", failurePolicy="Ignore")
+    await binding(api)
+    assert (await write(api)).status == 201
+    assert (await api.merge(f"{POLICIES}/p", {"spec": {"validations": [{"expression": "false"}]}})).status == 200
+    assert (await write(api, "b")).status == 422
 
 
 MATCHING: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
@@ -184,67 +170,59 @@ MATCHING: list[tuple[dict[str, Any], dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("spec", "bound", "asked"), MATCHING)
-def test_only_what_it_is_about_is_judged(play: Play, spec: dict[str, Any], bound: dict[str, Any], asked: bool) -> None:
-    async def script(api: Harness) -> None:
-        assert (await policy(api, "false", **spec)).status == 201
-        assert (await binding(api, **bound)).status == 201
-        assert (await write(api)).status == (422 if asked else 201)
-
-    play(script)
+@played
+async def test_only_what_it_is_about_is_judged(api: Harness, /, spec: dict[str, Any], bound: dict[str, Any], asked: bool) -> None:
+    assert (await policy(api, "false", **spec)).status == 201
+    assert (await binding(api, **bound)).status == 201
+    assert (await write(api)).status == (422 if asked else 201)
 
 
-def test_parameters_by_name_and_by_label(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await api.namespace("params")
-        maps = "/api/v1/namespaces/params/configmaps"
-        for name, most in (("one", "1"), ("five", "5")):
-            await api.post(maps, {"metadata": {"name": name, "labels": {"limits": "yes"}}, "data": {"most": most}})
-        text = "params == null || size(object.data) <= int(params.data.most)"
-        await policy(api, text, paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
-        two = {"a": "1", "b": "2"}
+@played
+async def test_parameters_by_name_and_by_label(api: Harness, /) -> None:
+    await api.namespace("params")
+    maps = "/api/v1/namespaces/params/configmaps"
+    for name, most in (("one", "1"), ("five", "5")):
+        await api.post(maps, {"metadata": {"name": name, "labels": {"limits": "yes"}}, "data": {"most": most}})
+    text = "params == null || size(object.data) <= int(params.data.most)"
+    await policy(api, text, paramKind={"apiVersion": "v1", "kind": "ConfigMap"})
+    two = {"a": "1", "b": "2"}
 
-        async def verdict(**reference: Any) -> tuple[int, str]:
-            await api.delete(f"{BINDINGS}/b")
-            made = await binding(api, **({"paramRef": {"parameterNotFoundAction": "Deny", **reference}} if reference else {}))
-            assert made.status == 201, made.data
-            said = await write(api, data=two)
-            await api.delete(f"{MAPS}/a")
-            return said.status, said.data.get("message", "")
+    async def verdict(**reference: Any) -> tuple[int, str]:
+        await api.delete(f"{BINDINGS}/b")
+        made = await binding(api, **({"paramRef": {"parameterNotFoundAction": "Deny", **reference}} if reference else {}))
+        assert made.status == 201, made.data
+        said = await write(api, data=two)
+        await api.delete(f"{MAPS}/a")
+        return said.status, said.data.get("message", "")
 
-        assert (await verdict())[0] == 201
-        assert (await verdict(name="one", namespace="params"))[0] == 422
-        assert (await verdict(name="five", namespace="params"))[0] == 201
-        # Every object that is selected has to be satisfied.
-        assert (await verdict(selector={"matchLabels": {"limits": "yes"}}, namespace="params"))[0] == 422
-        missing = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
-        code, text = await verdict(name="one")
-        assert (code, text.endswith(missing)) == (422, True)
-        assert (await verdict(name="one", parameterNotFoundAction="Allow"))[0] == 201
-
-    play(script)
+    assert (await verdict())[0] == 201
+    assert (await verdict(name="one", namespace="params"))[0] == 422
+    assert (await verdict(name="five", namespace="params"))[0] == 201
+    # Every object that is selected has to be satisfied.
+    assert (await verdict(selector={"matchLabels": {"limits": "yes"}}, namespace="params"))[0] == 422
+    missing = "failed to configure binding: no params found for policy binding with `Deny` parameterNotFoundAction"
+    code, text = await verdict(name="one")
+    assert (code, text.endswith(missing)) == (422, True)
+    assert (await verdict(name="one", parameterNotFoundAction="Allow"))[0] == 201
 
 
-def test_parameters_of_a_kind_that_nobody_serves(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, "params.x == 1", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"})
-        await binding(api, paramRef={"name": "x", "parameterNotFoundAction": "Deny"})
-        text = "failed to configure policy: failed to find resource referenced by paramKind: 'example.com/v1, Kind=Limit'"
-        said = await write(api)
-        assert said.data["message"].endswith(f"ValidatingAdmissionPolicy 'p' denied request: {text}")
-
-    play(script)
+@played
+async def test_parameters_of_a_kind_that_nobody_serves(api: Harness, /) -> None:
+    await policy(api, "params.x == 1", paramKind={"apiVersion": "example.com/v1", "kind": "Limit"})
+    await binding(api, paramRef={"name": "x", "parameterNotFoundAction": "Deny"})
+    text = "failed to configure policy: failed to find resource referenced by paramKind: 'example.com/v1, Kind=Limit'"
+    said = await write(api)
+    assert said.data["message"].endswith(f"ValidatingAdmissionPolicy 'p' denied request: {text}")
 
 
-def test_a_policy_is_no_endless_loop(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        numbers = "[0,1,2,3,4,5,6,7,8,9]"
-        loops = "".join(f"{numbers}.all(x{each}, " for each in range(7))
-        await policy(api, f"{loops}true{')' * 7}")
-        await binding(api)
-        said = await write(api)
-        assert "cost" in said.data["message"]
-
-    play(script)
+@played
+async def test_a_policy_is_no_endless_loop(api: Harness, /) -> None:
+    numbers = "[0,1,2,3,4,5,6,7,8,9]"
+    loops = "".join(f"{numbers}.all(x{each}, " for each in range(7))
+    await policy(api, f"{loops}true{')' * 7}")
+    await binding(api)
+    said = await write(api)
+    assert "cost" in said.data["message"]
 
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -287,13 +265,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("spec", "field", "why"), REFUSED)
-def test_policies_that_make_no_sense_are_refused(play: Play, spec: dict[str, Any], field: str, why: str) -> None:
-    async def script(api: Harness) -> None:
-        said = await policy(api, "true", **spec)
-        assert (said.status, field in said.causes) == (422, True), said.data
-        assert why in said.causes[field]
-
-    play(script)
+@played
+async def test_policies_that_make_no_sense_are_refused(api: Harness, /, spec: dict[str, Any], field: str, why: str) -> None:
+    said = await policy(api, "true", **spec)
+    assert (said.status, field in said.causes) == (422, True), said.data
+    assert why in said.causes[field]
 
 
 BAD_BINDINGS: list[tuple[dict[str, Any], str, str]] = [
@@ -308,76 +284,64 @@ BAD_BINDINGS: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("spec", "field", "why"), BAD_BINDINGS)
-def test_bindings_that_make_no_sense_are_refused(play: Play, spec: dict[str, Any], field: str, why: str) -> None:
-    async def script(api: Harness) -> None:
-        said = await binding(api, **spec)
-        assert (said.status, field in said.causes) == (422, True), said.data
-        assert why in said.causes[field]
-
-    play(script)
+@played
+async def test_bindings_that_make_no_sense_are_refused(api: Harness, /, spec: dict[str, Any], field: str, why: str) -> None:
+    said = await binding(api, **spec)
+    assert (said.status, field in said.causes) == (422, True), said.data
+    assert why in said.causes[field]
 
 
-def test_the_status_shows_what_is_odd(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        chore = PolicyStatusController(api.parts)
-        chore.start()
-        await policy(api, "object.data.size() < 3", "object.dta.size() < 3", "object.metadata.labels.x == 'y'")
-        await chore.chores.settled()
-        status = (await api.get(f"{POLICIES}/p")).data["status"]
-        assert status["observedGeneration"] == 1
-        (odd,) = status["typeChecking"]["expressionWarnings"]
-        assert odd["fieldRef"] == "spec.validations[1].expression"
-        assert odd["warning"].startswith("v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'dta'")
-        await api.merge(f"{POLICIES}/p", {"spec": {"validations": [{"expression": "true"}]}})
-        await chore.chores.settled()
-        status = (await api.get(f"{POLICIES}/p")).data["status"]
-        assert status == {"observedGeneration": 2, "typeChecking": {}}
-        await chore.chores.stop()
-
-    play(script)
+@played
+async def test_the_status_shows_what_is_odd(api: Harness, /) -> None:
+    chore = PolicyStatusController(api.parts)
+    chore.start()
+    await policy(api, "object.data.size() < 3", "object.dta.size() < 3", "object.metadata.labels.x == 'y'")
+    await chore.chores.settled()
+    status = (await api.get(f"{POLICIES}/p")).data["status"]
+    assert status["observedGeneration"] == 1
+    (odd,) = status["typeChecking"]["expressionWarnings"]
+    assert odd["fieldRef"] == "spec.validations[1].expression"
+    assert odd["warning"].startswith("v1, Kind=ConfigMap: ERROR: <input>:1:7: undefined field 'dta'")
+    await api.merge(f"{POLICIES}/p", {"spec": {"validations": [{"expression": "true"}]}})
+    await chore.chores.settled()
+    status = (await api.get(f"{POLICIES}/p")).data["status"]
+    assert status == {"observedGeneration": 2, "typeChecking": {}}
+    await chore.chores.stop()
 
 
-def test_nothing_is_odd_about_what_takes_any_members(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        chore = PolicyStatusController(api.parts)
-        chore.start()
-        rule = {**RULE, "apiGroups": ["apps"], "resources": ["deployments"]}
-        await policy(api, "object.spec.replicas > 1 && object.spec.template.spec.containers.size() > 0", "object.sepc.x == 1", rule=rule)
-        await chore.chores.settled()
-        (odd,) = (await api.get(f"{POLICIES}/p")).data["status"]["typeChecking"]["expressionWarnings"]
-        assert odd["fieldRef"] == "spec.validations[1].expression"
-        await chore.chores.stop()
-
-    play(script)
+@played
+async def test_nothing_is_odd_about_what_takes_any_members(api: Harness, /) -> None:
+    chore = PolicyStatusController(api.parts)
+    chore.start()
+    rule = {**RULE, "apiGroups": ["apps"], "resources": ["deployments"]}
+    await policy(api, "object.spec.replicas > 1 && object.spec.template.spec.containers.size() > 0", "object.sepc.x == 1", rule=rule)
+    await chore.chores.settled()
+    (odd,) = (await api.get(f"{POLICIES}/p")).data["status"]["typeChecking"]["expressionWarnings"]
+    assert odd["fieldRef"] == "spec.validations[1].expression"
+    await chore.chores.stop()
 
 
-def test_annotations_that_fail_refuse(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, auditAnnotations=[{"key": "k", "valueExpression": "'owner ' + object.data.k"}])
-        await binding(api)
-        assert (await write(api)).status == 201
-        await api.merge(f"{POLICIES}/p", {"spec": {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.data.none)"}]}})
-        assert (await write(api, "b")).status == 422
-
-    play(script)
+@played
+async def test_annotations_that_fail_refuse(api: Harness, /) -> None:
+    await policy(api, auditAnnotations=[{"key": "k", "valueExpression": "'owner ' + object.data.k"}])
+    await binding(api)
+    assert (await write(api)).status == 201
+    await api.merge(f"{POLICIES}/p", {"spec": {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.data.none)"}]}})
+    assert (await write(api, "b")).status == 422
 
 
-def test_nobody_is_kept_from_configuring_policies(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
-        await policy(api, "false", rule=everything)
-        await binding(api)
-        assert (await write(api)).status == 422
-        assert (await api.delete(f"{BINDINGS}/b")).status == 200
-
-    play(script)
+@played
+async def test_nobody_is_kept_from_configuring_policies(api: Harness, /) -> None:
+    everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*"]}
+    await policy(api, "false", rule=everything)
+    await binding(api)
+    assert (await write(api)).status == 422
+    assert (await api.delete(f"{BINDINGS}/b")).status == 200
 
 
-def test_many_writes_at_once_are_all_judged(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await policy(api, "!object.metadata.name.endsWith('3')")
-        await binding(api)
-        said = await asyncio.gather(*(write(api, f"m{each}") for each in range(10)))
-        assert [each.status for each in said] == [201, 201, 201, 422, 201, 201, 201, 201, 201, 201]
-
-    play(script)
+@played
+async def test_many_writes_at_once_are_all_judged(api: Harness, /) -> None:
+    await policy(api, "!object.metadata.name.endsWith('3')")
+    await binding(api)
+    said = await asyncio.gather(*(write(api, f"m{each}") for each in range(10)))
+    assert [each.status for each in said] == [201, 201, 201, 422, 201, 201, 201, 201, 201, 201]

@@ -6,7 +6,7 @@ import pytest
 
 from paddock.server.housekeeping.eventexpiry import EventExpiry
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 OLD = "/api/v1/namespaces/default/events"
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"
@@ -35,57 +35,51 @@ def names(data: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.spec("kube-api", 116)
-def test_one_event_in_two_shapes_for_an_hour(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        life = EventExpiry(api.parts, api.clock.seconds)
-        made = await api.post(OLD, old_event())
-        shown = (await api.get(f"{NEW}/e")).data
-        assert (shown["apiVersion"], shown["kind"]) == ("events.k8s.io/v1", "Event")
-        assert shown["regarding"] == made.data["involvedObject"]
-        assert (shown["note"], shown["deprecatedCount"], shown["deprecatedSource"]) == ("it runs", 1, {"component": "paddock"})
-        assert shown["deprecatedLastTimestamp"] == made.data["lastTimestamp"]
-        assert shown["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
-        assert not {"involvedObject", "message", "count", "source", "lastTimestamp"} & set(shown)
-        newer = await api.post(NEW, new_event())
-        assert (newer.status, newer.data["eventTime"]) == (201, "2027-01-15T07:59:00.500000Z")
-        stored = (await api.get(f"{OLD}/n")).data
-        assert (stored["apiVersion"], stored["message"], stored["reportingComponent"]) == ("v1", "it runs", "paddock.io/x")
-        assert stored["involvedObject"]["name"] == "other"
-        assert names((await api.get(OLD)).data) == names((await api.get(NEW)).data) == ["e", "n"]
-        api.clock.time += 3500
-        assert await life.forget_old() == 0
-        api.clock.time += 200
-        assert await life.forget_old() == 2
-        assert names((await api.get(OLD)).data) == names((await api.get(NEW)).data) == []
-
-    play(script)
+@played
+async def test_one_event_in_two_shapes_for_an_hour(api: Harness, /) -> None:
+    life = EventExpiry(api.parts, api.clock.seconds)
+    made = await api.post(OLD, old_event())
+    shown = (await api.get(f"{NEW}/e")).data
+    assert (shown["apiVersion"], shown["kind"]) == ("events.k8s.io/v1", "Event")
+    assert shown["regarding"] == made.data["involvedObject"]
+    assert (shown["note"], shown["deprecatedCount"], shown["deprecatedSource"]) == ("it runs", 1, {"component": "paddock"})
+    assert shown["deprecatedLastTimestamp"] == made.data["lastTimestamp"]
+    assert shown["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
+    assert not {"involvedObject", "message", "count", "source", "lastTimestamp"} & set(shown)
+    newer = await api.post(NEW, new_event())
+    assert (newer.status, newer.data["eventTime"]) == (201, "2027-01-15T07:59:00.500000Z")
+    stored = (await api.get(f"{OLD}/n")).data
+    assert (stored["apiVersion"], stored["message"], stored["reportingComponent"]) == ("v1", "it runs", "paddock.io/x")
+    assert stored["involvedObject"]["name"] == "other"
+    assert names((await api.get(OLD)).data) == names((await api.get(NEW)).data) == ["e", "n"]
+    api.clock.time += 3500
+    assert await life.forget_old() == 0
+    api.clock.time += 200
+    assert await life.forget_old() == 2
+    assert names((await api.get(OLD)).data) == names((await api.get(NEW)).data) == []
 
 
-def test_watches_of_either_shape_see_every_event(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        async with api.watch(f"{OLD}?watch=true") as old, api.watch(f"{NEW}?watch=true&fieldSelector=regarding.name%3Dvm") as new:
-            await api.post(OLD, old_event())
-            await api.post(NEW, new_event())
-            assert [event["object"]["apiVersion"] for event in await old.take(2)] == ["v1", "v1"]
-            first = await new.next()
-            assert (first["type"], first["object"]["apiVersion"]) == ("ADDED", "events.k8s.io/v1")
-            assert first["object"]["regarding"]["name"] == "vm"
-            assert await new.quiet()
-
-    play(script)
-
-
-def test_a_series_is_patched_and_a_missing_event_is_made(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        assert (await api.put(f"{OLD}/e", old_event())).status == 201
-        counted = await api.call("PATCH", f"{OLD}/e", {"count": 2, "message": "still"}, content_type=STRATEGIC)
-        assert (counted.data["count"], counted.data["message"], counted.data["reason"]) == (2, "still", "Started")
+@played
+async def test_watches_of_either_shape_see_every_event(api: Harness, /) -> None:
+    async with api.watch(f"{OLD}?watch=true") as old, api.watch(f"{NEW}?watch=true&fieldSelector=regarding.name%3Dvm") as new:
+        await api.post(OLD, old_event())
         await api.post(NEW, new_event())
-        series = {"series": {"count": 2, "lastObservedTime": "2027-01-15T08:00:00Z"}}
-        again = await api.call("PATCH", f"{NEW}/n", series, content_type=STRATEGIC)
-        assert again.data["series"] == {"count": 2, "lastObservedTime": "2027-01-15T08:00:00.000000Z"}
+        assert [event["object"]["apiVersion"] for event in await old.take(2)] == ["v1", "v1"]
+        first = await new.next()
+        assert (first["type"], first["object"]["apiVersion"]) == ("ADDED", "events.k8s.io/v1")
+        assert first["object"]["regarding"]["name"] == "vm"
+        assert await new.quiet()
 
-    play(script)
+
+@played
+async def test_a_series_is_patched_and_a_missing_event_is_made(api: Harness, /) -> None:
+    assert (await api.put(f"{OLD}/e", old_event())).status == 201
+    counted = await api.call("PATCH", f"{OLD}/e", {"count": 2, "message": "still"}, content_type=STRATEGIC)
+    assert (counted.data["count"], counted.data["message"], counted.data["reason"]) == (2, "still", "Started")
+    await api.post(NEW, new_event())
+    series = {"series": {"count": 2, "lastObservedTime": "2027-01-15T08:00:00Z"}}
+    again = await api.call("PATCH", f"{NEW}/n", series, content_type=STRATEGIC)
+    assert again.data["series"] == {"count": 2, "lastObservedTime": "2027-01-15T08:00:00.000000Z"}
 
 
 @pytest.mark.parametrize(
@@ -102,13 +96,11 @@ def test_a_series_is_patched_and_a_missing_event_is_made(play: Play) -> None:
         (NEW, new_event(regarding={"kind": "X", "namespace": "other"}), "regarding.namespace"),
     ],
 )
-def test_refused_events(play: Play, path: str, event: dict[str, Any], field: str) -> None:
-    async def script(api: Harness) -> None:
-        refused = await api.post(path, event)
-        assert (refused.status, refused.reason) == (422, "Invalid")
-        assert field in refused.causes
-
-    play(script)
+@played
+async def test_refused_events(api: Harness, /, path: str, event: dict[str, Any], field: str) -> None:
+    refused = await api.post(path, event)
+    assert (refused.status, refused.reason) == (422, "Invalid")
+    assert field in refused.causes
 
 
 @pytest.mark.spec("kube-api", 39)
@@ -134,48 +126,42 @@ def test_refused_events(play: Play, path: str, event: dict[str, Any], field: str
         ("/api/v1/namespaces", "metadata.name!=default", []),
     ],
 )
-def test_field_selectors(play: Play, path: str, selector: str, found: list[str]) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(OLD, old_event())
-        await api.post(NEW, new_event())
-        await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
-        await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "t"}, "type": "mine"})
-        escaped = selector.replace("=", "%3D").replace(",", "%2C")
-        assert names((await api.get(f"{path}?fieldSelector={escaped}")).data) == found
-        refused = await api.get(f"{path}?fieldSelector=spec.nothing%3Dx")
-        assert (refused.status, refused.data["message"]) == (400, "field label not supported: spec.nothing")
-
-    play(script)
+@played
+async def test_field_selectors(api: Harness, /, path: str, selector: str, found: list[str]) -> None:
+    await api.post(OLD, old_event())
+    await api.post(NEW, new_event())
+    await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s"}})
+    await api.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "t"}, "type": "mine"})
+    escaped = selector.replace("=", "%3D").replace(",", "%2C")
+    assert names((await api.get(f"{path}?fieldSelector={escaped}")).data) == found
+    refused = await api.get(f"{path}?fieldSelector=spec.nothing%3Dx")
+    assert (refused.status, refused.data["message"]) == (400, "field label not supported: spec.nothing")
 
 
 @pytest.mark.spec("kube-api", 23)
-def test_put_of_what_is_not_there_or_somebody_else(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "renewTime": "2027-01-15T08:00:00Z"}}
-        made = await api.put(f"{LEASES}/l", lease)
-        assert (made.status, made.data["spec"]["renewTime"]) == (201, "2027-01-15T08:00:00.000000Z")
-        blind = await api.put(f"{LEASES}/l", lease)
-        assert (blind.status, "must be specified for an update" in blind.data["message"]) == (422, True)
-        held = await api.put(f"{LEASES}/l", {**made.data, "spec": {"holderIdentity": "b"}})
-        assert held.status == 200
-        late = await api.put(f"{LEASES}/l", {**made.data, "spec": {"holderIdentity": "c"}})
-        assert (late.status, late.reason) == (409, "Conflict")
-        network = {"apiVersion": "vitistack.io/v1alpha1", "kind": "NetworkConfiguration", "metadata": {"name": "x"}, "spec": {}}
-        assert (await api.put(f"{NETWORKS}/x", network)).status == 404
-        await api.post(MAPS, {"metadata": {"name": "m"}})
-        other = await api.put(f"{MAPS}/m", {"metadata": {"name": "m", "uid": "another"}})
-        assert (other.status, other.reason) == (409, "Conflict")
-        assert (await api.put(f"{MAPS}/m", {"metadata": {"name": "n"}})).status == 400
-
-    play(script)
+@played
+async def test_put_of_what_is_not_there_or_somebody_else(api: Harness, /) -> None:
+    lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a", "renewTime": "2027-01-15T08:00:00Z"}}
+    made = await api.put(f"{LEASES}/l", lease)
+    assert (made.status, made.data["spec"]["renewTime"]) == (201, "2027-01-15T08:00:00.000000Z")
+    blind = await api.put(f"{LEASES}/l", lease)
+    assert (blind.status, "must be specified for an update" in blind.data["message"]) == (422, True)
+    held = await api.put(f"{LEASES}/l", {**made.data, "spec": {"holderIdentity": "b"}})
+    assert held.status == 200
+    late = await api.put(f"{LEASES}/l", {**made.data, "spec": {"holderIdentity": "c"}})
+    assert (late.status, late.reason) == (409, "Conflict")
+    network = {"apiVersion": "vitistack.io/v1alpha1", "kind": "NetworkConfiguration", "metadata": {"name": "x"}, "spec": {}}
+    assert (await api.put(f"{NETWORKS}/x", network)).status == 404
+    await api.post(MAPS, {"metadata": {"name": "m"}})
+    other = await api.put(f"{MAPS}/m", {"metadata": {"name": "m", "uid": "another"}})
+    assert (other.status, other.reason) == (409, "Conflict")
+    assert (await api.put(f"{MAPS}/m", {"metadata": {"name": "n"}})).status == 400
 
 
 @pytest.mark.parametrize(
     ("spec", "field"), [({"leaseDurationSeconds": 0}, "leaseDurationSeconds"), ({"leaseTransitions": -1}, "leaseTransitions")]
 )
-def test_refused_leases(play: Play, spec: dict[str, Any], field: str) -> None:
-    async def script(api: Harness) -> None:
-        refused = await api.post(LEASES, {"metadata": {"name": "l"}, "spec": spec})
-        assert (refused.status, f"spec.{field}" in refused.causes) == (422, True)
-
-    play(script)
+@played
+async def test_refused_leases(api: Harness, /, spec: dict[str, Any], field: str) -> None:
+    refused = await api.post(LEASES, {"metadata": {"name": "l"}, "spec": spec})
+    assert (refused.status, f"spec.{field}" in refused.causes) == (422, True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 PLACE = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -16,17 +16,15 @@ def rule(**path: Any) -> dict[str, Any]:
     return {"rules": [{"host": "a.example", "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": SERVICE, **path}]}}]}
 
 
-def test_an_ingress_is_kept_and_shown(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(PLACE, {"metadata": {"name": "i"}, "spec": rule() | {"ingressClassName": "c", "tls": [{"secretName": "t"}]}})
-        assert (made.status, made.data["status"], made.data["metadata"]["generation"]) == (201, {"loadBalancer": {}}, 1)
-        status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "b"}]}}}
-        assert (await api.merge(f"{PLACE}/i/status", status)).status == 200
-        table = (await api.get(PLACE, accept=TABLE)).data
-        assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Class", "Hosts", "Address", "Ports", "Age"]
-        assert table["rows"][0]["cells"][:5] == ["i", "c", "a.example", "192.0.2.1,b", "80, 443"]
-
-    play(script)
+@played
+async def test_an_ingress_is_kept_and_shown(api: Harness, /) -> None:
+    made = await api.post(PLACE, {"metadata": {"name": "i"}, "spec": rule() | {"ingressClassName": "c", "tls": [{"secretName": "t"}]}})
+    assert (made.status, made.data["status"], made.data["metadata"]["generation"]) == (201, {"loadBalancer": {}}, 1)
+    status = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}, {"hostname": "b"}]}}}
+    assert (await api.merge(f"{PLACE}/i/status", status)).status == 200
+    table = (await api.get(PLACE, accept=TABLE)).data
+    assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Class", "Hosts", "Address", "Ports", "Age"]
+    assert table["rows"][0]["cells"][:5] == ["i", "c", "a.example", "192.0.2.1,b", "80, 443"]
 
 
 @pytest.mark.parametrize(
@@ -43,35 +41,31 @@ def test_an_ingress_is_kept_and_shown(play: Play) -> None:
         ({"rules": [{"http": {"paths": []}}]}, "spec.rules[0].http.paths"),
     ],
 )
-def test_what_leads_nowhere_is_refused(play: Play, spec: dict[str, Any], field: str) -> None:
-    async def script(api: Harness) -> None:
-        refused = await api.post(PLACE, {"metadata": {"name": "i"}, "spec": spec})
-        assert (refused.status, list(refused.causes)) == (422, [field]), refused.data
-
-    play(script)
+@played
+async def test_what_leads_nowhere_is_refused(api: Harness, /, spec: dict[str, Any], field: str) -> None:
+    refused = await api.post(PLACE, {"metadata": {"name": "i"}, "spec": spec})
+    assert (refused.status, list(refused.causes)) == (422, [field]), refused.data
 
 
 @pytest.mark.spec("kube-api", 142)
-def test_an_ingress_without_a_class_gets_the_default_one(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        def ingress(name: str, **meta: Any) -> dict[str, Any]:
-            backend = {"service": {"name": "s", "port": {"number": 80}}}
-            return {"metadata": {"name": name, **meta}, "spec": {"defaultBackend": backend}}
+@played
+async def test_an_ingress_without_a_class_gets_the_default_one(api: Harness, /) -> None:
+    def ingress(name: str, **meta: Any) -> dict[str, Any]:
+        backend = {"service": {"name": "s", "port": {"number": 80}}}
+        return {"metadata": {"name": name, **meta}, "spec": {"defaultBackend": backend}}
 
-        async def made(name: str, default: str) -> None:
-            mark = {"ingressclass.kubernetes.io/is-default-class": default}
-            body = {"metadata": {"name": name, "annotations": mark}, "spec": {"controller": "example.com/c"}}
-            assert (await api.post("/apis/networking.k8s.io/v1/ingressclasses", body)).status == 201
+    async def made(name: str, default: str) -> None:
+        mark = {"ingressclass.kubernetes.io/is-default-class": default}
+        body = {"metadata": {"name": name, "annotations": mark}, "spec": {"controller": "example.com/c"}}
+        assert (await api.post("/apis/networking.k8s.io/v1/ingressclasses", body)).status == 201
 
-        path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
-        await made("other", "false")
-        assert "ingressClassName" not in (await api.post(path, ingress("none"))).data["spec"]
-        await made("old", "true")
-        api.clock.time += 10
-        await made("new-b", "true")
-        await made("new-a", "true")
-        assert (await api.post(path, ingress("defaulted"))).data["spec"]["ingressClassName"] == "new-a"
-        marked = ingress("marked", annotations={"kubernetes.io/ingress.class": "x"})
-        assert "ingressClassName" not in (await api.post(path, marked)).data["spec"]
-
-    play(script)
+    path = "/apis/networking.k8s.io/v1/namespaces/default/ingresses"
+    await made("other", "false")
+    assert "ingressClassName" not in (await api.post(path, ingress("none"))).data["spec"]
+    await made("old", "true")
+    api.clock.time += 10
+    await made("new-b", "true")
+    await made("new-a", "true")
+    assert (await api.post(path, ingress("defaulted"))).data["spec"]["ingressClassName"] == "new-a"
+    marked = ingress("marked", annotations={"kubernetes.io/ingress.class": "x"})
+    assert "ingressClassName" not in (await api.post(path, marked)).data["spec"]

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 CORE, STORAGE = "/api/v1/namespaces/default", "/apis/storage.k8s.io/v1"
@@ -48,17 +48,15 @@ KEPT: list[tuple[str, dict[str, Any], list[Any]]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "cells"), KEPT, ids=[path.rpartition("/")[2] for path, _, _ in KEPT])
-def test_it_is_stored_and_shown(play: Play, path: str, body: dict[str, Any], cells: list[Any]) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(path, {**body, "metadata": {"name": "q"}})
-        assert made.status == 201, made.data
-        table = (await api.get(path, accept=TABLE)).data
-        names = [column["name"] for column in table["columnDefinitions"]]
-        shown = [cell for name, cell in zip(names, table["rows"][0]["cells"], strict=True) if name not in ("Name", "Age", "Created At")]
-        assert shown == cells
-        assert (await api.put(f"{path}/q", made.data)).data["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
-
-    play(script)
+@played
+async def test_it_is_stored_and_shown(api: Harness, /, path: str, body: dict[str, Any], cells: list[Any]) -> None:
+    made = await api.post(path, {**body, "metadata": {"name": "q"}})
+    assert made.status == 201, made.data
+    table = (await api.get(path, accept=TABLE)).data
+    names = [column["name"] for column in table["columnDefinitions"]]
+    shown = [cell for name, cell in zip(names, table["rows"][0]["cells"], strict=True) if name not in ("Name", "Age", "Created At")]
+    assert shown == cells
+    assert (await api.put(f"{path}/q", made.data)).data["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
 
 
 REFUSED: list[tuple[str, dict[str, Any], str, str]] = [
@@ -149,33 +147,27 @@ REWORDED: list[tuple[str, dict[str, Any], str, str]] = [
 @pytest.mark.parametrize(
     ("path", "body", "field", "why"), [*REFUSED, *REWORDED], ids=[f"{case[2]}-{case[3][:12]}" for case in (*REFUSED, *REWORDED)]
 )
-def test_what_makes_no_sense_is_refused(play: Play, path: str, body: dict[str, Any], field: str, why: str) -> None:
-    async def script(api: Harness) -> None:
-        said = await api.post(path, {**body, "metadata": {"name": "q"}})
-        assert (said.status, field in said.causes) == (422, True), said.data
-        assert why in said.causes[field]
-
-    play(script)
+@played
+async def test_what_makes_no_sense_is_refused(api: Harness, /, path: str, body: dict[str, Any], field: str, why: str) -> None:
+    said = await api.post(path, {**body, "metadata": {"name": "q"}})
+    assert (said.status, field in said.causes) == (422, True), said.data
+    assert why in said.causes[field]
 
 
-def test_what_the_schema_and_the_rules_miss_is_told_once(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
-        said = await api.post(path, {"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["pods"]}]})
-        told = [(each["field"], each["message"]) for each in said.data["details"]["causes"]]
-        assert told == [("rules[0].verbs", "Required value: verbs must contain at least one value")]
-
-    play(script)
+@played
+async def test_what_the_schema_and_the_rules_miss_is_told_once(api: Harness, /) -> None:
+    path = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/roles"
+    said = await api.post(path, {"metadata": {"name": "r"}, "rules": [{"apiGroups": [""], "resources": ["pods"]}]})
+    told = [(each["field"], each["message"]) for each in said.data["details"]["causes"]]
+    assert told == [("rules[0].verbs", "Required value: verbs must contain at least one value")]
 
 
-def test_the_status_of_a_claim_has_bounds(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        assert (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": CLAIM})).status == 201
-        users = [{"resource": "pods", "name": "p", "uid": str(number)} for number in range(257)]
-        said = await api.merge(f"{CLAIMS}/c/status", {"status": {"reservedFor": users}})
-        assert (said.status, said.causes) == (422, {"status.reservedFor": "Too many: 257: must have at most 256 items"})
-
-    play(script)
+@played
+async def test_the_status_of_a_claim_has_bounds(api: Harness, /) -> None:
+    assert (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": CLAIM})).status == 201
+    users = [{"resource": "pods", "name": "p", "uid": str(number)} for number in range(257)]
+    said = await api.merge(f"{CLAIMS}/c/status", {"status": {"reservedFor": users}})
+    assert (said.status, said.causes) == (422, {"status.reservedFor": "Too many: 257: must have at most 256 items"})
 
 
 CHANGED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
@@ -194,67 +186,57 @@ CHANGED: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
 
 @pytest.mark.spec("kube-api", 140, "immutable specs")
 @pytest.mark.parametrize(("path", "body", "change", "field"), CHANGED, ids=[case[3] for case in CHANGED])
-def test_what_must_stay_stays(play: Play, path: str, body: dict[str, Any], change: dict[str, Any], field: str) -> None:
-    async def script(api: Harness) -> None:
-        assert (await api.post(path, {**body, "metadata": {"name": "q"}})).status == 201
-        said = await api.merge(f"{path}/q", change)
-        assert (said.status, list(said.causes)) == (422, [field]), said.data
-        assert "field is immutable" in said.causes[field]
-
-    play(script)
+@played
+async def test_what_must_stay_stays(api: Harness, /, path: str, body: dict[str, Any], change: dict[str, Any], field: str) -> None:
+    assert (await api.post(path, {**body, "metadata": {"name": "q"}})).status == 201
+    said = await api.merge(f"{path}/q", change)
+    assert (said.status, list(said.causes)) == (422, [field]), said.data
+    assert "field is immutable" in said.causes[field]
 
 
 @pytest.mark.spec("kube-api", 139)
-def test_an_address_is_named_by_itself_and_keeps_its_owner(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        path = f"{NETWORKING}/ipaddresses"
-        assert (await api.post(path, {"metadata": {"name": "fe80::1"}, "spec": {"parentRef": OWNER}})).status == 201
-        table = (await api.get(path, accept=TABLE)).data
-        assert table["rows"][0]["cells"][:2] == ["fe80::1", "services/default/web"]
-        said = await api.merge(f"{path}/fe80::1", {"spec": {"parentRef": {"name": "other"}}})
-        assert list(said.causes) == ["spec.parentRef"]
-        odd = await api.post(path, {"metadata": {"name": "fe80:0::1"}, "spec": {"parentRef": OWNER}})
-        assert 'canonical form ("fe80::1")' in odd.causes["metadata.name"]
-
-    play(script)
+@played
+async def test_an_address_is_named_by_itself_and_keeps_its_owner(api: Harness, /) -> None:
+    path = f"{NETWORKING}/ipaddresses"
+    assert (await api.post(path, {"metadata": {"name": "fe80::1"}, "spec": {"parentRef": OWNER}})).status == 201
+    table = (await api.get(path, accept=TABLE)).data
+    assert table["rows"][0]["cells"][:2] == ["fe80::1", "services/default/web"]
+    said = await api.merge(f"{path}/fe80::1", {"spec": {"parentRef": {"name": "other"}}})
+    assert list(said.causes) == ["spec.parentRef"]
+    odd = await api.post(path, {"metadata": {"name": "fe80:0::1"}, "spec": {"parentRef": OWNER}})
+    assert 'canonical form ("fe80::1")' in odd.causes["metadata.name"]
 
 
 @pytest.mark.spec("kube-api", 140, "ResourceClaim (with status)", "defaults")
-def test_a_claim_of_devices_is_told_what_it_got(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": BARE})).data
-        assert made["spec"] == CLAIM
-        given = (await api.merge(f"{CLAIMS}/c/status", {"status": {"allocation": {}}})).data
-        assert given["status"]["allocation"] == {"devices": {}}
-        assert (await api.get(CLAIMS, accept=TABLE)).data["rows"][0]["cells"][1] == "allocated"
-
-    play(script)
+@played
+async def test_a_claim_of_devices_is_told_what_it_got(api: Harness, /) -> None:
+    made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": BARE})).data
+    assert made["spec"] == CLAIM
+    given = (await api.merge(f"{CLAIMS}/c/status", {"status": {"allocation": {}}})).data
+    assert given["status"]["allocation"] == {"devices": {}}
+    assert (await api.get(CLAIMS, accept=TABLE)).data["rows"][0]["cells"][1] == "allocated"
 
 
-def test_amounts_have_one_spelling_and_limits_fill_in_requests(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        hard = {"requests.storage": "1024Mi", "limits.cpu": "0.5", "count/configmaps": 2000, "requests.memory": "1.5Gi"}
-        made = (await api.post(f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).data
-        expected = {"requests.storage": "1Gi", "limits.cpu": "500m", "count/configmaps": "2k", "requests.memory": "1536Mi"}
-        assert made["spec"]["hard"] == expected
-        item = {"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Gi"}}
-        made = (await api.post(f"{CORE}/limitranges", {"metadata": {"name": "q"}, "spec": {"limits": [item]}})).data
-        (limit,) = made["spec"]["limits"]
-        assert (limit["default"], limit["defaultRequest"]) == ({"cpu": "2"}, {"cpu": "2", "memory": "1Gi"})
-
-    play(script)
+@played
+async def test_amounts_have_one_spelling_and_limits_fill_in_requests(api: Harness, /) -> None:
+    hard = {"requests.storage": "1024Mi", "limits.cpu": "0.5", "count/configmaps": 2000, "requests.memory": "1.5Gi"}
+    made = (await api.post(f"{CORE}/resourcequotas", {"metadata": {"name": "q"}, "spec": {"hard": hard}})).data
+    expected = {"requests.storage": "1Gi", "limits.cpu": "500m", "count/configmaps": "2k", "requests.memory": "1536Mi"}
+    assert made["spec"]["hard"] == expected
+    item = {"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Gi"}}
+    made = (await api.post(f"{CORE}/limitranges", {"metadata": {"name": "q"}, "spec": {"limits": [item]}})).data
+    (limit,) = made["spec"]["limits"]
+    assert (limit["default"], limit["defaultRequest"]) == ({"cpu": "2"}, {"cpu": "2", "memory": "1Gi"})
 
 
-def test_a_budget_knows_that_there_are_no_pods(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        made = (await api.post(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 2}})).data
-        counts = {"disruptionsAllowed": 0, "currentHealthy": 0, "expectedPods": 0, "desiredHealthy": 2}
-        assert {name: made["status"][name] for name in counts} == counts
-        assert (made["status"]["conditions"][0]["status"], made["status"]["observedGeneration"]) == ("False", 1)
-        changed = (await api.merge(f"{BUDGETS}/b", {"spec": {"minAvailable": 1}})).data
-        assert (changed["metadata"]["generation"], changed["status"]["observedGeneration"]) == (2, 2)
-
-    play(script)
+@played
+async def test_a_budget_knows_that_there_are_no_pods(api: Harness, /) -> None:
+    made = (await api.post(BUDGETS, {"metadata": {"name": "b"}, "spec": {"minAvailable": 2}})).data
+    counts = {"disruptionsAllowed": 0, "currentHealthy": 0, "expectedPods": 0, "desiredHealthy": 2}
+    assert {name: made["status"][name] for name in counts} == counts
+    assert (made["status"]["conditions"][0]["status"], made["status"]["observedGeneration"]) == ("False", 1)
+    changed = (await api.merge(f"{BUDGETS}/b", {"spec": {"minAvailable": 1}})).data
+    assert (changed["metadata"]["generation"], changed["status"]["observedGeneration"]) == (2, 2)
 
 
 DEVICE_CLASS = {"spec": {"selectors": [{"cel": {"expression": "false"}}]}}
@@ -270,58 +252,50 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("plural", "body"), KINDS)
-def test_a_kind_of_devices_is_stored_and_deleted(play: Play, plural: str, body: dict[str, Any]) -> None:
-    async def script(api: Harness) -> None:
-        path = f"{DEVICES}/{plural}"
-        made = await api.post(path, {**body, "metadata": {"name": "q"}})
-        assert (made.status, made.data["spec"]) == (201, body["spec"]), made.data
-        assert [each["spec"] for each in (await api.get(path)).data["items"]] == [body["spec"]]
-        gone = await api.delete(f"{path}/q")
-        assert (gone.status, gone.data["metadata"]["name"]) == (200, "q")
-        assert (await api.get(f"{path}/q")).status == 404
-
-    play(script)
+@played
+async def test_a_kind_of_devices_is_stored_and_deleted(api: Harness, /, plural: str, body: dict[str, Any]) -> None:
+    path = f"{DEVICES}/{plural}"
+    made = await api.post(path, {**body, "metadata": {"name": "q"}})
+    assert (made.status, made.data["spec"]) == (201, body["spec"]), made.data
+    assert [each["spec"] for each in (await api.get(path)).data["items"]] == [body["spec"]]
+    gone = await api.delete(f"{path}/q")
+    assert (gone.status, gone.data["metadata"]["name"]) == (200, "q")
+    assert (await api.get(f"{path}/q")).status == 404
 
 
 @pytest.mark.parametrize(("plural", "body"), KINDS[:2])
-def test_the_generation_of_a_class_and_a_slice_counts_their_changes(play: Play, plural: str, body: dict[str, Any]) -> None:
-    async def script(api: Harness) -> None:
-        path = f"{DEVICES}/{plural}"
-        assert (await api.post(path, {**body, "metadata": {"name": "q"}})).data["metadata"]["generation"] == 1
-        change = {"devices": [{"name": "d"}]} if plural == "resourceslices" else {"selectors": None}
-        changed = await api.merge(f"{path}/q", {"spec": change})
-        assert (changed.status, changed.data["metadata"]["generation"]) == (200, 2), changed.data
-        assert (await api.merge(f"{path}/q", {"metadata": {"labels": {"a": "b"}}})).data["metadata"]["generation"] == 2
-
-    play(script)
+@played
+async def test_the_generation_of_a_class_and_a_slice_counts_their_changes(api: Harness, /, plural: str, body: dict[str, Any]) -> None:
+    path = f"{DEVICES}/{plural}"
+    assert (await api.post(path, {**body, "metadata": {"name": "q"}})).data["metadata"]["generation"] == 1
+    change = {"devices": [{"name": "d"}]} if plural == "resourceslices" else {"selectors": None}
+    changed = await api.merge(f"{path}/q", {"spec": change})
+    assert (changed.status, changed.data["metadata"]["generation"]) == (200, 2), changed.data
+    assert (await api.merge(f"{path}/q", {"metadata": {"labels": {"a": "b"}}})).data["metadata"]["generation"] == 2
 
 
 BARE = {"devices": {"requests": [{"name": "x", "exactly": {"deviceClassName": "c"}}]}}
 
 
 @pytest.mark.spec("kube-api", 140, "defaults")
-def test_each_alternative_of_a_request_asks_for_one_device(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        alternatives = [{"name": "a", "deviceClassName": "c"}, {"name": "b", "deviceClassName": "d", "allocationMode": "All"}]
-        spec = {"devices": {"requests": [{"name": "x", "firstAvailable": alternatives}]}}
-        made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})).data
-        first, second = made["spec"]["devices"]["requests"][0]["firstAvailable"]
-        assert first == {**alternatives[0], "allocationMode": "ExactCount", "count": 1}
-        assert second == alternatives[1]
-
-    play(script)
+@played
+async def test_each_alternative_of_a_request_asks_for_one_device(api: Harness, /) -> None:
+    alternatives = [{"name": "a", "deviceClassName": "c"}, {"name": "b", "deviceClassName": "d", "allocationMode": "All"}]
+    spec = {"devices": {"requests": [{"name": "x", "firstAvailable": alternatives}]}}
+    made = (await api.post(CLAIMS, {"metadata": {"name": "c"}, "spec": spec})).data
+    first, second = made["spec"]["devices"]["requests"][0]["firstAvailable"]
+    assert first == {**alternatives[0], "allocationMode": "ExactCount", "count": 1}
+    assert second == alternatives[1]
 
 
 @pytest.mark.spec("kube-api", 140, "defaults", "immutable specs")
-def test_a_template_of_claims_is_filled_in_and_stays(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(TEMPLATES, {"metadata": {"name": "q"}, "spec": {"spec": BARE}})
-        assert made.data["spec"]["spec"] == CLAIM
-        other = {"devices": {"requests": [{**REQUEST, "name": "other"}]}}
-        said = await api.merge(f"{TEMPLATES}/q", {"spec": {"spec": other}})
-        assert (said.status, list(said.causes)) == (422, ["spec"])
-
-    play(script)
+@played
+async def test_a_template_of_claims_is_filled_in_and_stays(api: Harness, /) -> None:
+    made = await api.post(TEMPLATES, {"metadata": {"name": "q"}, "spec": {"spec": BARE}})
+    assert made.data["spec"]["spec"] == CLAIM
+    other = {"devices": {"requests": [{**REQUEST, "name": "other"}]}}
+    said = await api.merge(f"{TEMPLATES}/q", {"spec": {"spec": other}})
+    assert (said.status, list(said.causes)) == (422, ["spec"])
 
 
 def message(number: int, content: bytes) -> bytes:
@@ -330,31 +304,27 @@ def message(number: int, content: bytes) -> bytes:
     return bytes((number << 3 | 2, len(content))) + content
 
 
-def test_typed_clients_may_send_a_template_in_protobuf(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        container = message(1, b"x") + message(2, b"y") + message(10, message(1, message(1, message(1, b"true"))))
-        template = message(1, message(11, message(1, b"a") + message(2, b"b"))) + message(2, message(2, container))
-        body = message(1, message(1, b"pt")) + message(2, template)
-        frame = b"k8s\0" + message(1, message(1, b"v1") + message(2, b"PodTemplate")) + message(2, body)
-        made = await api.post(f"{CORE}/podtemplates", frame, content_type="application/vnd.kubernetes.protobuf")
-        assert made.status == 201, made.data
-        assert made.data["template"]["metadata"]["labels"] == {"a": "b"}
-        (found,) = made.data["template"]["spec"]["containers"]
-        assert (found["name"], found["image"], found["livenessProbe"]["exec"]) == ("x", "y", {"command": ["true"]})
-
-    play(script)
+@played
+async def test_typed_clients_may_send_a_template_in_protobuf(api: Harness, /) -> None:
+    container = message(1, b"x") + message(2, b"y") + message(10, message(1, message(1, message(1, b"true"))))
+    template = message(1, message(11, message(1, b"a") + message(2, b"b"))) + message(2, message(2, container))
+    body = message(1, message(1, b"pt")) + message(2, template)
+    frame = b"k8s\0" + message(1, message(1, b"v1") + message(2, b"PodTemplate")) + message(2, body)
+    made = await api.post(f"{CORE}/podtemplates", frame, content_type="application/vnd.kubernetes.protobuf")
+    assert made.status == 201, made.data
+    assert made.data["template"]["metadata"]["labels"] == {"a": "b"}
+    (found,) = made.data["template"]["spec"]["containers"]
+    assert (found["name"], found["image"], found["livenessProbe"]["exec"]) == ("x", "y", {"command": ["true"]})
 
 
-def test_a_node_may_have_no_driver_yet(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        path = f"{STORAGE}/csinodes"
-        frame = b"k8s\0" + message(1, message(1, b"storage.k8s.io/v1") + message(2, b"CSINode"))
-        frame += message(2, message(1, message(1, b"n")) + message(2, b""))
-        made = await api.post(path, frame, content_type="application/vnd.kubernetes.protobuf")
-        assert made.status == 201, made.data
-        named = {"name": "d", "nodeID": "i", "topologyKeys": None}
-        assert (await api.merge(f"{path}/n", {"spec": {"drivers": [named]}})).status == 200
-        said = await api.merge(f"{path}/n", {"spec": {"drivers": [{**named, "nodeID": "other"}]}})
-        assert (said.status, list(said.causes)) == (422, ["spec.drivers"])
-
-    play(script)
+@played
+async def test_a_node_may_have_no_driver_yet(api: Harness, /) -> None:
+    path = f"{STORAGE}/csinodes"
+    frame = b"k8s\0" + message(1, message(1, b"storage.k8s.io/v1") + message(2, b"CSINode"))
+    frame += message(2, message(1, message(1, b"n")) + message(2, b""))
+    made = await api.post(path, frame, content_type="application/vnd.kubernetes.protobuf")
+    assert made.status == 201, made.data
+    named = {"name": "d", "nodeID": "i", "topologyKeys": None}
+    assert (await api.merge(f"{path}/n", {"spec": {"drivers": [named]}})).status == 200
+    said = await api.merge(f"{path}/n", {"spec": {"drivers": [{**named, "nodeID": "other"}]}})
+    assert (said.status, list(said.causes)) == (422, ["spec.drivers"])

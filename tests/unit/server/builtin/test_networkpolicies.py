@@ -5,28 +5,24 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 PLACE = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
-def test_a_policy_is_completed_and_shown(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        spec = {"podSelector": {"matchLabels": {"app": "db"}}, "egress": [{"ports": [{"port": 53}]}]}
-        made = await api.post(PLACE, {"metadata": {"name": "p"}, "spec": spec})
-        assert made.status == 201 and made.data["spec"]["policyTypes"] == ["Ingress", "Egress"]
-        assert made.data["spec"]["egress"][0]["ports"] == [{"port": 53, "protocol": "TCP"}]
-        block = {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}
-        made = await api.post(PLACE, {"metadata": {"name": "q"}, "spec": {"ingress": [{"from": [block]}]}})
-        assert (
-            made.status == 201 and made.data["spec"]["ingress"] == [{"from": [block]}] and made.data["spec"]["policyTypes"] == ["Ingress"]
-        )
-        table = (await api.get(PLACE, accept=TABLE)).data
-        assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Pod-Selector", "Age"]
-        assert [row["cells"][:2] for row in table["rows"]] == [["p", "app=db"], ["q", "<none>"]]
-
-    play(script)
+@played
+async def test_a_policy_is_completed_and_shown(api: Harness, /) -> None:
+    spec = {"podSelector": {"matchLabels": {"app": "db"}}, "egress": [{"ports": [{"port": 53}]}]}
+    made = await api.post(PLACE, {"metadata": {"name": "p"}, "spec": spec})
+    assert made.status == 201 and made.data["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert made.data["spec"]["egress"][0]["ports"] == [{"port": 53, "protocol": "TCP"}]
+    block = {"ipBlock": {"cidr": "10.0.0.0/8", "except": ["10.1.0.0/16"]}}
+    made = await api.post(PLACE, {"metadata": {"name": "q"}, "spec": {"ingress": [{"from": [block]}]}})
+    assert made.status == 201 and made.data["spec"]["ingress"] == [{"from": [block]}] and made.data["spec"]["policyTypes"] == ["Ingress"]
+    table = (await api.get(PLACE, accept=TABLE)).data
+    assert [each["name"] for each in table["columnDefinitions"]] == ["Name", "Pod-Selector", "Age"]
+    assert [row["cells"][:2] for row in table["rows"]] == [["p", "app=db"], ["q", "<none>"]]
 
 
 @pytest.mark.parametrize(
@@ -44,9 +40,7 @@ def test_a_policy_is_completed_and_shown(play: Play) -> None:
         ({"ports": [{"port": 100, "protocol": "ICMP"}]}, "ports[0].protocol"),
     ],
 )
-def test_what_means_nothing_is_refused(play: Play, rule: dict[str, Any], field: str) -> None:
-    async def script(api: Harness) -> None:
-        refused = await api.post(PLACE, {"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [rule]}})
-        assert (refused.status, list(refused.causes)) == (422, [f"spec.ingress[0].{field}"]), refused.data
-
-    play(script)
+@played
+async def test_what_means_nothing_is_refused(api: Harness, /, rule: dict[str, Any], field: str) -> None:
+    refused = await api.post(PLACE, {"metadata": {"name": "p"}, "spec": {"podSelector": {}, "ingress": [rule]}})
+    assert (refused.status, list(refused.causes)) == (422, [f"spec.ingress[0].{field}"]), refused.data

@@ -8,8 +8,8 @@ import pytest
 from paddock.server.housekeeping import bootstrap
 from paddock.server.housekeeping import node as presence
 from tests.apiharness import Harness
+from tests.coroutines import played
 from tests.unit.server.admission import test_webhooks as webhooks
-from tests.unit.server.conftest import Play
 from tests.webhooks import Webhook
 
 NODE = "/api/v1/nodes/host-1"
@@ -29,48 +29,44 @@ def strategic(api: Harness, patch: Any) -> Any:
 
 
 @pytest.mark.spec("kube-api", 119)
-def test_the_host_is_a_ready_node(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await presence.ensure(api.parts, HOST, 7443)
-        node = (await api.get(NODE)).data
-        assert node["status"]["capacity"] == {"cpu": "4", "memory": "1Mi", "pods": "110"}
-        (row,) = await rows(api, "/api/v1/nodes")
-        assert (row["Name"], row["Status"], row["Roles"], row["Internal-IP"]) == ("host-1", "Ready", "worker", "192.0.2.7")
-        assert (await strategic(api, {"spec": {"unschedulable": True}})).status == 200
-        assert (await rows(api, "/api/v1/nodes"))[0]["Status"] == "Ready,SchedulingDisabled"
-        for condition, count in (("%3Dtrue", 1), ("%3Dfalse", 0), ("!%3Dfalse", 1)):
-            assert len((await api.get(f"/api/v1/nodes?fieldSelector=spec.unschedulable{condition}")).data["items"]) == count
-        taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
-        assert (await strategic(api, {"spec": {"taints": [taint]}})).data["spec"]["taints"] == [taint]
-        assert (await strategic(api, {"spec": {"taints": [taint, taint]}})).status == 422
-        await strategic(api, {"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}})
-        api.clock.time += 60
-        await presence.ensure(api.parts, HOST, 7443)
-        again = (await api.get(NODE)).data
-        assert (again["spec"]["unschedulable"], again["spec"]["taints"]) == (True, [taint])
-        (ready,) = again["status"]["conditions"]
-        assert (ready["lastHeartbeatTime"], ready["lastTransitionTime"]) == (api.clock.now(), node["metadata"]["creationTimestamp"])
-        assert (await rows(api, "/api/v1/nodes"))[0]["Roles"] == "worker"
-        opened = await strategic(api, {"spec": {"unschedulable": None, "taints": None}})
-        assert opened.data["spec"] == {}
-        assert len((await api.get("/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse")).data["items"]) == 1
-
-    play(script)
+@played
+async def test_the_host_is_a_ready_node(api: Harness, /) -> None:
+    await presence.ensure(api.parts, HOST, 7443)
+    node = (await api.get(NODE)).data
+    assert node["status"]["capacity"] == {"cpu": "4", "memory": "1Mi", "pods": "110"}
+    (row,) = await rows(api, "/api/v1/nodes")
+    assert (row["Name"], row["Status"], row["Roles"], row["Internal-IP"]) == ("host-1", "Ready", "worker", "192.0.2.7")
+    assert (await strategic(api, {"spec": {"unschedulable": True}})).status == 200
+    assert (await rows(api, "/api/v1/nodes"))[0]["Status"] == "Ready,SchedulingDisabled"
+    for condition, count in (("%3Dtrue", 1), ("%3Dfalse", 0), ("!%3Dfalse", 1)):
+        assert len((await api.get(f"/api/v1/nodes?fieldSelector=spec.unschedulable{condition}")).data["items"]) == count
+    taint = {"key": "a", "value": "b", "effect": "NoSchedule"}
+    assert (await strategic(api, {"spec": {"taints": [taint]}})).data["spec"]["taints"] == [taint]
+    assert (await strategic(api, {"spec": {"taints": [taint, taint]}})).status == 422
+    await strategic(api, {"metadata": {"labels": {"node-role.kubernetes.io/worker": ""}}})
+    api.clock.time += 60
+    await presence.ensure(api.parts, HOST, 7443)
+    again = (await api.get(NODE)).data
+    assert (again["spec"]["unschedulable"], again["spec"]["taints"]) == (True, [taint])
+    (ready,) = again["status"]["conditions"]
+    assert (ready["lastHeartbeatTime"], ready["lastTransitionTime"]) == (api.clock.now(), node["metadata"]["creationTimestamp"])
+    assert (await rows(api, "/api/v1/nodes"))[0]["Roles"] == "worker"
+    opened = await strategic(api, {"spec": {"unschedulable": None, "taints": None}})
+    assert opened.data["spec"] == {}
+    assert len((await api.get("/api/v1/nodes?fieldSelector=spec.unschedulable%3Dfalse")).data["items"]) == 1
 
 
-def test_the_server_is_a_service(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await bootstrap.ensure(api.parts)
-        for port in (7443, 7444):
-            await presence.ensure(api.parts, HOST, port)
-            (row,) = await rows(api, "/api/v1/namespaces/default/services")
-            assert (row["Name"], row["Type"], row["Cluster-IP"], row["Port(s)"]) == ("kubernetes", "ClusterIP", "10.96.0.1", "443/TCP")
-            (row,) = await rows(api, "/api/v1/namespaces/default/endpoints")
-            assert row["Endpoints"] == f"192.0.2.7:{port}"
-            (row,) = await rows(api, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices")
-            assert (row["AddressType"], row["Ports"], row["Endpoints"]) == ("IPv4", str(port), "192.0.2.7")
-
-    play(script)
+@played
+async def test_the_server_is_a_service(api: Harness, /) -> None:
+    await bootstrap.ensure(api.parts)
+    for port in (7443, 7444):
+        await presence.ensure(api.parts, HOST, port)
+        (row,) = await rows(api, "/api/v1/namespaces/default/services")
+        assert (row["Name"], row["Type"], row["Cluster-IP"], row["Port(s)"]) == ("kubernetes", "ClusterIP", "10.96.0.1", "443/TCP")
+        (row,) = await rows(api, "/api/v1/namespaces/default/endpoints")
+        assert row["Endpoints"] == f"192.0.2.7:{port}"
+        (row,) = await rows(api, "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices")
+        assert (row["AddressType"], row["Ports"], row["Endpoints"]) == ("IPv4", str(port), "192.0.2.7")
 
 
 SECRET = {"metadata": {"name": "x"}, "data": {"a": "", "b": ""}}
@@ -113,14 +109,12 @@ BINDING = {
         ),
     ],
 )
-def test_rows(play: Play, group: str, plural: str, body: dict[str, Any], row: dict[str, Any]) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(f"/{group}/{plural}", body)
-        assert made.status == 201, made.data
-        (shown,) = await rows(api, f"/{group}/{plural}")
-        assert {key: shown[key] for key in row} == row
-
-    play(script)
+@played
+async def test_rows(api: Harness, /, group: str, plural: str, body: dict[str, Any], row: dict[str, Any]) -> None:
+    made = await api.post(f"/{group}/{plural}", body)
+    assert made.status == 201, made.data
+    (shown,) = await rows(api, f"/{group}/{plural}")
+    assert {key: shown[key] for key in row} == row
 
 
 OF_PODS = [
@@ -130,30 +124,26 @@ OF_PODS = [
 ]
 
 
-def test_a_pod_with_tools_for_disks_is_refused_with_the_tools_of_the_host(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post("/api/v1/namespaces/default/pods", {"metadata": {"name": "libguestfs-tools-disk"}, "spec": {}})
-        assert (made.status, "qemu-img and guestfish" in made.data["message"]) == (403, True)
-
-    play(script)
+@played
+async def test_a_pod_with_tools_for_disks_is_refused_with_the_tools_of_the_host(api: Harness, /) -> None:
+    made = await api.post("/api/v1/namespaces/default/pods", {"metadata": {"name": "libguestfs-tools-disk"}, "spec": {}})
+    assert (made.status, "qemu-img and guestfish" in made.data["message"]) == (403, True)
 
 
 @pytest.mark.parametrize(("group", "kind"), OF_PODS)
-def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(play: Play, group: str, kind: str) -> None:
-    async def script(api: Harness) -> None:
-        plural, version = f"{kind.lower()}s", f"{group}/v1" if group else "v1"
-        place = f"/{f'apis/{group}' if group else 'api'}/v1/namespaces/default/{plural}"
-        named = f"{plural}.{group}" if group else plural
-        why = "this server runs virtual machines, not pods; create a VirtualMachine instead"
-        refused = await api.post(place, {"metadata": {"name": "p"}, "spec": {"template": {}}})
-        assert (refused.status, refused.data["message"]) == (403, f'{named} "p" is forbidden: {why}')
-        assert refused.data["details"] == {"name": "p", **({"group": group} if group else {}), "kind": plural}
-        assert why in (await api.apply(f"{place}/p", {"apiVersion": version, "kind": kind, "metadata": {"name": "p"}})).data["message"]
-        assert (await api.get(place)).data["items"] == []
-        assert (await api.get(f"{place}/p")).status == 404
-        assert (await api.delete(f"{place}/p")).status == 404
-
-    play(script)
+@played
+async def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(api: Harness, /, group: str, kind: str) -> None:
+    plural, version = f"{kind.lower()}s", f"{group}/v1" if group else "v1"
+    place = f"/{f'apis/{group}' if group else 'api'}/v1/namespaces/default/{plural}"
+    named = f"{plural}.{group}" if group else plural
+    why = "this server runs virtual machines, not pods; create a VirtualMachine instead"
+    refused = await api.post(place, {"metadata": {"name": "p"}, "spec": {"template": {}}})
+    assert (refused.status, refused.data["message"]) == (403, f'{named} "p" is forbidden: {why}')
+    assert refused.data["details"] == {"name": "p", **({"group": group} if group else {}), "kind": plural}
+    assert why in (await api.apply(f"{place}/p", {"apiVersion": version, "kind": kind, "metadata": {"name": "p"}})).data["message"]
+    assert (await api.get(place)).data["items"] == []
+    assert (await api.get(f"{place}/p")).status == 404
+    assert (await api.delete(f"{place}/p")).status == 404
 
 
 def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None:
@@ -166,29 +156,24 @@ def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None
     webhooks.play(tmp_path, lambda asked: webhooks.deny(asked, message="never", code=403), script)
 
 
-def test_the_system_has_priorities_of_its_own(play: Play) -> None:
+@played
+async def test_the_system_has_priorities_of_its_own(api: Harness, /) -> None:
     priorities = "/apis/scheduling.k8s.io/v1/priorityclasses"
-
-    async def script(api: Harness) -> None:
-        await bootstrap.ensure(api.parts)
-        found = {each["metadata"]["name"]: each["value"] for each in (await api.get(priorities)).data["items"]}
-        assert found == {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
-        kept = await api.delete(f"{priorities}/system-node-critical")
-        assert (kept.status, "this is a system priority class and cannot be deleted" in kept.data["message"]) == (403, True)
-        refused = await api.post(priorities, {"metadata": {"name": "system-mine"}, "value": 5})
-        (cause,) = refused.data["details"]["causes"]
-        assert (refused.status, cause["field"]) == (422, "metadata.name")
-        assert cause["message"].endswith("error: system-mine is not a known system priority class")
-
-    play(script)
+    await bootstrap.ensure(api.parts)
+    found = {each["metadata"]["name"]: each["value"] for each in (await api.get(priorities)).data["items"]}
+    assert found == {"system-cluster-critical": 2000000000, "system-node-critical": 2000001000}
+    kept = await api.delete(f"{priorities}/system-node-critical")
+    assert (kept.status, "this is a system priority class and cannot be deleted" in kept.data["message"]) == (403, True)
+    refused = await api.post(priorities, {"metadata": {"name": "system-mine"}, "value": 5})
+    (cause,) = refused.data["details"]["causes"]
+    assert (refused.status, cause["field"]) == (422, "metadata.name")
+    assert cause["message"].endswith("error: system-mine is not a known system priority class")
 
 
-def test_pods_of_a_node_can_be_looked_for(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        found = await api.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dx%2Cstatus.phase!%3DFailed")
-        assert found.data["items"] == []
-
-    play(script)
+@played
+async def test_pods_of_a_node_can_be_looked_for(api: Harness, /) -> None:
+    found = await api.get("/api/v1/pods?fieldSelector=spec.nodeName%3Dx%2Cstatus.phase!%3DFailed")
+    assert found.data["items"] == []
 
 
 @pytest.mark.parametrize(
@@ -198,38 +183,32 @@ def test_pods_of_a_node_can_be_looked_for(play: Play) -> None:
         ("/apis/policy/v1/namespaces/default/poddisruptionbudgets", {"spec": {"minAvailable": "50%"}}),
     ],
 )
-def test_kinds_that_are_kept(play: Play, path: str, body: dict[str, Any]) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(path, {"metadata": {"name": "x"}, **body})
-        assert made.status == 201
-        assert {key: made.data[key] for key in body} == body
-        assert (await api.get(f"{path}/x")).data == made.data
-
-    play(script)
+@played
+async def test_kinds_that_are_kept(api: Harness, /, path: str, body: dict[str, Any]) -> None:
+    made = await api.post(path, {"metadata": {"name": "x"}, **body})
+    assert made.status == 201
+    assert {key: made.data[key] for key in body} == body
+    assert (await api.get(f"{path}/x")).data == made.data
 
 
-def test_priorities_stay(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-        made = await api.post(path, {"metadata": {"name": "x"}, "value": 5})
-        assert made.data["preemptionPolicy"] == "PreemptLowerPriority"
-        assert "value" in (await api.merge(f"{path}/x", {"value": 6})).causes
-
-    play(script)
+@played
+async def test_priorities_stay(api: Harness, /) -> None:
+    path = "/apis/scheduling.k8s.io/v1/priorityclasses"
+    made = await api.post(path, {"metadata": {"name": "x"}, "value": 5})
+    assert made.data["preemptionPolicy"] == "PreemptLowerPriority"
+    assert "value" in (await api.merge(f"{path}/x", {"value": 6})).causes
 
 
 @pytest.mark.spec("kube-api", 139)
-def test_the_network_of_services_is_shown(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await bootstrap.ensure(api.parts)
-        path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes"
-        revisions = []
-        for network in ("10.96.0.0/12", "10.96.0.0/12", "10.20.0.0/16"):
-            await presence.ensure_network(api.parts, network)
-            shown = (await api.get(path)).data
-            assert shown["spec"]["cidrs"] == [network]
-            assert [(each["type"], each["status"]) for each in shown["status"]["conditions"]] == [("Ready", "True")]
-            revisions.append(shown["metadata"]["resourceVersion"])
-        assert revisions[0] == revisions[1]
-
-    play(script)
+@played
+async def test_the_network_of_services_is_shown(api: Harness, /) -> None:
+    await bootstrap.ensure(api.parts)
+    path = "/apis/networking.k8s.io/v1/servicecidrs/kubernetes"
+    revisions = []
+    for network in ("10.96.0.0/12", "10.96.0.0/12", "10.20.0.0/16"):
+        await presence.ensure_network(api.parts, network)
+        shown = (await api.get(path)).data
+        assert shown["spec"]["cidrs"] == [network]
+        assert [(each["type"], each["status"]) for each in shown["status"]["conditions"]] == [("Ready", "True")]
+        revisions.append(shown["metadata"]["resourceVersion"])
+    assert revisions[0] == revisions[1]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
+from tests.coroutines import played_by
 
 SERVICES = "/api/v1/namespaces/default/services"
 NETWORKS = (ipaddress.IPv4Network("10.96.0.0/12"), ipaddress.IPv6Network("fd00:10:96::/112"))
@@ -89,31 +90,27 @@ def test_a_server_of_one_family_gives_what_is_preferred_as_far_as_it_can() -> No
     play(script, dual=False)
 
 
-def test_a_second_family_comes_and_goes() -> None:
-    async def script(api: Harness) -> None:
-        first = (await api.post(SERVICES, service())).data["spec"]
-        place = f"{SERVICES}/web"
+@played_by(play)
+async def test_a_second_family_comes_and_goes(api: Harness, /) -> None:
+    first = (await api.post(SERVICES, service())).data["spec"]
+    place = f"{SERVICES}/web"
 
-        async def patch(**spec: Any) -> Any:
-            return await api.call("PATCH", place, {"spec": spec}, content_type="application/merge-patch+json")
+    async def patch(**spec: Any) -> Any:
+        return await api.call("PATCH", place, {"spec": spec}, content_type="application/merge-patch+json")
 
-        both = (await patch(ipFamilyPolicy=PREFERRED)).data["spec"]
-        assert both["ipFamilies"] == BOTH and both["clusterIPs"][0] == first["clusterIP"] and families_of(both) == BOTH
-        changed = await patch(clusterIPs=[first["clusterIP"], "fd00:10:96::99"])
-        assert changed.status == 422 and "may not change once set" in changed.data["message"]
-        single = (await patch(ipFamilyPolicy=SINGLE)).data["spec"]
-        assert single["ipFamilies"] == FOUR and single["clusterIPs"] == [first["clusterIP"]]
-        other = await patch(ipFamilies=SIX)
-        assert other.status == 422 and "may not change once set" in other.data["message"]
-
-    play(script)
+    both = (await patch(ipFamilyPolicy=PREFERRED)).data["spec"]
+    assert both["ipFamilies"] == BOTH and both["clusterIPs"][0] == first["clusterIP"] and families_of(both) == BOTH
+    changed = await patch(clusterIPs=[first["clusterIP"], "fd00:10:96::99"])
+    assert changed.status == 422 and "may not change once set" in changed.data["message"]
+    single = (await patch(ipFamilyPolicy=SINGLE)).data["spec"]
+    assert single["ipFamilies"] == FOUR and single["clusterIPs"] == [first["clusterIP"]]
+    other = await patch(ipFamilies=SIX)
+    assert other.status == 422 and "may not change once set" in other.data["message"]
 
 
-def test_an_address_of_the_second_family_is_given_once() -> None:
-    async def script(api: Harness) -> None:
-        assert (await api.post(SERVICES, service(ipFamilyPolicy=REQUIRED, clusterIPs=["10.96.0.9", "fd00:10:96::9"]))).status == 201
-        other = {**service(ipFamilies=SIX, clusterIP="fd00:10:96::9"), "metadata": {"name": "other"}}
-        refused = await api.post(SERVICES, other)
-        assert refused.status == 422 and "provided IP is already allocated" in refused.data["message"]
-
-    play(script)
+@played_by(play)
+async def test_an_address_of_the_second_family_is_given_once(api: Harness, /) -> None:
+    assert (await api.post(SERVICES, service(ipFamilyPolicy=REQUIRED, clusterIPs=["10.96.0.9", "fd00:10:96::9"]))).status == 201
+    other = {**service(ipFamilies=SIX, clusterIP="fd00:10:96::9"), "metadata": {"name": "other"}}
+    refused = await api.post(SERVICES, other)
+    assert refused.status == 422 and "provided IP is already allocated" in refused.data["message"]

@@ -1,5 +1,6 @@
 """Pods and what is made of Pods, stored as kube-apiserver stores them where no kubelet and no controllers run."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from paddock.kubernetes.meta import ages
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.server.builtin import pods
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played, run_by
 
 CORE, APPS = "/api/v1/namespaces/default", "/apis/apps/v1/namespaces/default"
 BATCH, SCALING = "/apis/batch/v1/namespaces/default", "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"
@@ -121,23 +122,21 @@ STORED: list[tuple[str, dict[str, Any], dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.spec("kube-api", 151)
 @pytest.mark.parametrize(("path", "spec", "stored", "status"), STORED, ids=[path.rpartition("/")[2] for path, *_ in STORED])
-def test_defaults_and_status_are_those_of_a_real_server(
-    play: Play, path: str, spec: dict[str, Any], stored: dict[str, Any], status: dict[str, Any]
+@run_by(asyncio.run)
+async def test_defaults_and_status_are_those_of_a_real_server(
+    path: str, spec: dict[str, Any], stored: dict[str, Any], status: dict[str, Any]
 ) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            made = await api.post(path, {"metadata": {"name": "x"}, "spec": spec})
-            assert made.status == 201, made.data
-            assert made.data["spec"] == stored
-            assert made.data["status"] == status
-            assert made.data["metadata"]["generation"] == 1
-            again = await api.put(f"{path}/x", made.data)
-            assert again.data["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
-            said = await api.call("PATCH", f"{path}/x/status", {"status": {"observedGeneration": 1}}, content_type=MERGE)
-            if "observedGeneration" not in said.data["status"]:
-                assert path.endswith("cronjobs")
-
-    play(script)
+    async with Workloads() as api:
+        made = await api.post(path, {"metadata": {"name": "x"}, "spec": spec})
+        assert made.status == 201, made.data
+        assert made.data["spec"] == stored
+        assert made.data["status"] == status
+        assert made.data["metadata"]["generation"] == 1
+        again = await api.put(f"{path}/x", made.data)
+        assert again.data["metadata"]["resourceVersion"] == made.data["metadata"]["resourceVersion"]
+        said = await api.call("PATCH", f"{path}/x/status", {"status": {"observedGeneration": 1}}, content_type=MERGE)
+        if "observedGeneration" not in said.data["status"]:
+            assert path.endswith("cronjobs")
 
 
 REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
@@ -220,88 +219,78 @@ REFUSED: list[tuple[str, dict[str, Any], dict[str, str]]] = [
 @pytest.mark.parametrize(
     ("path", "spec", "causes"), REFUSED, ids=[f"{path.rpartition('/')[2]}-{index}" for index, (path, *_) in enumerate(REFUSED)]
 )
-def test_what_makes_no_sense_is_refused_in_the_words_of_a_real_server(
-    play: Play, path: str, spec: dict[str, Any], causes: dict[str, str]
+@run_by(asyncio.run)
+async def test_what_makes_no_sense_is_refused_in_the_words_of_a_real_server(
+    path: str, spec: dict[str, Any], causes: dict[str, str]
 ) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            said = await api.post(path, {"metadata": {"name": "x"}, "spec": spec})
-            assert said.status == 422, said.data
-            found = {each["field"]: each["message"] for each in reversed(said.data["details"]["causes"])}
-            assert {field: why in found.get(field, "") for field, why in causes.items()} == dict.fromkeys(causes, True), found
-
-    play(script)
+    async with Workloads() as api:
+        said = await api.post(path, {"metadata": {"name": "x"}, "spec": spec})
+        assert said.status == 422, said.data
+        found = {each["field"]: each["message"] for each in reversed(said.data["details"]["causes"])}
+        assert {field: why in found.get(field, "") for field, why in causes.items()} == dict.fromkeys(causes, True), found
 
 
-def test_a_body_of_other_types_cannot_be_read(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            said = await api.post(f"{CORE}/pods", {"metadata": {"name": "x"}, "spec": {"containers": "x"}})
-            assert (said.status, "json: cannot unmarshal string into Go value of type []v1.Container" in said.data["message"]) == (
-                400,
-                True,
-            )
-            said = await api.post(
-                f"{CORE}/pods?fieldValidation=Strict", {"metadata": {"name": "x"}, "spec": {"containers": [CONTAINER], "odd": 1}}
-            )
-            assert (said.status, said.data["message"]) == (400, 'strict decoding error: unknown field "spec.odd"')
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_body_of_other_types_cannot_be_read() -> None:
+    async with Workloads() as api:
+        said = await api.post(f"{CORE}/pods", {"metadata": {"name": "x"}, "spec": {"containers": "x"}})
+        assert (said.status, "json: cannot unmarshal string into Go value of type []v1.Container" in said.data["message"]) == (
+            400,
+            True,
+        )
+        said = await api.post(
+            f"{CORE}/pods?fieldValidation=Strict", {"metadata": {"name": "x"}, "spec": {"containers": [CONTAINER], "odd": 1}}
+        )
+        assert (said.status, said.data["message"]) == (400, 'strict decoding error: unknown field "spec.odd"')
 
 
-def test_a_job_finds_its_pods_by_its_identity(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            made = await api.post(f"{BATCH}/jobs", {"metadata": {"name": "x"}, "spec": {"template": ENDING}})
-            uid = made.data["metadata"]["uid"]
-            labels = {"batch.kubernetes.io/controller-uid": uid, "controller-uid": uid}
-            labels |= {"batch.kubernetes.io/job-name": "x", "job-name": "x"}
-            assert made.data["metadata"]["labels"] == made.data["spec"]["template"]["metadata"]["labels"] == labels
-            assert made.data["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
-            assert (made.data["spec"]["completions"], made.data["spec"]["backoffLimit"], made.data["spec"]["suspend"]) == (1, 6, False)
-            said = await api.merge(f"{BATCH}/jobs/x", {"spec": {"completions": 3}})
-            assert (said.status, said.causes) == (422, {"spec.completions": "Invalid value: 3: field is immutable"})
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_job_finds_its_pods_by_its_identity() -> None:
+    async with Workloads() as api:
+        made = await api.post(f"{BATCH}/jobs", {"metadata": {"name": "x"}, "spec": {"template": ENDING}})
+        uid = made.data["metadata"]["uid"]
+        labels = {"batch.kubernetes.io/controller-uid": uid, "controller-uid": uid}
+        labels |= {"batch.kubernetes.io/job-name": "x", "job-name": "x"}
+        assert made.data["metadata"]["labels"] == made.data["spec"]["template"]["metadata"]["labels"] == labels
+        assert made.data["spec"]["selector"] == {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+        assert (made.data["spec"]["completions"], made.data["spec"]["backoffLimit"], made.data["spec"]["suspend"]) == (1, 6, False)
+        said = await api.merge(f"{BATCH}/jobs/x", {"spec": {"completions": 3}})
+        assert (said.status, said.causes) == (422, {"spec.completions": "Invalid value: 3: field is immutable"})
 
 
 @pytest.mark.spec("kube-api", 151)
 @pytest.mark.parametrize("plural", ["deployments", "replicasets", "statefulsets"])
-def test_the_scale_has_the_selector_as_text(play: Play, plural: str) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            await api.post(f"{APPS}/{plural}", {"metadata": {"name": "x"}, "spec": {"selector": SELECTOR, "template": TEMPLATE}})
-            scale = (await api.get(f"{APPS}/{plural}/x/scale")).data
-            assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 0, "selector": "a=b"})
-            scale["spec"]["replicas"] = 4
-            assert (await api.put(f"{APPS}/{plural}/x/scale", scale)).status == 200
-            found = (await api.get(f"{APPS}/{plural}/x")).data
-            assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 2)
-
-    play(script)
+@run_by(asyncio.run)
+async def test_the_scale_has_the_selector_as_text(plural: str) -> None:
+    async with Workloads() as api:
+        await api.post(f"{APPS}/{plural}", {"metadata": {"name": "x"}, "spec": {"selector": SELECTOR, "template": TEMPLATE}})
+        scale = (await api.get(f"{APPS}/{plural}/x/scale")).data
+        assert (scale["spec"], scale["status"]) == ({"replicas": 1}, {"replicas": 0, "selector": "a=b"})
+        scale["spec"]["replicas"] = 4
+        assert (await api.put(f"{APPS}/{plural}/x/scale", scale)).status == 200
+        found = (await api.get(f"{APPS}/{plural}/x")).data
+        assert (found["spec"]["replicas"], found["metadata"]["generation"]) == (4, 2)
 
 
-def test_a_scaler_is_the_same_in_both_versions(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}
-            spec = {"maxReplicas": 3, "scaleTargetRef": target}
-            for version in ("v1", "v2"):
-                made = await api.post(SCALING.format(version), {"metadata": {"name": version}, "spec": spec})
-                assert made.status == 201, made.data
-                old = (await api.get(f"{SCALING.format('v1')}/{version}")).data
-                assert old["spec"] == {**spec, "minReplicas": 1, "targetCPUUtilizationPercentage": 80}
-                assert old["status"] == {"currentReplicas": 0, "desiredReplicas": 0}
-                new = (await api.get(f"{SCALING.format('v2')}/{version}")).data
-                usage = {"type": "Utilization", "averageUtilization": 80}
-                assert new["spec"] == {
-                    **spec,
-                    "minReplicas": 1,
-                    "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": usage}}],
-                }
-                assert new["status"] == {"desiredReplicas": 0, "currentMetrics": None}
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_scaler_is_the_same_in_both_versions() -> None:
+    async with Workloads() as api:
+        target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}
+        spec = {"maxReplicas": 3, "scaleTargetRef": target}
+        for version in ("v1", "v2"):
+            made = await api.post(SCALING.format(version), {"metadata": {"name": version}, "spec": spec})
+            assert made.status == 201, made.data
+            old = (await api.get(f"{SCALING.format('v1')}/{version}")).data
+            assert old["spec"] == {**spec, "minReplicas": 1, "targetCPUUtilizationPercentage": 80}
+            assert old["status"] == {"currentReplicas": 0, "desiredReplicas": 0}
+            new = (await api.get(f"{SCALING.format('v2')}/{version}")).data
+            usage = {"type": "Utilization", "averageUtilization": 80}
+            assert new["spec"] == {
+                **spec,
+                "minReplicas": 1,
+                "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": usage}}],
+            }
+            assert new["status"] == {"desiredReplicas": 0, "currentMetrics": None}
 
 
 async def _pod(api: Harness, **spec: Any) -> dict[str, Any]:
@@ -312,112 +301,100 @@ async def _pod(api: Harness, **spec: Any) -> dict[str, Any]:
 
 
 @pytest.mark.spec("kube-api", 152)
-def test_a_pod_waits_for_a_node_and_ends_with_its_kubelet(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            made = await _pod(api, terminationGracePeriodSeconds=5)
-            assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
-            assert (made["spec"]["enableServiceLinks"], made["spec"]["priority"]) == (True, 0)
-            binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
-            assert (await api.post(f"{CORE}/pods/p/binding", binding)).status == 201
-            again = await api.post(f"{CORE}/pods/p/binding", binding)
-            assert (again.status, 'pod p is already assigned to node "n1"' in again.data["message"]) == (409, True)
-            bound = (await api.get(f"{CORE}/pods/p")).data
-            assert (bound["spec"]["nodeName"], bound["status"]["conditions"][0]["type"]) == ("n1", "PodScheduled")
-            ending = await api.delete(f"{CORE}/pods/p")
-            meta = ending.data["metadata"]
-            waits = (ages.seconds_of(meta["deletionTimestamp"]) or 0) - (ages.seconds_of(api.clock.now()) or 0)
-            assert (meta["deletionGracePeriodSeconds"], waits) == (5, 5)
-            assert (await api.get(f"{CORE}/pods/p")).status == 200
-            await api.delete(f"{CORE}/pods/p?gracePeriodSeconds=0")
-            assert (await api.get(f"{CORE}/pods/p")).status == 404
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_pod_waits_for_a_node_and_ends_with_its_kubelet() -> None:
+    async with Workloads() as api:
+        made = await _pod(api, terminationGracePeriodSeconds=5)
+        assert made["status"] == {"phase": "Pending", "qosClass": "BestEffort"}
+        assert (made["spec"]["enableServiceLinks"], made["spec"]["priority"]) == (True, 0)
+        binding = {"metadata": {"name": "p"}, "target": {"kind": "Node", "name": "n1"}}
+        assert (await api.post(f"{CORE}/pods/p/binding", binding)).status == 201
+        again = await api.post(f"{CORE}/pods/p/binding", binding)
+        assert (again.status, 'pod p is already assigned to node "n1"' in again.data["message"]) == (409, True)
+        bound = (await api.get(f"{CORE}/pods/p")).data
+        assert (bound["spec"]["nodeName"], bound["status"]["conditions"][0]["type"]) == ("n1", "PodScheduled")
+        ending = await api.delete(f"{CORE}/pods/p")
+        meta = ending.data["metadata"]
+        waits = (ages.seconds_of(meta["deletionTimestamp"]) or 0) - (ages.seconds_of(api.clock.now()) or 0)
+        assert (meta["deletionGracePeriodSeconds"], waits) == (5, 5)
+        assert (await api.get(f"{CORE}/pods/p")).status == 200
+        await api.delete(f"{CORE}/pods/p?gracePeriodSeconds=0")
+        assert (await api.get(f"{CORE}/pods/p")).status == 404
 
 
-def test_a_pod_has_what_its_runtime_class_says(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            tolerations = [{"key": "gpu", "operator": "Exists"}]
-            scheduling = {"nodeSelector": {"disk": "fast"}, "tolerations": tolerations}
-            body = {"metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "1"}}, "scheduling": scheduling}
-            assert (await api.post("/apis/node.k8s.io/v1/runtimeclasses", body)).status == 201
-            spec = (await _pod(api, runtimeClassName="kata", nodeSelector={"zone": "a"}))["spec"]
-            assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "1"}, {"zone": "a", "disk": "fast"})
-            assert tolerations[0] in spec["tolerations"]
-            for wrong, words in (
-                ({"runtimeClassName": "none"}, 'pods "q" is forbidden: pod rejected: RuntimeClass "none" not found'),
-                (
-                    {"runtimeClassName": "kata", "nodeSelector": {"disk": "slow"}},
-                    "conflict: runtimeClass.scheduling.nodeSelector[disk] = fast",
-                ),
-                ({"runtimeClassName": "kata", "overhead": {"cpu": "2"}}, "doesn't match RuntimeClass's defined Overhead"),
-                ({"overhead": {"cpu": "2"}}, "without corresponding RuntimeClass defined Overhead"),
-            ):
-                asked = {"metadata": {"name": "q"}, "spec": {"containers": [CONTAINER], **wrong}}
-                refused = await api.post(f"{CORE}/pods", asked)
-                assert (refused.status, words in refused.data["message"]) == (403, True), refused.data
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_pod_has_what_its_runtime_class_says() -> None:
+    async with Workloads() as api:
+        tolerations = [{"key": "gpu", "operator": "Exists"}]
+        scheduling = {"nodeSelector": {"disk": "fast"}, "tolerations": tolerations}
+        body = {"metadata": {"name": "kata"}, "handler": "kata", "overhead": {"podFixed": {"cpu": "1"}}, "scheduling": scheduling}
+        assert (await api.post("/apis/node.k8s.io/v1/runtimeclasses", body)).status == 201
+        spec = (await _pod(api, runtimeClassName="kata", nodeSelector={"zone": "a"}))["spec"]
+        assert (spec["overhead"], spec["nodeSelector"]) == ({"cpu": "1"}, {"zone": "a", "disk": "fast"})
+        assert tolerations[0] in spec["tolerations"]
+        for wrong, words in (
+            ({"runtimeClassName": "none"}, 'pods "q" is forbidden: pod rejected: RuntimeClass "none" not found'),
+            (
+                {"runtimeClassName": "kata", "nodeSelector": {"disk": "slow"}},
+                "conflict: runtimeClass.scheduling.nodeSelector[disk] = fast",
+            ),
+            ({"runtimeClassName": "kata", "overhead": {"cpu": "2"}}, "doesn't match RuntimeClass's defined Overhead"),
+            ({"overhead": {"cpu": "2"}}, "without corresponding RuntimeClass defined Overhead"),
+        ):
+            asked = {"metadata": {"name": "q"}, "spec": {"containers": [CONTAINER], **wrong}}
+            refused = await api.post(f"{CORE}/pods", asked)
+            assert (refused.status, words in refused.data["message"]) == (403, True), refused.data
 
 
-def test_a_pod_without_a_node_goes_at_once(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            await _pod(api)
-            assert (await api.delete(f"{CORE}/pods/p")).data["kind"] == "Pod"
-            assert (await api.get(f"{CORE}/pods/p")).status == 404
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_pod_without_a_node_goes_at_once() -> None:
+    async with Workloads() as api:
+        await _pod(api)
+        assert (await api.delete(f"{CORE}/pods/p")).data["kind"] == "Pod"
+        assert (await api.get(f"{CORE}/pods/p")).status == 404
 
 
-def test_little_of_a_pod_changes(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            await _pod(api)
-            assert (await api.merge(f"{CORE}/pods/p", {"spec": {"containers": [{**SHOWN, "image": "other"}]}})).status == 200
-            said = await api.merge(f"{CORE}/pods/p", {"spec": {"nodeSelector": {"a": "b"}}})
-            assert (said.status, "pod updates may not change fields other than" in said.causes["spec"]) == (422, True)
-            change = {"spec": {"ephemeralContainers": [{"name": "e", "image": "x"}]}}
-            patch = "application/strategic-merge-patch+json"
-            added = await api.call("PATCH", f"{CORE}/pods/p/ephemeralcontainers", change, content_type=patch)
-            assert (added.status, added.data["spec"]["ephemeralContainers"][0]["name"]) == (200, "e")
-            change["spec"]["ephemeralContainers"][0]["image"] = "y"
-            said = await api.call("PATCH", f"{CORE}/pods/p/ephemeralcontainers", change, content_type=patch)
-            assert (said.status, list(said.causes)) == (422, ["spec.ephemeralContainers"])
-
-    play(script)
+@run_by(asyncio.run)
+async def test_little_of_a_pod_changes() -> None:
+    async with Workloads() as api:
+        await _pod(api)
+        assert (await api.merge(f"{CORE}/pods/p", {"spec": {"containers": [{**SHOWN, "image": "other"}]}})).status == 200
+        said = await api.merge(f"{CORE}/pods/p", {"spec": {"nodeSelector": {"a": "b"}}})
+        assert (said.status, "pod updates may not change fields other than" in said.causes["spec"]) == (422, True)
+        change = {"spec": {"ephemeralContainers": [{"name": "e", "image": "x"}]}}
+        patch = "application/strategic-merge-patch+json"
+        added = await api.call("PATCH", f"{CORE}/pods/p/ephemeralcontainers", change, content_type=patch)
+        assert (added.status, added.data["spec"]["ephemeralContainers"][0]["name"]) == (200, "e")
+        change["spec"]["ephemeralContainers"][0]["image"] = "y"
+        said = await api.call("PATCH", f"{CORE}/pods/p/ephemeralcontainers", change, content_type=patch)
+        assert (said.status, list(said.causes)) == (422, ["spec.ephemeralContainers"])
 
 
 @pytest.mark.spec("kube-api", 152)
 @pytest.mark.parametrize("path", ["log", "exec?command=x", "attach", "portforward"])
-def test_nobody_has_the_output_of_a_pod(play: Play, path: str) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            await _pod(api)
-            said = await api.get(f"{CORE}/pods/p/{path}")
-            assert (said.status, said.data["message"]) == (400, "pod p does not have a host assigned")
-
-    play(script)
+@run_by(asyncio.run)
+async def test_nobody_has_the_output_of_a_pod(path: str) -> None:
+    async with Workloads() as api:
+        await _pod(api)
+        said = await api.get(f"{CORE}/pods/p/{path}")
+        assert (said.status, said.data["message"]) == (400, "pod p does not have a host assigned")
 
 
 @pytest.mark.spec("kube-api", 152)
-def test_a_budget_keeps_a_running_pod(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            body = {"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [CONTAINER], "nodeName": "n"}}
-            assert (await api.post(f"{CORE}/pods", body)).status == 201
-            await api.call("PATCH", f"{CORE}/pods/p/status", {"status": {"phase": "Running"}}, content_type=MERGE)
-            budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
-            await api.post(budgets, {"metadata": {"name": "q"}, "spec": {"minAvailable": 1, "selector": SELECTOR}})
-            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
-            said = await api.post(f"{CORE}/pods/p/eviction", eviction)
-            assert (said.status, said.data["reason"]) == (429, "TooManyRequests")
-            await api.delete(f"{budgets}/q")
-            assert (await api.post(f"{CORE}/pods/p/eviction", eviction)).status == 201
-            assert (await api.get(f"{CORE}/pods/p")).data["metadata"]["deletionTimestamp"]
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_budget_keeps_a_running_pod() -> None:
+    async with Workloads() as api:
+        body = {"metadata": {"name": "p", "labels": {"a": "b"}}, "spec": {"containers": [CONTAINER], "nodeName": "n"}}
+        assert (await api.post(f"{CORE}/pods", body)).status == 201
+        await api.call("PATCH", f"{CORE}/pods/p/status", {"status": {"phase": "Running"}}, content_type=MERGE)
+        budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+        await api.post(budgets, {"metadata": {"name": "q"}, "spec": {"minAvailable": 1, "selector": SELECTOR}})
+        eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}}
+        said = await api.post(f"{CORE}/pods/p/eviction", eviction)
+        assert (said.status, said.data["reason"]) == (429, "TooManyRequests")
+        await api.delete(f"{budgets}/q")
+        assert (await api.post(f"{CORE}/pods/p/eviction", eviction)).status == 201
+        assert (await api.get(f"{CORE}/pods/p")).data["metadata"]["deletionTimestamp"]
 
 
 ROWS: list[tuple[str, dict[str, Any], list[Any]]] = [
@@ -445,16 +422,14 @@ ROWS: list[tuple[str, dict[str, Any], list[Any]]] = [
 
 @pytest.mark.spec("kube-api", 151)
 @pytest.mark.parametrize(("path", "spec", "cells"), ROWS, ids=[path.rpartition("/")[2] for path, *_ in ROWS])
-def test_rows_are_those_of_a_real_server(play: Play, path: str, spec: dict[str, Any], cells: list[Any]) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            await api.post(path, {"metadata": {"name": "x"}, "spec": spec})
-            table = (await api.get(path, accept=TABLE)).data
-            names = [column["name"] for column in table["columnDefinitions"]]
-            shown = [cell for name, cell in zip(names, table["rows"][0]["cells"], strict=True) if name not in ("Name", "Age")]
-            assert shown == cells
-
-    play(script)
+@run_by(asyncio.run)
+async def test_rows_are_those_of_a_real_server(path: str, spec: dict[str, Any], cells: list[Any]) -> None:
+    async with Workloads() as api:
+        await api.post(path, {"metadata": {"name": "x"}, "spec": spec})
+        table = (await api.get(path, accept=TABLE)).data
+        names = [column["name"] for column in table["columnDefinitions"]]
+        shown = [cell for name, cell in zip(names, table["rows"][0]["cells"], strict=True) if name not in ("Name", "Age")]
+        assert shown == cells
 
 
 @pytest.mark.spec("kube-api", 153)
@@ -462,24 +437,20 @@ def test_rows_are_those_of_a_real_server(play: Play, path: str, spec: dict[str, 
     ("path", "spec"),
     [(f"{CORE}/pods", {"containers": [CONTAINER]}), (f"{APPS}/deployments", {"selector": SELECTOR, "template": TEMPLATE})],
 )
-def test_a_server_of_machines_refuses_them_with_the_reason(play: Play, path: str, spec: dict[str, Any]) -> None:
-    async def script(api: Harness) -> None:
-        for given in (spec, {}):
-            said = await api.post(path, {"metadata": {"name": "x"}, "spec": given})
-            assert said.status == 403
-            assert "this server runs virtual machines, not pods; create a VirtualMachine instead" in said.data["message"]
-
-    play(script)
+@played
+async def test_a_server_of_machines_refuses_them_with_the_reason(api: Harness, /, path: str, spec: dict[str, Any]) -> None:
+    for given in (spec, {}):
+        said = await api.post(path, {"metadata": {"name": "x"}, "spec": given})
+        assert said.status == 403
+        assert "this server runs virtual machines, not pods; create a VirtualMachine instead" in said.data["message"]
 
 
-def test_a_revision_does_not_hinder_a_dry_run_nor_hide_what_is_wrong(play: Play) -> None:
-    async def script(_: Harness) -> None:
-        async with Workloads() as api:
-            path, meta = f"{APPS}/deployments", {"name": "x", "resourceVersion": "7"}
-            body = {"metadata": meta, "spec": {"selector": SELECTOR, "template": TEMPLATE}}
-            assert (await api.post(f"{path}?dryRun=All", body)).status == 201
-            said = await api.post(path, body)
-            assert (said.status, said.data["message"]) == (400, "resourceVersion should not be set on objects to be created")
-            assert (await api.post(path, {"metadata": meta, "spec": {}})).status == 422
-
-    play(script)
+@run_by(asyncio.run)
+async def test_a_revision_does_not_hinder_a_dry_run_nor_hide_what_is_wrong() -> None:
+    async with Workloads() as api:
+        path, meta = f"{APPS}/deployments", {"name": "x", "resourceVersion": "7"}
+        body = {"metadata": meta, "spec": {"selector": SELECTOR, "template": TEMPLATE}}
+        assert (await api.post(f"{path}?dryRun=All", body)).status == 201
+        said = await api.post(path, body)
+        assert (said.status, said.data["message"]) == (400, "resourceVersion should not be set on objects to be created")
+        assert (await api.post(path, {"metadata": meta, "spec": {}})).status == 422

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 from tests.unit.server.custom import steps
 
 ANSWERS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("shaping.json").read_text())
@@ -16,19 +16,17 @@ ANSWERS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("shaping.jso
 
 @pytest.mark.spec("kube-api", 104)
 @pytest.mark.parametrize("number", range(len(steps.CASES)), ids=lambda number: str(steps.CASES[number]["name"]))
-def test_as_a_kube_apiserver_does_it(play: Play, number: int) -> None:
-    async def script(api: Harness) -> None:
-        async def send(method: str, path: str, body: Any, media: str) -> tuple[int, dict[str, Any]]:
-            said = await api.call(method, path, body, **({"content_type": media} if media else {}))
-            return said.status, said.data
+@played
+async def test_as_a_kube_apiserver_does_it(api: Harness, /, number: int) -> None:
+    async def send(method: str, path: str, body: Any, media: str) -> tuple[int, dict[str, Any]]:
+        said = await api.call(method, path, body, **({"content_type": media} if media else {}))
+        return said.status, said.data
 
-        async def settle() -> None:
-            await asyncio.sleep(0)
+    async def settle() -> None:
+        await asyncio.sleep(0)
 
-        case, answer = steps.CASES[number], ANSWERS[number]
-        assert case["name"] == answer["name"]
-        found = await steps.Player(case, number, send, settle).play()
-        for step, (said, wanted) in enumerate(zip(found, answer["steps"], strict=True)):
-            assert said == wanted, (step, case["steps"][step])
-
-    play(script)
+    case, answer = steps.CASES[number], ANSWERS[number]
+    assert case["name"] == answer["name"]
+    found = await steps.Player(case, number, send, settle).play()
+    for step, (said, wanted) in enumerate(zip(found, answer["steps"], strict=True)):
+        assert said == wanted, (step, case["steps"][step])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from paddock.server.edge.http import HttpResponse, LongBody
 from paddock.server.edge.responsewriter import ResponseWriter
+from tests.coroutines import run_by
 
 
 @given(st.lists(st.binary(max_size=12), min_size=1), st.sampled_from([b"", b",", b",{"]), st.integers(1, 40))
@@ -60,15 +61,13 @@ def test_a_long_body_goes_out_as_it_is(parts: Sequence[bytes], writes: int) -> N
     assert max(map(len, sent.written)) <= 128 * 1024
 
 
-def test_each_who_waits_for_the_end_hears_of_it() -> None:
-    async def script() -> None:
-        writer = ResponseWriter(_Sent())  # type: ignore[arg-type]
-        first, second = writer.gone(), writer.gone()
-        first.cancel()
-        third = writer.gone()
-        assert not second.done()
-        writer.lose()
-        await asyncio.wait_for(asyncio.gather(second, third, writer.gone()), 1)
-        assert writer.closed
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_each_who_waits_for_the_end_hears_of_it() -> None:
+    writer = ResponseWriter(_Sent())  # type: ignore[arg-type]
+    first, second = writer.gone(), writer.gone()
+    first.cancel()
+    third = writer.gone()
+    assert not second.done()
+    writer.lose()
+    await asyncio.wait_for(asyncio.gather(second, third, writer.gone()), 1)
+    assert writer.closed

@@ -10,6 +10,7 @@ from paddock.server.edge import websocket
 from paddock.server.edge.http import ConnectionPeer, HttpRequest
 from paddock.server.edge.responsewriter import ResponseWriter
 from tests import virtualtime
+from tests.coroutines import played_by
 
 OPENING = {
     "host": "a",
@@ -82,85 +83,72 @@ async def until_taken(wire: Wire) -> None:
             return
 
 
-def test_a_client_that_takes_nothing_has_one_answer_waiting() -> None:
-    async def script(wire: Wire) -> None:
-        wire.writer.pause()
-        wire.session.data_received(b"".join(ping(b"%d" % number) for number in range(100)))
-        assert (wire.written, wire.reads) == (b"", False)
-        wire.writer.resume()
-        await asyncio.sleep(0.01)
-        # the newest answers those before it
-        assert (wire.written, wire.reads) == (b"\x8a\x0299", True)
-        wire.session.data_received(ping(b"next"))
-        assert wire.written.endswith(b"\x8a\x04next")
-
-    play(script)
+@played_by(play)
+async def test_a_client_that_takes_nothing_has_one_answer_waiting(wire: Wire, /) -> None:
+    wire.writer.pause()
+    wire.session.data_received(b"".join(ping(b"%d" % number) for number in range(100)))
+    assert (wire.written, wire.reads) == (b"", False)
+    wire.writer.resume()
+    await asyncio.sleep(0.01)
+    # the newest answers those before it
+    assert (wire.written, wire.reads) == (b"\x8a\x0299", True)
+    wire.session.data_received(ping(b"next"))
+    assert wire.written.endswith(b"\x8a\x04next")
 
 
-def test_a_client_that_takes_nothing_for_long_is_cut_off() -> None:
-    async def script(wire: Wire) -> None:
-        wire.writer.pause()
-        wire.session.data_received(ping(b"a"))
-        await asyncio.sleep(websocket.SEND_SECONDS - 1)
-        aborted = [wire.aborted]
-        await asyncio.sleep(2)
-        aborted.append(wire.aborted)
-        assert aborted == [False, True]
-
-    play(script)
+@played_by(play)
+async def test_a_client_that_takes_nothing_for_long_is_cut_off(wire: Wire, /) -> None:
+    wire.writer.pause()
+    wire.session.data_received(ping(b"a"))
+    await asyncio.sleep(websocket.SEND_SECONDS - 1)
+    aborted = [wire.aborted]
+    await asyncio.sleep(2)
+    aborted.append(wire.aborted)
+    assert aborted == [False, True]
 
 
-def test_empty_messages_that_nobody_receives_pause_reading() -> None:
-    async def script(wire: Wire) -> None:
-        sent = 0
-        while wire.reads and sent < 100_000:
-            wire.session.data_received(frame(0x82) * 1000)
-            await until_taken(wire)
-            sent += 1000
-        assert sent < 20_000
-        for _ in range(sent):
-            assert await wire.session.receive() == b""
-        assert wire.reads
-
-    play(script)
+@played_by(play)
+async def test_empty_messages_that_nobody_receives_pause_reading(wire: Wire, /) -> None:
+    sent = 0
+    while wire.reads and sent < 100_000:
+        wire.session.data_received(frame(0x82) * 1000)
+        await until_taken(wire)
+        sent += 1000
+    assert sent < 20_000
+    for _ in range(sent):
+        assert await wire.session.receive() == b""
+    assert wire.reads
 
 
-def test_a_message_of_too_many_empty_frames_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(play)
+async def test_a_message_of_too_many_empty_frames_is_too_large(wire: Wire, /, monkeypatch: pytest.MonkeyPatch) -> None:
     assert websocket.MOST_PARTS <= 300_000
     monkeypatch.setattr(websocket, "MOST_PARTS", 1000)
-
-    async def script(wire: Wire) -> None:
-        wire.session.data_received(frame(0x02) + frame(0x00) * 990)
-        await until_taken(wire)
-        assert wire.written == b""
-        wire.session.data_received(frame(0x00) * 10)
-        await until_taken(wire)
-        assert b"\x03\xf1message too large" in wire.written
-
-    play(script)
+    wire.session.data_received(frame(0x02) + frame(0x00) * 990)
+    await until_taken(wire)
+    assert wire.written == b""
+    wire.session.data_received(frame(0x00) * 10)
+    await until_taken(wire)
+    assert b"\x03\xf1message too large" in wire.written
 
 
-def test_a_read_of_many_frames_leaves_turns_to_others() -> None:
-    async def script(wire: Wire) -> None:
-        wire.session.data_received(ping(b"") * 5000)
-        pongs = [len(wire.written) // 2]
-        while pongs[-1] < 5000 and len(pongs) < 100:
-            await asyncio.sleep(0)
-            pongs.append(len(wire.written) // 2)
-        assert pongs[-1] == 5000
-        assert max(later - earlier for earlier, later in zip([0, *pongs], pongs, strict=False)) <= 500
-
-    play(script)
+@played_by(play)
+async def test_a_read_of_many_frames_leaves_turns_to_others(wire: Wire, /) -> None:
+    wire.session.data_received(ping(b"") * 5000)
+    pongs = [len(wire.written) // 2]
+    while pongs[-1] < 5000 and len(pongs) < 100:
+        await asyncio.sleep(0)
+        pongs.append(len(wire.written) // 2)
+    assert pongs[-1] == 5000
+    assert max(later - earlier for earlier, later in zip([0, *pongs], pongs, strict=False)) <= 500
 
 
 @pytest.mark.parametrize("leave", [websocket.Session.eof_received, websocket.Session.connection_lost])
-def test_what_came_before_the_end_is_received(leave: Callable[[websocket.Session], None]) -> None:
-    async def script(wire: Wire) -> None:
-        wire.session.data_received(frame(0x82, b"a") * 5000)
-        leave(wire.session)
-        received = 0
-        while await wire.session.receive() is not None:
-            received += 1
-        assert received == 5000
-
-    play(script)
+@played_by(play)
+async def test_what_came_before_the_end_is_received(wire: Wire, /, leave: Callable[[websocket.Session], None]) -> None:
+    wire.session.data_received(frame(0x82, b"a") * 5000)
+    leave(wire.session)
+    received = 0
+    while await wire.session.receive() is not None:
+        received += 1
+    assert received == 5000

@@ -6,7 +6,7 @@ import pytest
 
 from paddock.server.housekeeping import bootstrap
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADDED = {"apiGroups": ["example.com"], "resources": ["things"], "verbs": ["get"]}
@@ -22,23 +22,19 @@ SOMEBODY = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "so
         (f"{RBAC}/clusterrolebindings/system:discovery", {"subjects": [SOMEBODY]}, "subjects", [SOMEBODY], True),
     ],
 )
-def test_what_was_lost_comes_back(
-    play: Play, place: str, change: dict[str, Any], member: str, kept: list[dict[str, Any]], is_completed: bool
+@played
+async def test_what_was_lost_comes_back(
+    api: Harness, /, place: str, change: dict[str, Any], member: str, kept: list[dict[str, Any]], is_completed: bool
 ) -> None:
-    async def script(api: Harness) -> None:
-        await bootstrap.ensure(api.parts)
-        before = (await api.get(place)).data[member]
-        assert (await api.merge(place, change)).status == 200
-        await bootstrap.ensure(api.parts)
-        assert (await api.get(place)).data[member] == (kept + before if is_completed else kept)
-
-    play(script)
+    await bootstrap.ensure(api.parts)
+    before = (await api.get(place)).data[member]
+    assert (await api.merge(place, change)).status == 200
+    await bootstrap.ensure(api.parts)
+    assert (await api.get(place)).data[member] == (kept + before if is_completed else kept)
 
 
-def test_what_is_whole_is_not_written(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script(api: Harness) -> None:
-        await bootstrap.ensure(api.parts)
-        monkeypatch.setattr(api.parts, "writer", None)
-        await bootstrap.ensure(api.parts)
-
-    play(script)
+@played
+async def test_what_is_whole_is_not_written(api: Harness, /, monkeypatch: pytest.MonkeyPatch) -> None:
+    await bootstrap.ensure(api.parts)
+    monkeypatch.setattr(api.parts, "writer", None)
+    await bootstrap.ensure(api.parts)

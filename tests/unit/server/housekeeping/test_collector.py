@@ -13,6 +13,7 @@ from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import Store
 from tests import virtualtime
 from tests.apiharness import Harness
+from tests.coroutines import played_by, run_by
 from tests.slowstore import SlowStore
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -64,58 +65,50 @@ def play(script: Script, store: Store | None = None) -> None:
 
 
 @pytest.mark.spec("kube-api", 96)
-def test_background_takes_the_whole_line() -> None:
-    async def script(family: Family) -> None:
-        owner = await family.make("owner")
-        child = await family.make("child", owner)
-        await family.make("grandchild", child)
-        await family.make("stranger")
-        await family.delete("owner")
-        assert await family.left() == ["stranger"]
-
-    play(script)
+@played_by(play)
+async def test_background_takes_the_whole_line(family: Family, /) -> None:
+    owner = await family.make("owner")
+    child = await family.make("child", owner)
+    await family.make("grandchild", child)
+    await family.make("stranger")
+    await family.delete("owner")
+    assert await family.left() == ["stranger"]
 
 
 @pytest.mark.spec("kube-api", 96)
-def test_foreground_waits_for_those_that_block() -> None:
-    async def script(family: Family) -> None:
-        owner = await family.make("owner")
-        await family.make("blocks", owner | {"blockOwnerDeletion": True}, finalizers=("example.com/hold",))
-        await family.make("does-not", owner, finalizers=("example.com/hold",))
-        await family.delete("owner", "Foreground")
-        assert await family.left() == ["blocks", "does-not", "owner"]
-        for name in ("blocks", "does-not"):
-            assert "deletionTimestamp" in await family.metadata(name)
-        await family.api.merge(f"{MAPS}/blocks", {"metadata": {"finalizers": None}})
-        assert await family.left() == ["does-not"]
-
-    play(script)
+@played_by(play)
+async def test_foreground_waits_for_those_that_block(family: Family, /) -> None:
+    owner = await family.make("owner")
+    await family.make("blocks", owner | {"blockOwnerDeletion": True}, finalizers=("example.com/hold",))
+    await family.make("does-not", owner, finalizers=("example.com/hold",))
+    await family.delete("owner", "Foreground")
+    assert await family.left() == ["blocks", "does-not", "owner"]
+    for name in ("blocks", "does-not"):
+        assert "deletionTimestamp" in await family.metadata(name)
+    await family.api.merge(f"{MAPS}/blocks", {"metadata": {"finalizers": None}})
+    assert await family.left() == ["does-not"]
 
 
 @pytest.mark.spec("kube-api", 96)
-def test_orphans_live_without_the_reference() -> None:
-    async def script(family: Family) -> None:
-        owner = await family.make("owner")
-        await family.make("child", owner)
-        await family.delete("owner", "Orphan")
-        assert await family.left() == ["child"]
-        assert "ownerReferences" not in await family.metadata("child")
-
-    play(script)
+@played_by(play)
+async def test_orphans_live_without_the_reference(family: Family, /) -> None:
+    owner = await family.make("owner")
+    await family.make("child", owner)
+    await family.delete("owner", "Orphan")
+    assert await family.left() == ["child"]
+    assert "ownerReferences" not in await family.metadata("child")
 
 
 @pytest.mark.spec("kube-api", 97)
-def test_one_of_two_owners_is_enough() -> None:
-    async def script(family: Family) -> None:
-        first, second = await family.make("first"), await family.make("second")
-        await family.make("child", first, second)
-        await family.delete("first")
-        assert await family.left() == ["child", "second"]
-        assert [owner["name"] for owner in (await family.metadata("child"))["ownerReferences"]] == ["second"]
-        await family.delete("second")
-        assert await family.left() == []
-
-    play(script)
+@played_by(play)
+async def test_one_of_two_owners_is_enough(family: Family, /) -> None:
+    first, second = await family.make("first"), await family.make("second")
+    await family.make("child", first, second)
+    await family.delete("first")
+    assert await family.left() == ["child", "second"]
+    assert [owner["name"] for owner in (await family.metadata("child"))["ownerReferences"]] == ["second"]
+    await family.delete("second")
+    assert await family.left() == []
 
 
 @pytest.mark.spec("kube-api", 99)
@@ -138,39 +131,35 @@ def test_references_that_lead_nowhere(change: dict[str, Any], left: list[str]) -
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
 @pytest.mark.parametrize("confirmed", [True, False], ids=["confirmed", "unconfirmed"])
-def test_an_adoption_that_nobody_confirmed_ends_with_the_owner(policy: str, confirmed: bool) -> None:
-    async def script(family: Family) -> None:
-        owner = await family.make("owner", finalizers=("example.com/holds",))
-        await family.make("child", owner | {"blockOwnerDeletion": True})
-        if not confirmed:
-            await family.api.merge(f"{MAPS}/child", {"metadata": {"labels": {UNCONFIRMED: owner["uid"], "app": "web"}}})
-        await family.delete("owner", policy)
-        await family.api.merge(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
-        assert await family.left() == ([] if confirmed else ["child"])
-        if not confirmed:
-            left = await family.metadata("child")
-            assert "ownerReferences" not in left and left["labels"] == {"app": "web"}
-
-    play(script)
+@played_by(play)
+async def test_an_adoption_that_nobody_confirmed_ends_with_the_owner(family: Family, /, policy: str, confirmed: bool) -> None:
+    owner = await family.make("owner", finalizers=("example.com/holds",))
+    await family.make("child", owner | {"blockOwnerDeletion": True})
+    if not confirmed:
+        await family.api.merge(f"{MAPS}/child", {"metadata": {"labels": {UNCONFIRMED: owner["uid"], "app": "web"}}})
+    await family.delete("owner", policy)
+    await family.api.merge(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
+    assert await family.left() == ([] if confirmed else ["child"])
+    if not confirmed:
+        left = await family.metadata("child")
+        assert "ownerReferences" not in left and left["labels"] == {"app": "web"}
 
 
-def test_what_somebody_lets_go_of_while_it_is_judged_stays() -> None:
-    async def script(family: Family) -> None:
-        await family.make("child", await family.make("owner", finalizers=("example.com/holds",)))
-        writer = family.api.parts.writer
-        delete = writer.delete
+@played_by(play)
+async def test_what_somebody_lets_go_of_while_it_is_judged_stays(family: Family, /) -> None:
+    await family.make("child", await family.make("owner", finalizers=("example.com/holds",)))
+    writer = family.api.parts.writer
+    delete = writer.delete
 
-        async def slowly(resource: ServedResource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
-            # Between the verdict and the deletion.
-            await family.api.merge(f"{MAPS}/child", {"metadata": {"ownerReferences": None}})
-            return await delete(resource, namespace, name, options)
+    async def slowly(resource: ServedResource, namespace: str, name: str, options: DeleteOptions) -> Deleted:
+        # Between the verdict and the deletion.
+        await family.api.merge(f"{MAPS}/child", {"metadata": {"ownerReferences": None}})
+        return await delete(resource, namespace, name, options)
 
-        await family.delete("owner")
-        writer.delete = slowly  # type: ignore[method-assign]
-        await family.api.merge(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
-        assert await family.left() == ["child"]
-
-    play(script)
+    await family.delete("owner")
+    writer.delete = slowly  # type: ignore[method-assign]
+    await family.api.merge(f"{MAPS}/owner", {"metadata": {"finalizers": None}})
+    assert await family.left() == ["child"]
 
 
 @pytest.mark.parametrize("left", ["unconfirmed", "other"])
@@ -199,29 +188,25 @@ def test_what_changes_while_it_is_judged_is_judged_anew(left: str) -> None:
 
 
 @pytest.mark.spec("kube-api", 99)
-def test_a_circle_of_owners_goes() -> None:
-    async def script(family: Family) -> None:
-        first = await family.make("first")
-        second = await family.make("second", first | {"blockOwnerDeletion": True})
-        await family.api.merge(f"{MAPS}/first", {"metadata": {"ownerReferences": [second | {"blockOwnerDeletion": True}]}})
-        assert await family.left() == ["first", "second"]
-        await family.delete("first", "Foreground")
-        assert await family.left() == []
-
-    play(script)
+@played_by(play)
+async def test_a_circle_of_owners_goes(family: Family, /) -> None:
+    first = await family.make("first")
+    second = await family.make("second", first | {"blockOwnerDeletion": True})
+    await family.api.merge(f"{MAPS}/first", {"metadata": {"ownerReferences": [second | {"blockOwnerDeletion": True}]}})
+    assert await family.left() == ["first", "second"]
+    await family.delete("first", "Foreground")
+    assert await family.left() == []
 
 
 @pytest.mark.spec("kube-api", 98)
-def test_owners_that_went_while_nobody_looked() -> None:
-    async def inside() -> None:
-        async with Harness() as api:
-            idle = Family(api, GarbageCollector(api.parts))
-            owner = await idle.make("owner")
-            await idle.make("child", owner)
-            assert (await api.delete(f"{MAPS}/owner")).status == 200
-            collector = GarbageCollector(api.parts)
-            collector.start()
-            assert await Family(api, collector).left() == []
-            await collector.chores.stop()
-
-    asyncio.run(inside())
+@run_by(asyncio.run)
+async def test_owners_that_went_while_nobody_looked() -> None:
+    async with Harness() as api:
+        idle = Family(api, GarbageCollector(api.parts))
+        owner = await idle.make("owner")
+        await idle.make("child", owner)
+        assert (await api.delete(f"{MAPS}/owner")).status == 200
+        collector = GarbageCollector(api.parts)
+        collector.start()
+        assert await Family(api, collector).left() == []
+        await collector.chores.stop()

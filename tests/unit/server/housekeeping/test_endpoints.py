@@ -9,6 +9,7 @@ import pytest
 
 from paddock.server.housekeeping.background import BackgroundControllers
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 
 SERVICES = "/api/v1/namespaces/default/services"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"
@@ -44,67 +45,61 @@ async def housekept(*, alone: bool = True) -> AsyncIterator[tuple[Harness, Calla
 
 
 @pytest.mark.spec("kube-api", 137)
-def test_a_service_that_selects_nothing_has_empty_endpoints_until_it_goes() -> None:
-    async def script() -> None:
-        async with housekept() as (api, settled):
-            await api.post(SERVICES, service(selector={"app": "web"}))
-            (made,) = await settled()
-            labels = {"team": "a", "kubernetes.io/service-name": "web", MANAGER: "endpointslice-controller.k8s.io"}
-            assert made["metadata"]["labels"] == labels
-            assert (made["addressType"], made.get("endpoints") or [], made.get("ports") or []) == ("IPv4", [], [])
-            written = (await api.get(f"{ENDPOINTS}/web")).data
-            assert written["metadata"]["labels"] == {"team": "a", "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
-            assert not written.get("subsets")
-            # What another controller writes into them stays.
-            filled = {"endpoints": [{"addresses": ["10.0.0.1"]}]}
-            await api.merge(f"{SLICES}/{made['metadata']['name']}", filled)
-            await api.merge(f"{SERVICES}/web", {"metadata": {"annotations": {"a": "b"}}})
-            assert [each["endpoints"][0]["addresses"] for each in await settled()] == [["10.0.0.1"]]
-            await api.delete(f"{SERVICES}/web")
-            assert await settled() == []
-            assert (await api.get(f"{ENDPOINTS}/web")).status == 404
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_service_that_selects_nothing_has_empty_endpoints_until_it_goes() -> None:
+    async with housekept() as (api, settled):
+        await api.post(SERVICES, service(selector={"app": "web"}))
+        (made,) = await settled()
+        labels = {"team": "a", "kubernetes.io/service-name": "web", MANAGER: "endpointslice-controller.k8s.io"}
+        assert made["metadata"]["labels"] == labels
+        assert (made["addressType"], made.get("endpoints") or [], made.get("ports") or []) == ("IPv4", [], [])
+        written = (await api.get(f"{ENDPOINTS}/web")).data
+        assert written["metadata"]["labels"] == {"team": "a", "endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+        assert not written.get("subsets")
+        # What another controller writes into them stays.
+        filled = {"endpoints": [{"addresses": ["10.0.0.1"]}]}
+        await api.merge(f"{SLICES}/{made['metadata']['name']}", filled)
+        await api.merge(f"{SERVICES}/web", {"metadata": {"annotations": {"a": "b"}}})
+        assert [each["endpoints"][0]["addresses"] for each in await settled()] == [["10.0.0.1"]]
+        await api.delete(f"{SERVICES}/web")
+        assert await settled() == []
+        assert (await api.get(f"{ENDPOINTS}/web")).status == 404
 
 
-def test_where_machines_are_looked_after_their_controller_writes_them() -> None:
-    async def script() -> None:
-        async with housekept(alone=False) as (api, settled):
-            await api.post(SERVICES, service(selector={"app": "web"}))
-            assert await settled() == []
-            assert (await api.get(f"{ENDPOINTS}/web")).status == 404
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_where_machines_are_looked_after_their_controller_writes_them() -> None:
+    async with housekept(alone=False) as (api, settled):
+        await api.post(SERVICES, service(selector={"app": "web"}))
+        assert await settled() == []
+        assert (await api.get(f"{ENDPOINTS}/web")).status == 404
 
 
 @pytest.mark.spec("kube-api", 138)
-def test_endpoints_of_others_are_mirrored() -> None:
-    async def script() -> None:
-        async with housekept() as (api, settled):
-            await api.post(SERVICES, service())
-            await api.post(ENDPOINTS, endpoints("10.1.2.3", "fd00::1", labels={"kept": "yes"}, annotations={"note": "b"}))
-            made = {each["addressType"]: each for each in await settled()}
-            assert made["IPv4"]["endpoints"] == [{"addresses": ["10.1.2.3"], "conditions": {"ready": True}}]
-            assert made["IPv6"]["endpoints"] == [{"addresses": ["fd00::1"], "conditions": {"ready": True}}]
-            assert made["IPv4"]["ports"] == [{"name": "http", "port": 80, "protocol": "TCP"}]
-            meta = made["IPv4"]["metadata"]
-            assert (meta["annotations"], meta["ownerReferences"][0]["kind"]) == ({"note": "b"}, "Endpoints")
-            assert meta["labels"] == {
-                "kept": "yes",
-                "kubernetes.io/service-name": "web",
-                MANAGER: "endpointslicemirroring-controller.k8s.io",
-            }
-            await api.put(f"{ENDPOINTS}/web", endpoints("10.2.3.4"))
-            (changed,) = await settled()
-            assert changed["endpoints"][0]["addresses"] == ["10.2.3.4"]
-            assert changed["metadata"]["uid"] == meta["uid"]
-            # Somebody else's change of a mirror is undone.
-            await api.merge(f"{SLICES}/{meta['name']}", {"endpoints": []})
-            assert [each["endpoints"][0]["addresses"] for each in await settled()] == [["10.2.3.4"]]
-            await api.delete(f"{ENDPOINTS}/web")
-            assert await settled() == []
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_endpoints_of_others_are_mirrored() -> None:
+    async with housekept() as (api, settled):
+        await api.post(SERVICES, service())
+        await api.post(ENDPOINTS, endpoints("10.1.2.3", "fd00::1", labels={"kept": "yes"}, annotations={"note": "b"}))
+        made = {each["addressType"]: each for each in await settled()}
+        assert made["IPv4"]["endpoints"] == [{"addresses": ["10.1.2.3"], "conditions": {"ready": True}}]
+        assert made["IPv6"]["endpoints"] == [{"addresses": ["fd00::1"], "conditions": {"ready": True}}]
+        assert made["IPv4"]["ports"] == [{"name": "http", "port": 80, "protocol": "TCP"}]
+        meta = made["IPv4"]["metadata"]
+        assert (meta["annotations"], meta["ownerReferences"][0]["kind"]) == ({"note": "b"}, "Endpoints")
+        assert meta["labels"] == {
+            "kept": "yes",
+            "kubernetes.io/service-name": "web",
+            MANAGER: "endpointslicemirroring-controller.k8s.io",
+        }
+        await api.put(f"{ENDPOINTS}/web", endpoints("10.2.3.4"))
+        (changed,) = await settled()
+        assert changed["endpoints"][0]["addresses"] == ["10.2.3.4"]
+        assert changed["metadata"]["uid"] == meta["uid"]
+        # Somebody else's change of a mirror is undone.
+        await api.merge(f"{SLICES}/{meta['name']}", {"endpoints": []})
+        assert [each["endpoints"][0]["addresses"] for each in await settled()] == [["10.2.3.4"]]
+        await api.delete(f"{ENDPOINTS}/web")
+        assert await settled() == []
 
 
 @pytest.mark.spec("kube-api", 138)
@@ -126,15 +121,13 @@ def test_some_endpoints_are_not_mirrored(meta: dict[str, Any], spec: dict[str, A
     asyncio.run(script())
 
 
-def test_endpoints_without_a_service_are_left_alone_and_go_with_one() -> None:
-    async def script() -> None:
-        async with housekept() as (api, settled):
-            await api.post(ENDPOINTS, endpoints("10.1.2.3"))
-            assert await settled() == []
-            await api.post(SERVICES, service())
-            assert len(await settled()) == 1
-            await api.delete(f"{SERVICES}/web")
-            assert await settled() == []
-            assert (await api.get(f"{ENDPOINTS}/web")).status == 404
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_endpoints_without_a_service_are_left_alone_and_go_with_one() -> None:
+    async with housekept() as (api, settled):
+        await api.post(ENDPOINTS, endpoints("10.1.2.3"))
+        assert await settled() == []
+        await api.post(SERVICES, service())
+        assert len(await settled()) == 1
+        await api.delete(f"{SERVICES}/web")
+        assert await settled() == []
+        assert (await api.get(f"{ENDPOINTS}/web")).status == 404

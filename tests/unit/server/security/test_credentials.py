@@ -27,6 +27,7 @@ from paddock.server.security.pki import Authority
 from paddock.server.security.tls import ServingContext, UnusableCertificate
 from paddock.server.security.tokens import AccountTokens, IssuerTerms, own_keyring
 from tests.apiharness import GuardedHarness, Harness
+from tests.coroutines import run_by
 
 ROOT = {"authorization": "Bearer root"}
 SECRETS = "/api/v1/namespaces/{}/secrets"
@@ -171,23 +172,21 @@ def test_an_id_token(claims: dict[str, Any], terms: dict[str, Any], expected: An
     assert asyncio.run(who(oidc.OidcAuthenticator(chosen, Provider().fetch, Clock()), FIRST.sign(said))) == expected
 
 
-def test_keys_are_fetched_when_they_change_and_not_for_every_bad_token() -> None:
-    async def script() -> None:
-        provider, clock = Provider(), Clock()
-        source = oidc.OidcAuthenticator(TERMS, provider.fetch, clock)
-        first, second = FIRST.sign(CLAIMS), SECOND.sign(CLAIMS)
-        assert await asyncio.gather(*(who(source, first) for _ in range(5))) == [ADA] * 5
-        assert provider.asked == 2, "those that wait share one answer"
-        assert (await who(source, second), provider.asked) == (401, 2), "the keys were asked for just now"
-        provider.keys = [SECOND]
-        clock.time += 11
-        assert (await who(source, second), provider.asked) == (ADA, 4)
-        assert await who(source, first) == 401
-        provider.away = True
-        clock.time += 20
-        assert await who(source, second) == ADA, "who is known stays known while the provider is away"
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_keys_are_fetched_when_they_change_and_not_for_every_bad_token() -> None:
+    provider, clock = Provider(), Clock()
+    source = oidc.OidcAuthenticator(TERMS, provider.fetch, clock)
+    first, second = FIRST.sign(CLAIMS), SECOND.sign(CLAIMS)
+    assert await asyncio.gather(*(who(source, first) for _ in range(5))) == [ADA] * 5
+    assert provider.asked == 2, "those that wait share one answer"
+    assert (await who(source, second), provider.asked) == (401, 2), "the keys were asked for just now"
+    provider.keys = [SECOND]
+    clock.time += 11
+    assert (await who(source, second), provider.asked) == (ADA, 4)
+    assert await who(source, first) == 401
+    provider.away = True
+    clock.time += 20
+    assert await who(source, second) == ADA, "who is known stays known while the provider is away"
 
 
 def test_a_provider_that_is_away_is_asked_again_later(caplog: pytest.LogCaptureFixture) -> None:

@@ -20,6 +20,7 @@ from paddock.server.security.flow.control import FlowControl
 from paddock.server.security.flow.levels import FlowQueue, Level, Levels, LevelTerms
 from paddock.server.security.flow.metrics import MetricsEndpoint
 from tests.apiharness import Harness
+from tests.coroutines import played_by
 
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
 MASTERS = User("admin", ("system:masters", "system:authenticated"))
@@ -128,58 +129,52 @@ def play(script: Callable[[Harness], Awaitable[None]]) -> None:
     asyncio.run(inside())
 
 
-def test_every_answer_names_its_schema_and_its_level() -> None:
-    async def script(api: Harness) -> None:
-        schema = (await api.get(f"{FLOWS}/flowschemas/exempt")).data["metadata"]["uid"]
-        level = (await api.get(f"{FLOWS}/prioritylevelconfigurations/exempt")).data["metadata"]["uid"]
-        for answer in (await api.get("/api/v1/pods"), await api.get("/api/v1/pods/none"), await api.get("/version")):
-            assert (answer.headers[control._SCHEMA_HEADER], answer.headers[control._LEVEL_HEADER]) == (schema, level)
-
-    play(script)
+@played_by(play)
+async def test_every_answer_names_its_schema_and_its_level(api: Harness, /) -> None:
+    schema = (await api.get(f"{FLOWS}/flowschemas/exempt")).data["metadata"]["uid"]
+    level = (await api.get(f"{FLOWS}/prioritylevelconfigurations/exempt")).data["metadata"]["uid"]
+    for answer in (await api.get("/api/v1/pods"), await api.get("/api/v1/pods/none"), await api.get("/version")):
+        assert (answer.headers[control._SCHEMA_HEADER], answer.headers[control._LEVEL_HEADER]) == (schema, level)
 
 
-def test_objects_steer_at_once() -> None:
-    async def script(api: Harness) -> None:
-        flows = FlowControl(api.store)
-        assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
-        limited = {
-            "nominalConcurrencyShares": 5,
-            "limitResponse": {"type": "Queue", "queuing": {"queueLengthLimit": 1, "queues": 1, "handSize": 1}},
-        }
-        made = await api.post(
-            f"{FLOWS}/prioritylevelconfigurations", {"metadata": {"name": "slow"}, "spec": {"type": "Limited", "limited": limited}}
-        )
-        assert made.status == 201, made.data
-        rule = {
-            "subjects": [{"kind": "User", "user": {"name": "ada"}}],
-            "resourceRules": [{"verbs": ["list"], "apiGroups": ["*"], "resources": ["pods"], "clusterScope": True, "namespaces": ["*"]}],
-        }
-        schema = {"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "slow"}, "rules": [rule]}
-        made = await api.post(f"{FLOWS}/flowschemas", {"metadata": {"name": "slow"}, "spec": schema})
-        assert made.status == 201, made.data
-        assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms == LevelTerms(
-            "slow", flows.levels.known["slow"].terms.uid, shares=5, waiting=1
-        )
-        assert flows.flow(BOB, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
-        await api.delete(f"{FLOWS}/prioritylevelconfigurations/slow")
-        assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
-
-    play(script)
+@played_by(play)
+async def test_objects_steer_at_once(api: Harness, /) -> None:
+    flows = FlowControl(api.store)
+    assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
+    limited = {
+        "nominalConcurrencyShares": 5,
+        "limitResponse": {"type": "Queue", "queuing": {"queueLengthLimit": 1, "queues": 1, "handSize": 1}},
+    }
+    made = await api.post(
+        f"{FLOWS}/prioritylevelconfigurations", {"metadata": {"name": "slow"}, "spec": {"type": "Limited", "limited": limited}}
+    )
+    assert made.status == 201, made.data
+    rule = {
+        "subjects": [{"kind": "User", "user": {"name": "ada"}}],
+        "resourceRules": [{"verbs": ["list"], "apiGroups": ["*"], "resources": ["pods"], "clusterScope": True, "namespaces": ["*"]}],
+    }
+    schema = {"matchingPrecedence": 50, "priorityLevelConfiguration": {"name": "slow"}, "rules": [rule]}
+    made = await api.post(f"{FLOWS}/flowschemas", {"metadata": {"name": "slow"}, "spec": schema})
+    assert made.status == 201, made.data
+    assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms == LevelTerms(
+        "slow", flows.levels.known["slow"].terms.uid, shares=5, waiting=1
+    )
+    assert flows.flow(BOB, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
+    await api.delete(f"{FLOWS}/prioritylevelconfigurations/slow")
+    assert flows.flow(ADA, asked("GET", "/api/v1/pods")).level.terms.name == "global-default"
 
 
-def test_what_a_request_says_at_length_is_not_kept() -> None:
-    async def script(api: Harness) -> None:
-        flows = FlowControl(api.store)
-        for number in range(control._MOST_KEPT + 1):
-            for path in (f"/{number}" + "x" * 5000, f"/api/v1/namespaces/{number}{'x' * 5000}/pods"):
-                place = asked("GET", path)
-                assert flows.flow(SYSTEM, place) is flows.flow(SYSTEM, place), "who asks twice waits in one queue"
-        assert len(flows._kept) <= control._MOST_KEPT
-        assert all(sum(len(text) for text in key if isinstance(text, str)) < 2000 for key in flows._kept)
-        assert len(flows._flows) <= control._MOST_KEPT
-        assert all(len(distinguisher) < 2000 for _, distinguisher in flows._flows)
-
-    play(script)
+@played_by(play)
+async def test_what_a_request_says_at_length_is_not_kept(api: Harness, /) -> None:
+    flows = FlowControl(api.store)
+    for number in range(control._MOST_KEPT + 1):
+        for path in (f"/{number}" + "x" * 5000, f"/api/v1/namespaces/{number}{'x' * 5000}/pods"):
+            place = asked("GET", path)
+            assert flows.flow(SYSTEM, place) is flows.flow(SYSTEM, place), "who asks twice waits in one queue"
+    assert len(flows._kept) <= control._MOST_KEPT
+    assert all(sum(len(text) for text in key if isinstance(text, str)) < 2000 for key in flows._kept)
+    assert len(flows._flows) <= control._MOST_KEPT
+    assert all(len(distinguisher) < 2000 for _, distinguisher in flows._flows)
 
 
 async def _full(api: Harness, waiting: int, longest_wait: float = 15.0) -> FlowControl:
@@ -198,169 +193,151 @@ async def _full(api: Harness, waiting: int, longest_wait: float = 15.0) -> FlowC
     return flows
 
 
-def test_who_asks_much_does_not_keep_others_waiting() -> None:
-    async def script(api: Harness) -> None:
-        flows = await _full(api, waiting=50)
-        greedy, modest = flows.flow(ADA, asked("GET", "/x")), flows.flow(BOB, asked("GET", "/x"))
-        served: list[str] = []
+@played_by(play)
+async def test_who_asks_much_does_not_keep_others_waiting(api: Harness, /) -> None:
+    flows = await _full(api, waiting=50)
+    greedy, modest = flows.flow(ADA, asked("GET", "/x")), flows.flow(BOB, asked("GET", "/x"))
+    served: list[str] = []
 
-        async def ask(name: str, flow: control.Flow) -> None:
-            assert not flows.enter(flow)
-            await flows.wait(flow)
-            served.append(name)
-            await asyncio.sleep(0)
+    async def ask(name: str, flow: control.Flow) -> None:
+        assert not flows.enter(flow)
+        await flows.wait(flow)
+        served.append(name)
+        await asyncio.sleep(0)
+        flows.leave(flow)
+
+    tasks = [asyncio.create_task(ask("greedy", greedy)) for _ in range(40)]
+    await asyncio.sleep(0)
+    tasks.append(asyncio.create_task(ask("modest", modest)))
+    await asyncio.sleep(0)
+    flows.leave(greedy)
+    await asyncio.gather(*tasks)
+    assert served.index("modest") <= 1
+    level = greedy.level
+    assert (level.busy, level.waiting) == (0, 0)
+
+
+@played_by(play)
+async def test_too_many_and_too_long_are_answered_429(api: Harness, /) -> None:
+    flows = await _full(api, waiting=1, longest_wait=0.01)
+    flow = flows.flow(ADA, asked("GET", "/x"))
+    first = asyncio.create_task(flows.wait(flow))
+    await asyncio.sleep(0)
+    with pytest.raises(Failure) as surplus:
+        await flows.wait(flow)
+    with pytest.raises(Failure) as late:
+        await first
+    for said in (surplus.value, late.value):
+        assert (said.code, said.reason, said.retry_after) == (429, "TooManyRequests", 1)
+    assert (flow.level.refused, flow.level.waiting) == (2, 0)
+    lines = (await MetricsEndpoint(flows).answer(HttpRequest("GET", "/metrics", {}, b"", ConnectionPeer("::1")), MASTERS)).body.decode()
+    assert 'apiserver_flowcontrol_rejected_requests_total{priority_level="only"} 2\n' in lines
+    assert 'apiserver_flowcontrol_nominal_limit_seats{priority_level="only"} 1\n' in lines
+
+
+@played_by(play)
+async def test_who_leaves_the_queue_takes_no_seat_with_them(api: Harness, /) -> None:
+    flows = await _full(api, waiting=5)
+    flow = flows.flow(ADA, asked("GET", "/x"))
+    for is_granted in (False, True):
+        task = asyncio.create_task(flows.wait(flow))
+        await asyncio.sleep(0)
+        if is_granted:
             flows.leave(flow)
-
-        tasks = [asyncio.create_task(ask("greedy", greedy)) for _ in range(40)]
+            flows._round()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    for _ in range(5):
         await asyncio.sleep(0)
-        tasks.append(asyncio.create_task(ask("modest", modest)))
-        await asyncio.sleep(0)
-        flows.leave(greedy)
-        await asyncio.gather(*tasks)
-        assert served.index("modest") <= 1
-        level = greedy.level
-        assert (level.busy, level.waiting) == (0, 0)
-
-    play(script)
+    assert (flow.level.busy, flow.level.waiting) == (0, 0)
 
 
-def test_too_many_and_too_long_are_answered_429() -> None:
-    async def script(api: Harness) -> None:
-        flows = await _full(api, waiting=1, longest_wait=0.01)
-        flow = flows.flow(ADA, asked("GET", "/x"))
-        first = asyncio.create_task(flows.wait(flow))
-        await asyncio.sleep(0)
-        with pytest.raises(Failure) as surplus:
-            await flows.wait(flow)
-        with pytest.raises(Failure) as late:
-            await first
-        for said in (surplus.value, late.value):
-            assert (said.code, said.reason, said.retry_after) == (429, "TooManyRequests", 1)
-        assert (flow.level.refused, flow.level.waiting) == (2, 0)
-        lines = (await MetricsEndpoint(flows).answer(HttpRequest("GET", "/metrics", {}, b"", ConnectionPeer("::1")), MASTERS)).body.decode()
-        assert 'apiserver_flowcontrol_rejected_requests_total{priority_level="only"} 2\n' in lines
-        assert 'apiserver_flowcontrol_nominal_limit_seats{priority_level="only"} 1\n' in lines
-
-    play(script)
-
-
-def test_who_leaves_the_queue_takes_no_seat_with_them() -> None:
-    async def script(api: Harness) -> None:
-        flows = await _full(api, waiting=5)
-        flow = flows.flow(ADA, asked("GET", "/x"))
-        for is_granted in (False, True):
-            task = asyncio.create_task(flows.wait(flow))
-            await asyncio.sleep(0)
-            if is_granted:
-                flows.leave(flow)
-                flows._round()
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-        for _ in range(5):
-            await asyncio.sleep(0)
-        assert (flow.level.busy, flow.level.waiting) == (0, 0)
-
-    play(script)
-
-
-def test_long_requests_do_not_follow_each_other_without_a_turn_for_others() -> None:
+@played_by(play)
+async def test_long_requests_do_not_follow_each_other_without_a_turn_for_others(api: Harness, /) -> None:
     """Lists that take long are sixty in a row; whoever comes then waits for one or two of them and not for all."""
+    await chores.ensure(api.parts)
+    clock = [0.0]
+    flows = FlowControl(api.store, now=lambda: clock[0])
+    order: list[str] = []
 
-    async def script(api: Harness) -> None:
-        await chores.ensure(api.parts)
-        clock = [0.0]
-        flows = FlowControl(api.store, now=lambda: clock[0])
-        order: list[str] = []
+    async def ask(user: User, seconds: float) -> None:
+        flow = flows.flow(user, asked("GET", "/api/v1/pods"))
+        if not flows.enter(flow):
+            await flows.wait(flow)
+        order.append(user.name)
+        clock[0] += seconds
+        flows.leave(flow, seconds)
 
-        async def ask(user: User, seconds: float) -> None:
-            flow = flows.flow(user, asked("GET", "/api/v1/pods"))
-            if not flows.enter(flow):
-                await flows.wait(flow)
-            order.append(user.name)
-            clock[0] += seconds
-            flows.leave(flow, seconds)
-
-        tasks = [asyncio.create_task(ask(ADA, 0.1)) for _ in range(30)]
-        await asyncio.sleep(0)
-        tasks.append(asyncio.create_task(ask(BOB, 0.0001)))
-        await asyncio.gather(*tasks)
-        assert order.index("bob") <= 4, order
-
-    play(script)
+    tasks = [asyncio.create_task(ask(ADA, 0.1)) for _ in range(30)]
+    await asyncio.sleep(0)
+    tasks.append(asyncio.create_task(ask(BOB, 0.0001)))
+    await asyncio.gather(*tasks)
+    assert order.index("bob") <= 4, order
 
 
 @pytest.mark.spec("kube-api", 162)
 @pytest.mark.parametrize("newcomer", [MASTERS, BOB])
-def test_a_newcomer_beside_many_exempt_clients_waits_for_a_few_rounds(newcomer: User) -> None:
+@played_by(play)
+async def test_a_newcomer_beside_many_exempt_clients_waits_for_a_few_rounds(api: Harness, /, newcomer: User) -> None:
     """Each of 2,000 administrators asks again as soon as it is answered, which takes a millisecond; then somebody new comes."""
+    clock = [0.0]
+    flows = FlowControl(api.store, now=lambda: clock[0])
+    longest = 0.0
 
-    async def script(api: Harness) -> None:
-        clock = [0.0]
-        flows = FlowControl(api.store, now=lambda: clock[0])
-        longest = 0.0
+    async def ask(user: User, *, is_first: bool = False) -> None:
+        flow = flows.flow(user, asked("GET", "/api/v1/pods"))
+        if not flows.enter(flow):
+            await flows.wait(flow, newcomer=is_first)
+        clock[0] += 0.001
+        flows.leave(flow, 0.001)
 
-        async def ask(user: User, *, is_first: bool = False) -> None:
-            flow = flows.flow(user, asked("GET", "/api/v1/pods"))
-            if not flows.enter(flow):
-                await flows.wait(flow, newcomer=is_first)
-            clock[0] += 0.001
-            flows.leave(flow, 0.001)
-
-        async def busy() -> None:
-            while True:
-                await ask(MASTERS)
-                await asyncio.sleep(0)
-
-        tasks = [asyncio.create_task(busy()) for _ in range(2000)]
-        for _ in range(20):
-            before = clock[0]
+    async def busy() -> None:
+        while True:
+            await ask(MASTERS)
             await asyncio.sleep(0)
-            longest = max(longest, clock[0] - before)
+
+    tasks = [asyncio.create_task(busy()) for _ in range(2000)]
+    for _ in range(20):
         before = clock[0]
-        await ask(newcomer, is_first=True)
-        assert clock[0] - before < 0.1, "its first request"
-        assert longest < 0.1, "a turn of the loop, of which a handshake takes several"
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    play(script)
-
-
-def test_exempt_requests_that_wait_are_not_refused() -> None:
-    async def script(api: Harness) -> None:
-        flows = FlowControl(api.store, 1, 0.001)
-        flow = flows.flow(MASTERS, asked("GET", "/api/v1/pods"))
-        waiting = [asyncio.create_task(flows.wait(flow)) for _ in range(1000)]
-        await asyncio.gather(*waiting)
-        assert (flow.level.refused, flow.level.busy, flow.level.waiting) == (0, 0, 0)
-
-    play(script)
+        await asyncio.sleep(0)
+        longest = max(longest, clock[0] - before)
+    before = clock[0]
+    await ask(newcomer, is_first=True)
+    assert clock[0] - before < 0.1, "its first request"
+    assert longest < 0.1, "a turn of the loop, of which a handshake takes several"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_the_server_keeps_what_it_needs() -> None:
-    async def script(api: Harness) -> None:
-        house = chores.FlowSchemaStatusController(api.parts)
-        house.start()
-        await house.chores.settled()
-        for kind in ("flowschemas", "prioritylevelconfigurations"):
-            assert (await api.delete(f"{FLOWS}/{kind}/catch-all")).status == 200
-        await house.chores.settled()
-        schema = (await api.get(f"{FLOWS}/flowschemas/catch-all")).data
-        assert [(each["type"], each["status"], each["reason"]) for each in schema["status"]["conditions"]] == [
-            ("Dangling", "False", "Found")
-        ]
-        await api.delete(f"{FLOWS}/prioritylevelconfigurations/workload-low")
-        await house.chores.settled()
-        schema = (await api.get(f"{FLOWS}/flowschemas/service-accounts")).data
-        assert schema["status"]["conditions"][0]["status"] == "True"
-        for path in ("flowschemas/exempt", "prioritylevelconfigurations/catch-all"):
-            changed = (await api.get(f"{FLOWS}/{path}")).data
-            changed["spec"].update({"matchingPrecedence": 2} if "schemas" in path else {"type": "Exempt"})
-            assert (await api.put(f"{FLOWS}/{path}", changed)).status == 422
-        await house.chores.stop()
+@played_by(play)
+async def test_exempt_requests_that_wait_are_not_refused(api: Harness, /) -> None:
+    flows = FlowControl(api.store, 1, 0.001)
+    flow = flows.flow(MASTERS, asked("GET", "/api/v1/pods"))
+    waiting = [asyncio.create_task(flows.wait(flow)) for _ in range(1000)]
+    await asyncio.gather(*waiting)
+    assert (flow.level.refused, flow.level.busy, flow.level.waiting) == (0, 0, 0)
 
-    play(script)
+
+@played_by(play)
+async def test_the_server_keeps_what_it_needs(api: Harness, /) -> None:
+    house = chores.FlowSchemaStatusController(api.parts)
+    house.start()
+    await house.chores.settled()
+    for kind in ("flowschemas", "prioritylevelconfigurations"):
+        assert (await api.delete(f"{FLOWS}/{kind}/catch-all")).status == 200
+    await house.chores.settled()
+    schema = (await api.get(f"{FLOWS}/flowschemas/catch-all")).data
+    assert [(each["type"], each["status"], each["reason"]) for each in schema["status"]["conditions"]] == [("Dangling", "False", "Found")]
+    await api.delete(f"{FLOWS}/prioritylevelconfigurations/workload-low")
+    await house.chores.settled()
+    schema = (await api.get(f"{FLOWS}/flowschemas/service-accounts")).data
+    assert schema["status"]["conditions"][0]["status"] == "True"
+    for path in ("flowschemas/exempt", "prioritylevelconfigurations/catch-all"):
+        changed = (await api.get(f"{FLOWS}/{path}")).data
+        changed["spec"].update({"matchingPrecedence": 2} if "schemas" in path else {"type": "Exempt"})
+        assert (await api.put(f"{FLOWS}/{path}", changed)).status == 422
+    await house.chores.stop()
 
 
 _RULE = {"subjects": [{"kind": "User", "user": {"name": "a"}}], "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}]}
@@ -430,14 +407,12 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("plural", "spec", "field"), WRONG)
-def test_what_cannot_be_honoured_is_refused(plural: str, spec: dict[str, Any], field: str) -> None:
-    async def script(api: Harness) -> None:
-        whole = {"priorityLevelConfiguration": {"name": "exempt"}, "rules": [_RULE], **spec} if plural == "flowschemas" else spec
-        answer = await api.post(f"{FLOWS}/{plural}", {"metadata": {"name": "a"}, "spec": whole})
-        assert answer.status == 422, answer.data
-        assert field in answer.causes, answer.causes
-
-    play(script)
+@played_by(play)
+async def test_what_cannot_be_honoured_is_refused(api: Harness, /, plural: str, spec: dict[str, Any], field: str) -> None:
+    whole = {"priorityLevelConfiguration": {"name": "exempt"}, "rules": [_RULE], **spec} if plural == "flowschemas" else spec
+    answer = await api.post(f"{FLOWS}/{plural}", {"metadata": {"name": "a"}, "spec": whole})
+    assert answer.status == 422, answer.data
+    assert field in answer.causes, answer.causes
 
 
 async def _sleep(call: RequestContext) -> HttpResponse:
@@ -449,25 +424,21 @@ async def _sleep(call: RequestContext) -> HttpResponse:
     ("path", "longest"),
     [("/api/v1/namespaces/default/configmaps?timeout=10ms", 60.0), ("/api/v1/namespaces/default/configmaps?timeout=1h", 0.01)],
 )
-def test_what_takes_too_long_is_ended(path: str, longest: float) -> None:
-    async def script(api: Harness) -> None:
-        api.api._deadlines = Deadlines(longest)
-        api.api.subresources["", "configmaps", "", "list"] = _sleep
-        answer = await api.get(path)
-        assert (answer.status, answer.reason) == (504, "Timeout")
-        # The task that was cancelled goes on to serve its connection.
-        assert (await api.get("/version")).status == 200
-        await asyncio.sleep(0.03)
-        assert (await api.get("/version")).status == 200
-
-    play(script)
+@played_by(play)
+async def test_what_takes_too_long_is_ended(api: Harness, /, path: str, longest: float) -> None:
+    api.api._deadlines = Deadlines(longest)
+    api.api.subresources["", "configmaps", "", "list"] = _sleep
+    answer = await api.get(path)
+    assert (answer.status, answer.reason) == (504, "Timeout")
+    # The task that was cancelled goes on to serve its connection.
+    assert (await api.get("/version")).status == 200
+    await asyncio.sleep(0.03)
+    assert (await api.get("/version")).status == 200
 
 
-def test_a_deadline_that_is_none_is_a_bad_request() -> None:
-    async def script(api: Harness) -> None:
-        assert (await api.get("/api/v1/pods?timeout=soon")).status == 400
-        assert (await api.get("/api/v1/pods?timeout=32s")).status == 200
-        async with api.watch("/api/v1/pods?watch=1&timeout=soon"):
-            pass
-
-    play(script)
+@played_by(play)
+async def test_a_deadline_that_is_none_is_a_bad_request(api: Harness, /) -> None:
+    assert (await api.get("/api/v1/pods?timeout=soon")).status == 400
+    assert (await api.get("/api/v1/pods?timeout=32s")).status == 200
+    async with api.watch("/api/v1/pods?watch=1&timeout=soon"):
+        pass

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 from tests.unit.server.verbs.test_objects import MAPS, config_map
 
 JSON_PATCH = [{"op": "add", "path": "/data", "value": {"x": "1"}}]
@@ -23,35 +23,31 @@ CHANGES: list[tuple[str, str, Any, str]] = [
 
 @pytest.mark.spec("kube-api", 33)
 @pytest.mark.parametrize(("method", "name", "body", "content"), CHANGES, ids=[f"{each[0]} {each[1]} {each[3][12:]}" for each in CHANGES])
-def test_a_dry_run_of_each_verb_leaves_no_trace(play: Play, method: str, name: str, body: Any, content: str) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        before, revision = (await api.get(MAPS)).data["items"], api.store.revision
-        async with api.watch(f"{MAPS}?watch=1&resourceVersion={revision}") as events:
-            query = "dryRun=All&fieldManager=tester"
-            dry = await api.call(method, f"{MAPS}{name}?{query}", body, content_type=content)
-            assert dry.status in (200, 201), dry.data
-            assert method == "DELETE" or dry.data["data"] == {"x": "1"}
-            assert api.store.revision == revision
-            assert (await api.get(MAPS)).data["items"] == before
-            assert await events.quiet()
-            # For good, the same request is stored and told.
-            real = await api.call(method, f"{MAPS}{name}?fieldManager=tester", body, content_type=content)
-            assert real.status == dry.status
-            assert (await events.next())["type"] in ("ADDED", "MODIFIED", "DELETED")
-
-    play(script)
+@played
+async def test_a_dry_run_of_each_verb_leaves_no_trace(api: Harness, /, method: str, name: str, body: Any, content: str) -> None:
+    await api.post(MAPS, config_map())
+    before, revision = (await api.get(MAPS)).data["items"], api.store.revision
+    async with api.watch(f"{MAPS}?watch=1&resourceVersion={revision}") as events:
+        query = "dryRun=All&fieldManager=tester"
+        dry = await api.call(method, f"{MAPS}{name}?{query}", body, content_type=content)
+        assert dry.status in (200, 201), dry.data
+        assert method == "DELETE" or dry.data["data"] == {"x": "1"}
+        assert api.store.revision == revision
+        assert (await api.get(MAPS)).data["items"] == before
+        assert await events.quiet()
+        # For good, the same request is stored and told.
+        real = await api.call(method, f"{MAPS}{name}?fieldManager=tester", body, content_type=content)
+        assert real.status == dry.status
+        assert (await events.next())["type"] in ("ADDED", "MODIFIED", "DELETED")
 
 
 @pytest.mark.spec("kube-api", 33)
-def test_the_body_of_a_deletion_asks_for_a_dry_run_as_its_query_does(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        revision = api.store.revision
-        assert (await api.delete(f"{MAPS}/a", {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]})).status == 200
-        assert (api.store.revision, (await api.get(f"{MAPS}/a")).status) == (revision, 200)
-
-    play(script)
+@played
+async def test_the_body_of_a_deletion_asks_for_a_dry_run_as_its_query_does(api: Harness, /) -> None:
+    await api.post(MAPS, config_map())
+    revision = api.store.revision
+    assert (await api.delete(f"{MAPS}/a", {"kind": "DeleteOptions", "apiVersion": "v1", "dryRun": ["All"]})).status == 200
+    assert (api.store.revision, (await api.get(f"{MAPS}/a")).status) == (revision, 200)
 
 
 @pytest.mark.spec("kube-api", 33)
@@ -64,34 +60,30 @@ def test_the_body_of_a_deletion_asks_for_a_dry_run_as_its_query_does(play: Play)
         ("PATCH", "/a", "application/apply-patch+yaml"),
     ],
 )
-def test_a_dry_run_validates(play: Play, method: str, name: str, content: str) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        wrong = config_map("a" if name else "b")
-        wrong["metadata"]["labels"] = {"x": "no value"}
-        refused = await api.call(method, f"{MAPS}{name}?dryRun=All&fieldManager=tester", wrong, content_type=content)
-        assert (refused.status, set(refused.causes)) == (422, {"metadata.labels"})
-
-    play(script)
+@played
+async def test_a_dry_run_validates(api: Harness, /, method: str, name: str, content: str) -> None:
+    await api.post(MAPS, config_map())
+    wrong = config_map("a" if name else "b")
+    wrong["metadata"]["labels"] = {"x": "no value"}
+    refused = await api.call(method, f"{MAPS}{name}?dryRun=All&fieldManager=tester", wrong, content_type=content)
+    assert (refused.status, set(refused.causes)) == (422, {"metadata.labels"})
 
 
 @pytest.mark.spec("kube-api", 34)
 @pytest.mark.parametrize("wrong", ["dryRun=Some", "fieldValidation=Maybe"])
-def test_another_value_of_an_option_is_refused_by_each_verb(play: Play, wrong: str) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MAPS, config_map())
-        option = wrong.partition("=")[0]
-        found = [
-            await api.post(f"{MAPS}?{wrong}", config_map("b")),
-            await api.put(f"{MAPS}/a?{wrong}", config_map(data={"x": "1"})),
-            await api.merge(f"{MAPS}/a?{wrong}", {"data": {"x": "1"}}),
-            await api.call(
-                "PATCH", f"{MAPS}/a?{wrong}&fieldManager=tester", config_map(data={"x": "1"}), content_type="application/apply-patch+yaml"
-            ),
-        ]
-        if option == "dryRun":
-            found += [await api.delete(f"{MAPS}/a?{wrong}"), await api.delete(f"{MAPS}/a", {"dryRun": ["Some"]})]
-        assert [(each.status, set(each.causes)) for each in found] == [(422, {option})] * len(found)
-        assert [each["metadata"]["name"] for each in (await api.get(MAPS)).data["items"]] == ["a"]
-
-    play(script)
+@played
+async def test_another_value_of_an_option_is_refused_by_each_verb(api: Harness, /, wrong: str) -> None:
+    await api.post(MAPS, config_map())
+    option = wrong.partition("=")[0]
+    found = [
+        await api.post(f"{MAPS}?{wrong}", config_map("b")),
+        await api.put(f"{MAPS}/a?{wrong}", config_map(data={"x": "1"})),
+        await api.merge(f"{MAPS}/a?{wrong}", {"data": {"x": "1"}}),
+        await api.call(
+            "PATCH", f"{MAPS}/a?{wrong}&fieldManager=tester", config_map(data={"x": "1"}), content_type="application/apply-patch+yaml"
+        ),
+    ]
+    if option == "dryRun":
+        found += [await api.delete(f"{MAPS}/a?{wrong}"), await api.delete(f"{MAPS}/a", {"dryRun": ["Some"]})]
+    assert [(each.status, set(each.causes)) for each in found] == [(422, {option})] * len(found)
+    assert [each["metadata"]["name"] for each in (await api.get(MAPS)).data["items"]] == ["a"]

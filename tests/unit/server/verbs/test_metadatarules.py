@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 from tests.unit.server.verbs.test_objects import MAPS, config_map
 
 OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1"}
@@ -45,13 +45,11 @@ OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "1"}
     ],
     ids=["annotations", "finalizer", "undotted", "owner", "event"],
 )
-def test_metadata_is_checked_with_its_causes(play: Play, fields: dict[str, Any], causes: dict[str, str]) -> None:
-    async def script(api: Harness) -> None:
-        sent = config_map()
-        sent["metadata"] |= fields
-        refused = await api.post(MAPS, sent)
-        assert (refused.status, refused.reason, set(refused.causes)) == (422, "Invalid", set(causes)), refused.data
-        for field, words in causes.items():
-            assert refused.causes[field].startswith(words)
-
-    play(script)
+@played
+async def test_metadata_is_checked_with_its_causes(api: Harness, /, fields: dict[str, Any], causes: dict[str, str]) -> None:
+    sent = config_map()
+    sent["metadata"] |= fields
+    refused = await api.post(MAPS, sent)
+    assert (refused.status, refused.reason, set(refused.causes)) == (422, "Invalid", set(causes)), refused.data
+    for field, words in causes.items():
+        assert refused.causes[field].startswith(words)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness, Reply
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NETWORKS = "/apis/vitistack.io/v1alpha1/namespaces/default/networkconfigurations"
@@ -54,31 +54,27 @@ async def begin(api: Harness, collection: str) -> dict[str, Any]:
 
 @pytest.mark.spec("kube-api", 74)
 @PATCHES
-def test_a_revision_inside_a_patch_has_to_be_the_present_one(play: Play, collection: str, patch: Patch) -> None:
-    async def script(api: Harness) -> None:
-        old = await begin(api, collection)
-        path = f"{collection}/a"
-        fresh = await patch(api, path, {"resourceVersion": old["resourceVersion"]}, "second")
-        assert fresh.status == 200, fresh.data
-        stale = await patch(api, path, {"resourceVersion": old["resourceVersion"]}, "third")
-        assert (stale.status, stale.reason) == (409, "Conflict")
-        assert "the object has been modified" in stale.data["message"]
-        other = await patch(api, path, {"uid": "00000000-0000-4000-8000-00000000ffff"}, "third")
-        assert (other.status, other.reason) == (409, "Conflict")
-        assert "third" not in (await api.get(path)).data["metadata"]["annotations"]
-
-    play(script)
+@played
+async def test_a_revision_inside_a_patch_has_to_be_the_present_one(api: Harness, /, collection: str, patch: Patch) -> None:
+    old = await begin(api, collection)
+    path = f"{collection}/a"
+    fresh = await patch(api, path, {"resourceVersion": old["resourceVersion"]}, "second")
+    assert fresh.status == 200, fresh.data
+    stale = await patch(api, path, {"resourceVersion": old["resourceVersion"]}, "third")
+    assert (stale.status, stale.reason) == (409, "Conflict")
+    assert "the object has been modified" in stale.data["message"]
+    other = await patch(api, path, {"uid": "00000000-0000-4000-8000-00000000ffff"}, "third")
+    assert (other.status, other.reason) == (409, "Conflict")
+    assert "third" not in (await api.get(path)).data["metadata"]["annotations"]
 
 
 @pytest.mark.spec("kube-api", 74)
 @PATCHES
-def test_patches_without_a_revision_all_land(play: Play, collection: str, patch: Patch) -> None:
-    async def script(api: Harness) -> None:
-        await begin(api, collection)
-        names = [f"n{number}" for number in range(20)]
-        done = await asyncio.gather(*(patch(api, f"{collection}/a", {}, name) for name in names))
-        assert {each.status for each in done} == {200}
-        found = (await api.get(f"{collection}/a")).data["metadata"]["annotations"]
-        assert found == {"first": "first", **{name: name for name in names}}
-
-    play(script)
+@played
+async def test_patches_without_a_revision_all_land(api: Harness, /, collection: str, patch: Patch) -> None:
+    await begin(api, collection)
+    names = [f"n{number}" for number in range(20)]
+    done = await asyncio.gather(*(patch(api, f"{collection}/a", {}, name) for name in names))
+    assert {each.status for each in done} == {200}
+    found = (await api.get(f"{collection}/a")).data["metadata"]["annotations"]
+    assert found == {"first": "first", **{name: name for name in names}}

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 
@@ -24,19 +24,17 @@ def machine(**instance: Any) -> dict[str, Any]:
         ({"networks": [{"pod": {}}]}, "spec.template.spec.networks[0].name"),
     ],
 )
-def test_an_update_may_bring_nothing_that_a_create_may_not(play: Play, change: Any, field: str) -> None:
-    async def script(api: Harness) -> None:
-        assert (await api.post(MACHINES, machine())).status == 201
-        wrong = machine(**change)
-        changes = (
-            await api.merge(f"{MACHINES}/m", {"spec": {"template": {"spec": change}}}),
-            await api.apply(f"{MACHINES}/m", wrong, "somebody", force=True),
-            await api.put(f"{MACHINES}/m", {**wrong, "metadata": (await api.get(f"{MACHINES}/m")).data["metadata"]}),
-            await api.post(MACHINES, {**wrong, "metadata": {"name": "other"}}),
-        )
-        for refused in changes:
-            assert refused.status in (400, 422, 500) and field.rpartition(".")[2] in refused.data["message"], refused.data
-        # Nobody writes the rest together with the status.
-        assert (await api.merge(f"{MACHINES}/m/status", {"spec": {"template": {"spec": change}}})).status == 200
-
-    play(script)
+@played
+async def test_an_update_may_bring_nothing_that_a_create_may_not(api: Harness, /, change: Any, field: str) -> None:
+    assert (await api.post(MACHINES, machine())).status == 201
+    wrong = machine(**change)
+    changes = (
+        await api.merge(f"{MACHINES}/m", {"spec": {"template": {"spec": change}}}),
+        await api.apply(f"{MACHINES}/m", wrong, "somebody", force=True),
+        await api.put(f"{MACHINES}/m", {**wrong, "metadata": (await api.get(f"{MACHINES}/m")).data["metadata"]}),
+        await api.post(MACHINES, {**wrong, "metadata": {"name": "other"}}),
+    )
+    for refused in changes:
+        assert refused.status in (400, 422, 500) and field.rpartition(".")[2] in refused.data["message"], refused.data
+    # Nobody writes the rest together with the status.
+    assert (await api.merge(f"{MACHINES}/m/status", {"spec": {"template": {"spec": change}}})).status == 200

@@ -4,7 +4,7 @@ from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import CrossFieldRule
 from paddock.server.objects.encoding import Data
 from tests.apiharness import Harness
-from tests.unit.server.conftest import Play
+from tests.coroutines import played
 
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 
@@ -19,38 +19,32 @@ def machine() -> Data:
     }
 
 
-def test_rules_about_the_status_hold_for_its_writes(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MACHINES, machine())
-        asked = {"volumeRequests": [{"removeVolumeOptions": {"name": "nowhere"}}]}
-        refused = await api.merge(f"{MACHINES}/web/status", {"status": asked})
-        assert refused.status == 422
-        assert "no volume of this name" in refused.data["message"]
-
-    play(script)
+@played
+async def test_rules_about_the_status_hold_for_its_writes(api: Harness, /) -> None:
+    await api.post(MACHINES, machine())
+    asked = {"volumeRequests": [{"removeVolumeOptions": {"name": "nowhere"}}]}
+    refused = await api.merge(f"{MACHINES}/web/status", {"status": asked})
+    assert refused.status == 422
+    assert "no volume of this name" in refused.data["message"]
 
 
-def test_what_a_status_write_says_of_the_rest_is_not_taken(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        before = (await api.post(MACHINES, machine())).data
-        at = f"{MACHINES}/web/status"
-        labels = {"labels": {"a": "b"}}
-        after = (await api.merge(at, {"metadata": labels, "spec": {"runStrategy": "Halted"}, "status": {"ready": True}})).data
-        assert (after["spec"], after["status"]["ready"]) == (before["spec"], True)
-        assert (after["metadata"].get("labels"), after["metadata"]["generation"]) == (None, before["metadata"]["generation"])
-        assert (await api.merge(at, {"status": {"unheardOf": 1}})).warnings == ['299 - "unknown field \\"status.unheardOf\\""']
-
-    play(script)
+@played
+async def test_what_a_status_write_says_of_the_rest_is_not_taken(api: Harness, /) -> None:
+    before = (await api.post(MACHINES, machine())).data
+    at = f"{MACHINES}/web/status"
+    labels = {"labels": {"a": "b"}}
+    after = (await api.merge(at, {"metadata": labels, "spec": {"runStrategy": "Halted"}, "status": {"ready": True}})).data
+    assert (after["spec"], after["status"]["ready"]) == (before["spec"], True)
+    assert (after["metadata"].get("labels"), after["metadata"]["generation"]) == (None, before["metadata"]["generation"])
+    assert (await api.merge(at, {"status": {"unheardOf": 1}})).warnings == ['299 - "unknown field \\"status.unheardOf\\""']
 
 
-def test_the_rest_keeps_the_status(play: Play) -> None:
-    async def script(api: Harness) -> None:
-        await api.post(MACHINES, machine())
-        seen = (await api.merge(f"{MACHINES}/web/status", {"status": {"ready": True}})).data["status"]
-        after = (await api.merge(f"{MACHINES}/web", {"metadata": {"labels": {"a": "b"}}, "status": {"ready": False}})).data
-        assert (after["status"], after["metadata"]["labels"]) == (seen, {"a": "b"})
-
-    play(script)
+@played
+async def test_the_rest_keeps_the_status(api: Harness, /) -> None:
+    await api.post(MACHINES, machine())
+    seen = (await api.merge(f"{MACHINES}/web/status", {"status": {"ready": True}})).data["status"]
+    after = (await api.merge(f"{MACHINES}/web", {"metadata": {"labels": {"a": "b"}}, "status": {"ready": False}})).data
+    assert (after["status"], after["metadata"]["labels"]) == (seen, {"a": "b"})
 
 
 def test_rules_that_read_the_status_say_so() -> None:

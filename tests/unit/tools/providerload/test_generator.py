@@ -13,6 +13,7 @@ from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault, SecondsRange
 from tests import virtualtime
+from tests.coroutines import run_by
 from tests.unit.contract.conformance.mutationtable import MUTATIONS
 from tools.providerload.figures import LoadReport, percentile
 from tools.providerload.generator import LoadGenerator, LoadSettings
@@ -75,15 +76,13 @@ def test_every_operation_is_done_and_only_its_own_machines_go() -> None:
         ("describe_denies_every_machine", "create"),
     ],
 )
-def test_a_claimed_success_is_an_error(mutation: str, operation: str) -> None:
-    async def script() -> None:
-        fake = FakeDriver(FakeSettings(), virtualtime.Clock())
-        MUTATIONS[mutation][1](fake)
-        report = await run(fake, machines=2, workers=1)
-        assert counts(report)[operation][1] >= 2
-        assert any(text.startswith(f"{operation}: ") for text in report.errors)
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_claimed_success_is_an_error(mutation: str, operation: str) -> None:
+    fake = FakeDriver(FakeSettings(), virtualtime.Clock())
+    MUTATIONS[mutation][1](fake)
+    report = await run(fake, machines=2, workers=1)
+    assert counts(report)[operation][1] >= 2
+    assert any(text.startswith(f"{operation}: ") for text in report.errors)
 
 
 def test_errors_are_counted_and_the_rest_goes_on() -> None:
@@ -98,17 +97,15 @@ def test_chosen_operations_alone() -> None:
     assert set(counts(report)) == {"create", "describe", "delete"}
 
 
-def test_a_cancelled_run_deletes_its_machines() -> None:
-    async def script() -> None:
-        fake = FakeDriver(FakeSettings(task_seconds=SECOND), virtualtime.Clock())
-        load = asyncio.create_task(run(fake, machines=50, workers=5))
-        await asyncio.sleep(12.5)
-        assert (await fake.list_vms(m.ListVMsRequest())).vms
-        load.cancel()
-        await asyncio.gather(load, return_exceptions=True)
-        assert not (await fake.list_vms(m.ListVMsRequest())).vms
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_a_cancelled_run_deletes_its_machines() -> None:
+    fake = FakeDriver(FakeSettings(task_seconds=SECOND), virtualtime.Clock())
+    load = asyncio.create_task(run(fake, machines=50, workers=5))
+    await asyncio.sleep(12.5)
+    assert (await fake.list_vms(m.ListVMsRequest())).vms
+    load.cancel()
+    await asyncio.gather(load, return_exceptions=True)
+    assert not (await fake.list_vms(m.ListVMsRequest())).vms
 
 
 @pytest.mark.parametrize(("part", "value"), [(0.5, 50), (0.95, 95), (0.99, 99), (1.0, 100), (0.001, 1)])

@@ -15,6 +15,7 @@ from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
 from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 
 Data = dict[str, Any]
 FOLDER = Path(__file__).parent / "corpus"
@@ -52,21 +53,19 @@ def test_a_document_has_no_mistake(stem: str, document: Data) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 112)
-def test_a_server_takes_them_strictly() -> None:
-    async def script() -> None:
-        async with Harness() as api:
-            for namespace in ("team", "infra"):
-                assert (await api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})).status == 201
-            for stem, document in CORPUS:
-                kind = catalog.find("infra.virtrigaud.io", document["kind"])
-                assert kind is not None
-                namespace = document["metadata"].get("namespace", "default")
-                path = f"/apis/infra.virtrigaud.io/v1beta1/namespaces/{namespace}/{kind.plural}?fieldValidation=Strict"
-                reply = await api.post(path, copied(document))
-                assert reply.status == 201, (document["metadata"]["name"], reply.data)
-                assert ("networkRef: none is given" in " ".join(reply.warnings)) is (stem == "machines-without-network")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_server_takes_them_strictly() -> None:
+    async with Harness() as api:
+        for namespace in ("team", "infra"):
+            assert (await api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})).status == 201
+        for stem, document in CORPUS:
+            kind = catalog.find("infra.virtrigaud.io", document["kind"])
+            assert kind is not None
+            namespace = document["metadata"].get("namespace", "default")
+            path = f"/apis/infra.virtrigaud.io/v1beta1/namespaces/{namespace}/{kind.plural}?fieldValidation=Strict"
+            reply = await api.post(path, copied(document))
+            assert reply.status == 201, (document["metadata"]["name"], reply.data)
+            assert ("networkRef: none is given" in " ".join(reply.warnings)) is (stem == "machines-without-network")
 
 
 # kind -> (the name of a document that is right, what is changed, the field that the error names, a word of its message)

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from tests.coroutines import run_by
 from tests.proxmox.client import Api, Refused
 from tests.proxmox.content import Content
 from tests.proxmox.server import Fault, ProxmoxServer
@@ -34,43 +35,39 @@ async def ask(server: ProxmoxServer, call: str, authorization: str = "", body: s
     return first.partition(b"\r\n")[0].decode().removeprefix("HTTP/1.1 "), content
 
 
-def test_calls_over_tls() -> None:
-    async def script() -> None:
-        async with ProxmoxServer() as server:
-            token = server.simulator.access.add_token("root@pam", "test", separated=False)
-            assert await ask(server, "GET /version") == ("401 No ticket", b"")
-            assert (await ask(server, "GET /version", token + "x"))[0] == "401 Authentication failed!"
-            status, body = await ask(server, "GET /version", token)
-            assert (status, json.loads(body)["data"]["release"]) == ("200 OK", "9.2")
-            status, body = await ask(server, "POST /nodes/pve1/qemu", token, "cores=0")
-            assert status == "400 Parameter verification failed."
-            assert json.loads(body)["data"] is None
-            assert json.loads(body)["errors"]["vmid"] == "property is missing and it is not optional"
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_calls_over_tls() -> None:
+    async with ProxmoxServer() as server:
+        token = server.simulator.access.add_token("root@pam", "test", separated=False)
+        assert await ask(server, "GET /version") == ("401 No ticket", b"")
+        assert (await ask(server, "GET /version", token + "x"))[0] == "401 Authentication failed!"
+        status, body = await ask(server, "GET /version", token)
+        assert (status, json.loads(body)["data"]["release"]) == ("200 OK", "9.2")
+        status, body = await ask(server, "POST /nodes/pve1/qemu", token, "cores=0")
+        assert status == "400 Parameter verification failed."
+        assert json.loads(body)["data"] is None
+        assert json.loads(body)["errors"]["vmid"] == "property is missing and it is not optional"
 
 
-def test_faults() -> None:
-    async def script() -> None:
-        async with ProxmoxServer(tls=False) as server:
-            simulator = server.simulator
-            token = simulator.access.add_token("root@pam", "test", separated=False)
-            server.faults += [Fault("POST /nodes/pve1/qemu", "lost-answer"), Fault("GET /version", "error", status=503, reason="busy")]
-            assert await ask(server, "POST /nodes/pve1/qemu", token, "vmid=100") == ("", b"")
-            assert list(simulator.cluster.machines) == [100]
-            assert (await ask(server, "GET /version", token))[0] == "503 busy"
-            assert (await ask(server, "GET /version", token))[0] == "200 OK"
-            server.faults.append(Fault("POST .*", "reset"))
-            with pytest.raises(ConnectionError):
-                await ask(server, "POST /nodes/pve1/qemu", token, "vmid=101")
-            assert list(simulator.cluster.machines) == [100]
-            await server.stop()
-            with pytest.raises(ConnectionError):
-                await ask(server, "GET /version", token)
-            await server.start()
-            assert (await ask(server, "GET /version", token))[0] == "200 OK"
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_faults() -> None:
+    async with ProxmoxServer(tls=False) as server:
+        simulator = server.simulator
+        token = simulator.access.add_token("root@pam", "test", separated=False)
+        server.faults += [Fault("POST /nodes/pve1/qemu", "lost-answer"), Fault("GET /version", "error", status=503, reason="busy")]
+        assert await ask(server, "POST /nodes/pve1/qemu", token, "vmid=100") == ("", b"")
+        assert list(simulator.cluster.machines) == [100]
+        assert (await ask(server, "GET /version", token))[0] == "503 busy"
+        assert (await ask(server, "GET /version", token))[0] == "200 OK"
+        server.faults.append(Fault("POST .*", "reset"))
+        with pytest.raises(ConnectionError):
+            await ask(server, "POST /nodes/pve1/qemu", token, "vmid=101")
+        assert list(simulator.cluster.machines) == [100]
+        await server.stop()
+        with pytest.raises(ConnectionError):
+            await ask(server, "GET /version", token)
+        await server.start()
+        assert (await ask(server, "GET /version", token))[0] == "200 OK"
 
 
 def test_tickets() -> None:
@@ -171,35 +168,31 @@ def test_qcow2_files_are_read_as_they_are_written() -> None:
     assert (again.size, again.blocks) == (disk.size, disk.blocks)
 
 
-def test_answers_that_come_late_or_in_part_or_never() -> None:
-    async def script() -> None:
-        async with ProxmoxServer(tls=True) as server:
-            token = server.simulator.access.add_token("root@pam", "test", separated=False)
-            server.faults += [Fault("POST .*", "late-error", status=596, reason="Connection timed out"), Fault("GET /version", "cut")]
-            assert (await ask(server, "POST /nodes/pve1/qemu", token, "vmid=100"))[0] == "596 Connection timed out"
-            assert list(server.simulator.cluster.machines) == [100]
-            whole = await ask(server, "GET /nodes", token)
-            assert len((await ask(server, "GET /version", token))[1]) < len(whole[1])
-            server.faults += [Fault("GET /nodes", "delay", seconds=0.3), Fault("GET /version", "hang")]
-            begin = asyncio.get_running_loop().time()
-            assert await ask(server, "GET /nodes", token) == whole
-            assert asyncio.get_running_loop().time() - begin >= 0.3
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(ask(server, "GET /version", token), 0.3)
-            server.simulator.cluster.nodes["pve1"].online = False
-            with pytest.raises(ConnectionError):
-                await ask(server, "GET /version", token)
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_answers_that_come_late_or_in_part_or_never() -> None:
+    async with ProxmoxServer(tls=True) as server:
+        token = server.simulator.access.add_token("root@pam", "test", separated=False)
+        server.faults += [Fault("POST .*", "late-error", status=596, reason="Connection timed out"), Fault("GET /version", "cut")]
+        assert (await ask(server, "POST /nodes/pve1/qemu", token, "vmid=100"))[0] == "596 Connection timed out"
+        assert list(server.simulator.cluster.machines) == [100]
+        whole = await ask(server, "GET /nodes", token)
+        assert len((await ask(server, "GET /version", token))[1]) < len(whole[1])
+        server.faults += [Fault("GET /nodes", "delay", seconds=0.3), Fault("GET /version", "hang")]
+        begin = asyncio.get_running_loop().time()
+        assert await ask(server, "GET /nodes", token) == whole
+        assert asyncio.get_running_loop().time() - begin >= 0.3
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(ask(server, "GET /version", token), 0.3)
+        server.simulator.cluster.nodes["pve1"].online = False
+        with pytest.raises(ConnectionError):
+            await ask(server, "GET /version", token)
 
 
-def test_bodies_have_the_real_servers_limit() -> None:
-    async def script() -> None:
-        async with ProxmoxServer(tls=False) as server:
-            token = server.simulator.access.add_token("root@pam", "test", separated=False)
-            status, _ = await ask(server, "PUT /nodes/pve1/qemu/100/config", token, "description=" + "x" * (512 << 10))
-            assert status == "501 for data too large"
-            status, _ = await ask(server, "POST /nodes/pve1/qemu", token, "vmid=100&description=" + "x" * 8193)
-            assert status == "400 Parameter verification failed."
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_bodies_have_the_real_servers_limit() -> None:
+    async with ProxmoxServer(tls=False) as server:
+        token = server.simulator.access.add_token("root@pam", "test", separated=False)
+        status, _ = await ask(server, "PUT /nodes/pve1/qemu/100/config", token, "description=" + "x" * (512 << 10))
+        assert status == "501 for data too large"
+        status, _ = await ask(server, "POST /nodes/pve1/qemu", token, "vmid=100&description=" + "x" * 8193)
+        assert status == "400 Parameter verification failed."

@@ -13,6 +13,7 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.shares import controller
 from tests.apiclient import inside
 from tests.apiharness import Harness
+from tests.coroutines import run_by
 
 NAMESPACES = "/api/v1/namespaces"
 
@@ -27,31 +28,29 @@ class Shares:
 
 
 @pytest.mark.spec("kubevirt", 256)
-def test_the_engine_follows_the_annotations_of_namespaces() -> None:
-    async def script() -> None:
-        async with Harness() as api, inside(api) as client:
-            shares = Shares()
-            program = ControllerManager(client, component="paddock", instance="test", machinery=Machinery())
-            controller.add(program, shares)
-            running = asyncio.create_task(program.run())
+@run_by(asyncio.run)
+async def test_the_engine_follows_the_annotations_of_namespaces() -> None:
+    async with Harness() as api, inside(api) as client:
+        shares = Shares()
+        program = ControllerManager(client, component="paddock", instance="test", machinery=Machinery())
+        controller.add(program, shares)
+        running = asyncio.create_task(program.run())
 
-            async def become(wanted: Mapping[str, int]) -> None:
-                async with asyncio.timeout(10):
-                    while shares.weights != wanted:
-                        await asyncio.sleep(0.02)
+        async def become(wanted: Mapping[str, int]) -> None:
+            async with asyncio.timeout(10):
+                while shares.weights != wanted:
+                    await asyncio.sleep(0.02)
 
-            await become({})
-            acme = {"metadata": {"name": "acme", "annotations": {ANNOTATION: "300"}}}
-            assert (await api.post(NAMESPACES, acme)).status == 201
-            await become({"acme": 300})
-            await api.merge(f"{NAMESPACES}/acme", {"metadata": {"annotations": {ANNOTATION: "50"}}})
-            await become({"acme": 50})
-            await api.merge(f"{NAMESPACES}/acme", {"metadata": {"annotations": {ANNOTATION: None}}})
-            await become({})
-            running.cancel()
-            await asyncio.gather(running, return_exceptions=True)
-
-    asyncio.run(script())
+        await become({})
+        acme = {"metadata": {"name": "acme", "annotations": {ANNOTATION: "300"}}}
+        assert (await api.post(NAMESPACES, acme)).status == 201
+        await become({"acme": 300})
+        await api.merge(f"{NAMESPACES}/acme", {"metadata": {"annotations": {ANNOTATION: "50"}}})
+        await become({"acme": 50})
+        await api.merge(f"{NAMESPACES}/acme", {"metadata": {"annotations": {ANNOTATION: None}}})
+        await become({})
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
 
 
 @pytest.mark.spec("kubevirt", 256)

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from paddock.engine.networks.nics import AttachedNic, NicSpec
+from tests.coroutines import played
 from tests.fakehost import Data, Networks
-from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import VMIS, Host, Play
+from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import VMIS, Host
 
 MANY, GRACE, LITTLE = 150, 30, 1.5
 FILTER_SECONDS = 0.5
@@ -80,21 +81,17 @@ async def run_many(host: Host) -> dict[str, str]:
 
 
 @pytest.mark.spec("kubevirt", 149)
-def test_a_guest_does_not_outlive_its_grace_beside_many_that_end(play: Play) -> None:
-    async def script(host: Host) -> None:
-        made = await run_many(host)
-        deletions = Deletions(host)
-        for name, uid in made.items():
-            await deletions.delete(name, uid)
-            await asyncio.sleep(0.02)
-        await asyncio.sleep(GRACE + 5)
-        late = {
-            name: seconds
-            for name, uid in made.items()
-            if (seconds := deletions.seconds(uid)) > (0 if int(name[1:]) % 2 else GRACE) + LITTLE
-        }
-        assert late == {}
-        assert (await host.api.get(VMIS)).data["items"] == []
-        assert host.engine.networks.cards == {}
-
-    play(script)
+@played
+async def test_a_guest_does_not_outlive_its_grace_beside_many_that_end(host: Host, /) -> None:
+    made = await run_many(host)
+    deletions = Deletions(host)
+    for name, uid in made.items():
+        await deletions.delete(name, uid)
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(GRACE + 5)
+    late = {
+        name: seconds for name, uid in made.items() if (seconds := deletions.seconds(uid)) > (0 if int(name[1:]) % 2 else GRACE) + LITTLE
+    }
+    assert late == {}
+    assert (await host.api.get(VMIS)).data["items"] == []
+    assert host.engine.networks.cards == {}

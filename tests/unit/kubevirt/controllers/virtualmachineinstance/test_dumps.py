@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from paddock.engine.machine.errors import Unanswered
+from tests.coroutines import played
 from tests.enginefakes import FakeMachine
 from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import Host, Play
 from tests.unit.kubevirt.controllers.virtualmachineinstance.test_changes import spec
@@ -32,24 +33,22 @@ def kept(host: Host, uid: str) -> list[Path]:
     return sorted(host.engine.volumes.claim(uid).iterdir())
 
 
-def test_memory_is_written_once_and_again_when_asked_again(play: Play) -> None:
-    async def script(host: Host) -> None:
-        await host.running()
-        uid = await claim(host)
-        await spec(host, {"volumes": [DUMP]})
-        said = await dumped(host)
-        info = said["memoryDumpVolume"]
-        assert (said["phase"], info["claimName"]) == ("MemoryDumpCompleted", "disk") and info["endTimestamp"]
-        (first,) = kept(host, uid)
-        assert first.name == info["targetFileName"] and first.name.startswith("web-disk-") and first.read_bytes()[1:4] == b"ELF"
-        await host.again()
-        assert (await dumped(host))["memoryDumpVolume"] == info and kept(host, uid) == [first], "it is there already"
-        await again(host)
-        assert (await dumped(host))["phase"] == "MemoryDumpCompleted"
-        (second,) = kept(host, uid)
-        assert second.name != first.name, "the one before has gone"
-
-    play(script)
+@played
+async def test_memory_is_written_once_and_again_when_asked_again(host: Host, /) -> None:
+    await host.running()
+    uid = await claim(host)
+    await spec(host, {"volumes": [DUMP]})
+    said = await dumped(host)
+    info = said["memoryDumpVolume"]
+    assert (said["phase"], info["claimName"]) == ("MemoryDumpCompleted", "disk") and info["endTimestamp"]
+    (first,) = kept(host, uid)
+    assert first.name == info["targetFileName"] and first.name.startswith("web-disk-") and first.read_bytes()[1:4] == b"ELF"
+    await host.again()
+    assert (await dumped(host))["memoryDumpVolume"] == info and kept(host, uid) == [first], "it is there already"
+    await again(host)
+    assert (await dumped(host))["phase"] == "MemoryDumpCompleted"
+    (second,) = kept(host, uid)
+    assert second.name != first.name, "the one before has gone"
 
 
 def test_a_dump_that_fails_says_why_and_keeps_the_one_before(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
