@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client, WatchEvent
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Expired, Invalid, NotFound
 from paddock.kubernetes.client.options import (
@@ -19,7 +20,7 @@ from paddock.kubernetes.client.options import (
     merge_patch,
     strategic_patch,
 )
-from paddock.kubernetes.client.target import Data, Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.core import configmap, secret
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubevirt.kinds import virtualmachine

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from paddock.base.clock import SystemClock
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.options import Selection, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import EVENTS, LEASES, Data, Key, plain
+from paddock.kubernetes.client.target import EVENTS, LEASES, Key, plain
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.kubernetes.runtime.desired import DesiredObject, DesiredOutcome, DesiredSet
 from paddock.kubernetes.runtime.election import Election, LeaseTerms

@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from paddock.app.localtransport import door
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.retrying import Retries
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, owners

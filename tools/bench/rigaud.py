@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Generator
 from typing import Any
 
 from paddock.app.server import eventloop
+from paddock.base.jsondata import Data
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import SecondsRange, TaskMode
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests import virtualtime
 from tests.unit.kubevirt.controllers.rigaudharness import GROUP, NAMES, Rigaud, machine, rigaud

@@ -10,13 +10,14 @@ import yaml
 
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from tools.demo.sight import Seen
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+# An object of JSON.
+Data = dict[str, Any]
+
 # `dict | list` would be made anew for each question.
 CONTAINERS = (dict, list)
 

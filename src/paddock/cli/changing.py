@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.cli import confirming, servers, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
@@ -21,7 +22,6 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.fleet.tenants import serverforecasts
 from paddock.kubernetes.client.errors import Conflict, StatusDetails
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data
 
 # A front's controller needs a moment to pass a change on to the VirtualMachine.
 _PASS_ON_SECONDS = 30.0

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.documents.inputobjects import InputObjects, collected
 from paddock.fleet.documents.objects import InputObject
 from paddock.fleet.documents.planlines import REFUSED, PlanLine
@@ -14,7 +15,6 @@ from paddock.fleet.servers.discovery import KindDiscovery
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes import admission
 from paddock.kubernetes.client.options import WriteOptions
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.schema.kind import AdmissionSettings
 
 

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
 from paddock.kubernetes import catalog
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 from paddock.kubernetes.schema.dialect import Dialect
 
 _KUBERMATIC_NOTES = ("virtualization.k8c.io/", "kubevirt.io/immediate-data-volume-creation")

@@ -6,11 +6,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from os import urandom
 from typing import Any, TypeVar
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages
 from paddock.server.admission.gate import AdmissionGate
 from paddock.server.admission.world import AdmissionContext, Judge
 from paddock.server.edge.http import HttpRequest
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.holders import ValueHolders, ValuesOf
 from paddock.server.objects.index import ObjectIndex
 from paddock.server.objects.reading import ObjectReader

@@ -12,13 +12,13 @@ from typing import Any
 import orjson
 
 from paddock.base import protobuf
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.kindtable import table
 from paddock.server.kindtable.table import MessageField, MessageType
 
 _MAGIC = b"k8s\x00"
 _EPOCH = datetime(1970, 1, 1)  # always UTC
-Data = dict[str, Any]
 _SCHEMA = "apiextensions/v1.JSONSchemaProps"
 _NUMBERS = ("int32", "int64", "bool")
 

@@ -6,10 +6,11 @@ from functools import lru_cache
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.tables import Ages
 from paddock.server.edge.http import HttpRequest, HttpResponse, LongBody
-from paddock.server.objects.encoding import Data, Encoder, decode, head, joined, metadata_end
+from paddock.server.objects.encoding import Encoder, decode, head, joined, metadata_end
 from paddock.server.objects.tables import ResourceTables
 from paddock.server.objects.watches import BOOKMARK, line
 from paddock.server.resources.conversion import Conversion

@@ -16,10 +16,10 @@ import msgspec
 from paddock.base import base64data
 from paddock.base.certificates import trusting
 from paddock.base.errors import PaddockError, Transient
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubernetes.client.http.connection import ClientConnection
 
-Data = dict[str, Any]
 # What an answer may hold, and how long and how many idle connections to one webhook are kept.
 LARGEST_ANSWER = 64 * 1024 * 1024
 IDLE_SECONDS, IDLE_CONNECTIONS = 30.0, 8

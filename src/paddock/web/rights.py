@@ -7,12 +7,13 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import VIRTRIGAUD, VM, MachineKind
 from paddock.fleet.machines import snapshots
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client import ownrights
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.web.answers.machine import WebActionState
 
 _SECONDS = 60.0

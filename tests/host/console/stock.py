@@ -17,10 +17,11 @@ import msgspec
 import orjson
 import yaml
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import ApiError
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.schema import shape
 from paddock.web import assets
 from paddock.web.live import kindtable, objectrows

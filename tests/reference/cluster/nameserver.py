@@ -12,12 +12,13 @@ from pathlib import Path
 import orjson
 
 from paddock.base.clock import SystemClock
+from paddock.base.jsondata import Data
 from paddock.engine.networks.dns import Zone
 from paddock.engine.networks.dnsserver import DnsServer
 from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.http.https import Https
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager

@@ -17,12 +17,13 @@ import orjson
 from paddock.base import quantity
 from paddock.base.clock import SystemClock
 from paddock.base.errors import Transient
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, again, owners
 from paddock.kubernetes.runtime.machinery import Machinery

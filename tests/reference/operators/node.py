@@ -5,10 +5,11 @@ from typing import Any
 import orjson
 
 from paddock.base.clock import SystemClock
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Conflict, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.meta.ages import timestamp
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, again
 from paddock.kubernetes.runtime.machinery import Machinery

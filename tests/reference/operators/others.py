@@ -7,10 +7,11 @@ from typing import Any
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import ApiError, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 from paddock.kubernetes.meta.patch import merge_patch_between
 from paddock.kubernetes.runtime.cache import CachedObject
 from tests.scenario.fronts.player import CLAIMS, INSTANCES, MACHINES, SERVICES, VOLUMES, Player

@@ -11,6 +11,7 @@ import yaml
 
 from paddock.app.commands import provider_describe, provider_list
 from paddock.app.provider import objects
+from paddock.base.jsondata import Data
 from paddock.cli import servers
 from paddock.cli.commands import clone, events, get, info, ls, snap, snap_list
 from paddock.cli.console import Console
@@ -18,7 +19,6 @@ from paddock.fleet.machines import finding
 from paddock.fleet.machines.finding import MachineNotFound
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data
 from tests import virtualtime
 from tests.coroutines import run_by
 from tests.unit.kubevirt.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud

@@ -7,8 +7,8 @@ from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.client.transport import Transport
 from paddock.kubernetes.runtime.controller import Controller
 from paddock.kubernetes.runtime.machinery import Machinery

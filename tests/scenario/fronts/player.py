@@ -7,10 +7,11 @@ from typing import Any
 import orjson
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, ApiError, Conflict, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.meta.patch import merge_patch_between
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, owners

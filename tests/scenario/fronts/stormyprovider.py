@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import METHODS
@@ -20,7 +21,7 @@ from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.inventory import FakeInventory
 from paddock.drivers.fake.machines import FakeMachine
 from paddock.drivers.fake.settings import FakeDatastore, FakeSettings, SecondsRange
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.program import ControllerManager
 from tests import virtualtime
 from tests.apiharness import Harness

@@ -19,9 +19,9 @@ import orjson
 
 from paddock.app.localtransport import door
 from paddock.base import together
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.localtransport import LocalTransport
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS

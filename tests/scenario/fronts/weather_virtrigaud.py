@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from tests.scenario.fronts.stormyprovider import RigaudWeather
 from tests.scenario.fronts.trial import Dialect, Move, merge, outside, put, remove
 

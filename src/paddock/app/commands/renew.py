@@ -6,13 +6,14 @@ import json
 from collections.abc import Sequence
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.base.names import check_name
 from paddock.cli import arguments, serveraccess
 from paddock.cli.console import Console
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubevirt.kinds import instance
 
 TEXT = """Move running machines to the QEMU that is installed now, without rebooting their guests. Machines move one after

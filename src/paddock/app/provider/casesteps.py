@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.contract.conformance.results import CaseNotApplicable, CaseResult, ConformanceFailure, SuiteResult
 from paddock.dialects.virtrigaud.plan.cases import judging
 from paddock.dialects.virtrigaud.plan.cases.document import CAPABILITIES, CaseStep, LifecycleCase
@@ -13,7 +14,7 @@ from paddock.kubernetes import catalog
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 
 _LOOK_SECONDS = 0.5
 _CLEANUP_SECONDS = 300.0

@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.base.lines import one_line
 from paddock.cli import serveraccess
 from paddock.cli.console import Console
@@ -11,7 +12,7 @@ from paddock.dialects.virtrigaud.kinds import provider
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.meta import ages
 
 PROVIDERS: Target[Data] = declared(provider.KINDS[0], dict)

@@ -12,6 +12,7 @@ import msgspec
 
 from paddock.app.resourcemetrics import kinds
 from paddock.app.resourcemetrics.meter import MeasuredUse, UsageReading, UseMeter
+from paddock.base.jsondata import Data
 from paddock.engine.host import usage as host_usage
 from paddock.engine.machine import process
 from paddock.kubernetes.meta import failure
@@ -23,7 +24,7 @@ from paddock.kubevirt.plan.views.launchers import CONTAINER
 from paddock.server.api import Api
 from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge.http import HttpResponse
-from paddock.server.objects.encoding import Data, encode
+from paddock.server.objects.encoding import encode
 from paddock.server.objects.reading import Fields, Query
 from paddock.server.representation import answer, form_of
 from paddock.server.store.contract import StoredValue, StoreKey

@@ -9,6 +9,7 @@ import msgspec
 
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.jsondata import Data
 from paddock.cli import explanations
 from paddock.fleet.creation import readiness
 from paddock.fleet.creation.newmachine import is_shared
@@ -23,7 +24,7 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.http.websocket import connected
 from paddock.kubernetes.client.options import WriteOptions
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")

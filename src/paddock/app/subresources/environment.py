@@ -2,17 +2,16 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
 from paddock.app.history.rings import Resolution, UsageRings, UsageSeries
+from paddock.base.jsondata import Data
 from paddock.engine.machine.guest import AgentInfo, GuestExecResult, GuestFilesystem, GuestOs, GuestUser, Timezone
 from paddock.engine.machine.observation import Observation, RenewalResult
 from paddock.engine.machine.pipes import Pipe
 from paddock.server.context import ServerParts
-
-Data = dict[str, Any]
 
 
 class AgentApi(Protocol):

@@ -1,10 +1,9 @@
 """expand-spec and expand-vm-spec: a machine with everything that its instancetype and preference say, and without naming them."""
 
-from typing import Any
-
 from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.failure import StatusCause
 from paddock.kubernetes.schema.finding import Severity
@@ -13,8 +12,6 @@ from paddock.kubevirt.plan.machine import instancetypes
 from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.kubevirtsubresources import MACHINES
-
-Data = dict[str, Any]
 
 
 class MachineExpansion:

@@ -1,11 +1,11 @@
 """objectgraph: what a machine depends on, as a tree (feature gate ObjectGraph). Pure but for the look-ups."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from paddock.app.subresources import queries
 from paddock.app.subresources.installation import InstallationApi
 from paddock.app.subresources.stored import StoredObjects
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.references import FieldReference, references
@@ -13,7 +13,6 @@ from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.kubevirtsubresources import MACHINES
 
-Data = dict[str, Any]
 DEPENDENCY = "kubevirt.io/dependency-type"
 _STORAGE = ("PersistentVolumeClaim", "DataVolume", "DataSource")
 _COMPUTE = ("VirtualMachine", "VirtualMachineInstance")

@@ -10,12 +10,13 @@ With `"background": true`, a command that takes longer than that goes on. The an
 import base64
 import binascii
 from collections.abc import Awaitable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import AgentApi
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.app.subresources.stored import conflict
+from paddock.base.jsondata import Data
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.guest import GuestExecResult
 from paddock.kubernetes.meta import failure
@@ -24,7 +25,6 @@ from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.kubevirtsubresources import INSTANCES
 
-Data = dict[str, Any]
 T = TypeVar("T")
 # Bytes of each output unless the request says else, and at most; words of a command, bytes of all words; bytes of input.
 USUAL_OUTPUT, MOST_OUTPUT = 64 << 10, 2 << 20

@@ -8,8 +8,9 @@ anew for each. Paths are the guest's: they never name a file of the host.
 import base64
 
 from paddock.app.subresources import queries
-from paddock.app.subresources.guestexec import Data, asked, part
+from paddock.app.subresources.guestexec import asked, part
 from paddock.app.subresources.instances import InstanceFinder
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse

@@ -1,19 +1,19 @@
 """guestosinfo, userlist and filesystemlist: what a guest's agent tells, in KubeVirt's shapes (docs/spec/kubevirt.md 4.1)."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from paddock.app.subresources import queries
 from paddock.app.subresources.environment import AgentApi
 from paddock.app.subresources.instances import InstanceFinder
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.engine.machine.errors import AgentError
 from paddock.engine.machine.guest import AgentInfo, GuestFilesystem, GuestOs, GuestUser
 from paddock.kubernetes.meta import failure
 from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 
-Data = dict[str, Any]
 T = TypeVar("T")
 _API_VERSION = "kubevirt.io/v1"
 

@@ -1,16 +1,14 @@
 """The installation as clients see it: version, images, health, and the feature gates of KubeVirt's configuration."""
 
-from typing import Any
-
 import paddock
 from paddock.app.subresources import queries
 from paddock.app.subresources.stored import StoredObjects
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server import health
 from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 
-Data = dict[str, Any]
 _PLACE = ("kubevirts.kubevirt.io", "kubevirt", "kubevirt")
 _NO_PODS = "there are no pods here; look into a disk with qemu-img and guestfish on the host"
 

@@ -3,20 +3,17 @@
 Both are wishes in the machine's status, which the controller of machines carries out. What could not succeed is refused here.
 """
 
-from typing import Any
-
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING, phase_of
 from paddock.app.subresources.stored import StoredObjects, conflict
 from paddock.base import quantity
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
 
-Data = dict[str, Any]
 _CLAIM = failure.FailureTarget(group="kubevirt.io", kind="persistentvolumeclaim")
 ASSOCIATING, COMPLETED, FAILED, DISSOCIATING = "Associating", "Completed", "Failed", "Dissociating"
 # What a dump has besides the guest's memory, and what the file system takes of a claim where CDI's configuration does not say it.

@@ -4,11 +4,11 @@ from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server import bodies
 from paddock.server.edge.http import HttpRequest, HttpResponse
 
-Data = dict[str, Any]
 _JSON = (("content-type", "application/json"),)
 ACCEPTED, OK = 202, 200
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure, patch
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.kinds.instance import GROUP, VirtualMachineInstance
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from paddock.server.context import ServerParts
-from paddock.server.objects.encoding import Data
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
 from paddock.server.resources.resource import ServedResource

@@ -4,12 +4,11 @@ What runs is changed by the controller of instances, which sees the volumes of t
 """
 
 from collections.abc import Callable
-from typing import Any
 
 from paddock.app.subresources import queries
 from paddock.app.subresources.instances import NOT_RUNNING, SUSPENDED
 from paddock.app.subresources.stored import StoredObjects, conflict
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.plan.instance.suspension import is_suspended, is_wished
@@ -17,7 +16,6 @@ from paddock.server.context import RequestContext
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.kubevirtsubresources import INSTANCES, MACHINES
 
-Data = dict[str, Any]
 # What an instance in one of these phases has is given up with it.
 _LIVE = ("Pending", "Scheduling", "Scheduled", "Running")
 Edit = Callable[[Data], Data]

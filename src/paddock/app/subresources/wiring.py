@@ -2,8 +2,9 @@
 
 import asyncio
 
-from paddock.app.subresources.environment import Data, DatagramFlow, MachineApi, SubresourceEnvironment, UsageHistoryReader
+from paddock.app.subresources.environment import DatagramFlow, MachineApi, SubresourceEnvironment, UsageHistoryReader
 from paddock.app.subresources.subresources import SubresourceApi
+from paddock.base.jsondata import Data
 from paddock.engine.engine import Engine
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.kubernetes.runtime.recorder import Recorder

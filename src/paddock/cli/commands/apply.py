@@ -10,12 +10,12 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
 if TYPE_CHECKING:
+    from paddock.base.jsondata import Data
     from paddock.fleet.documents.objects import InputObject
     from paddock.fleet.servers.discovery import KindDiscovery
     from paddock.fleet.servers.objectwrites import WrittenObject
     from paddock.fleet.servers.session import ServerSession
     from paddock.kubernetes.client.options import WriteOptions
-    from paddock.kubernetes.client.target import Data
 
 _TEXT = """Make the objects of manifests, or change them, by server-side apply with the field manager paddock. The server's warnings are
 printed. `paddock plan` predicts what a change does to a machine."""

@@ -17,9 +17,9 @@ from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
 if TYPE_CHECKING:
+    from paddock.base.jsondata import Data
     from paddock.fleet.servers.discovery import ServedKind
     from paddock.fleet.servers.session import ServerSession
-    from paddock.kubernetes.client.target import Data
 
 _TEXT = """Open an object in $VISUAL, $EDITOR or vi, show what the change does to the machine, and send it. A name without a kind is a
 machine's: the object that you wrote opens. Nothing is sent if the file stays as it was."""

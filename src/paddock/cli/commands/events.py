@@ -11,8 +11,8 @@ from paddock.cli.exits import GOOD
 from paddock.cli.tables import Cell, TableColumn
 
 if TYPE_CHECKING:
+    from paddock.base.jsondata import Data
     from paddock.fleet.servers.session import ServerSession
-    from paddock.kubernetes.client.target import Data
 
 _TEXT = """Show what happened, the oldest first: to a machine and what was made of it, or in the whole namespace. With -w, keep showing."""
 _COLUMNS = (

@@ -6,6 +6,7 @@ import json
 import msgspec
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
@@ -20,7 +21,6 @@ from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.kubernetes.client.errors import Conflict
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.meta.objects import ObjectMeta, Resource, owned_by
 from paddock.kubernetes.meta.storage import TypedLocalReference
 from paddock.kubevirt.kinds.clone import CloneSpec, CloneTargetReference, TemplateFilters, VirtualMachineClone

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.contract.messages import ObjectIdentity
 from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks, targets
@@ -14,7 +15,7 @@ from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
 from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubevirt.kinds.gates import ClusterGates, of_installations
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance

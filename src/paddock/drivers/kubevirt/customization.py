@@ -4,7 +4,7 @@ import base64
 
 import msgspec
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.contract.payloads import ClassPayload, ImagePayload
 from paddock.drivers.kit import refusals
 from paddock.drivers.kit.customization import CloneCustomization
@@ -12,7 +12,6 @@ from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import documents, rebuilt
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubernetes.meta.wire import to_data

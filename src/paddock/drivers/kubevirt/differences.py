@@ -6,12 +6,11 @@ from typing import Any
 import msgspec
 
 from paddock.base import quantity, reasons
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.contract.payloads import DiskPayload
 from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks, observed
 from paddock.drivers.kubevirt.documents import template_name
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine

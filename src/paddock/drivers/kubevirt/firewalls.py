@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.contract.payloads import NetworkPayload
 from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import FirewallConfig, FirewallRule, NetworkIsolation
 from paddock.drivers.kit import refusals
@@ -19,7 +20,7 @@ from paddock.drivers.kubevirt.cluster import TargetCluster, owner_reference
 from paddock.drivers.kubevirt.rebuilt import on_pod_network
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import DeletionOptions, json_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 _EVERYWHERE = "0.0.0.0/0"

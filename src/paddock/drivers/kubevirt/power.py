@@ -6,6 +6,7 @@ KubeVirt's, which counts a grace period.
 
 import enum
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import observed, targets
@@ -13,7 +14,6 @@ from paddock.drivers.kubevirt.cluster import TargetCluster, id_of
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.kubernetes.client.errors import Conflict
 from paddock.kubernetes.client.options import Patch, merge_patch
-from paddock.kubernetes.client.target import Data
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 

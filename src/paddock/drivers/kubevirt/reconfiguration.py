@@ -8,6 +8,7 @@ import asyncio
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.drivers.kit import description, refusals
 from paddock.drivers.kit.description import MachineDescription
@@ -20,7 +21,7 @@ from paddock.drivers.kubevirt.firewalls import FirewallControl
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
 from paddock.drivers.kubevirt.inventory import MachineInventory
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta.objects import ObjectMeta, owned_by
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume

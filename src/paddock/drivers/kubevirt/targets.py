@@ -1,6 +1,7 @@
 """The kinds of objects that the driver reads and writes."""
 
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import networkattachment, persistentvolumeclaim, secret, storageclass
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim

@@ -7,14 +7,13 @@ An administrator's PersistentVolume names the directory, a claim is bound to it,
 import os
 from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import Any
 
 import msgspec
 
 from paddock.base import ownnames
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 
-Data = dict[str, Any]
 _ENDINGS = {"ro": True, "rw": False}
 # A directory has no size; the API wants one.
 _SIZE = "1Gi"

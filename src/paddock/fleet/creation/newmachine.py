@@ -2,11 +2,11 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.dialects import translators as catalog
 from paddock.fleet.creation import mounts
 from paddock.fleet.creation.imagewords import ImageWord, base_name
@@ -21,7 +21,6 @@ from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.kinds.kubermaticmarks import BIND_NOW
 
-Data = dict[str, Any]
 DIALECTS = (catalog.HUB, *catalog.DIALECTS)
 # Dialects whose disks are copies of a DataSource.
 _OF_DATA_SOURCES = ("kubermatic", "stakater")

@@ -3,12 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.kinds import FRONTS, VM
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 
 _VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
 

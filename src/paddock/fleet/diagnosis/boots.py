@@ -5,9 +5,10 @@ from typing import Literal
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.links import ref_of
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
-from paddock.fleet.diagnosis.scene import Data, ObjectPlace, ObjectSnapshot, at, conditions, entries, texts
+from paddock.fleet.diagnosis.scene import ObjectPlace, ObjectSnapshot, at, conditions, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubernetes.meta import ages
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, INSTANCE

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.links import STORAGE_CLASS, ref_of
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
-from paddock.fleet.diagnosis.scene import Data, at, conditions, entries, texts
+from paddock.fleet.diagnosis.scene import at, conditions, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubernetes.meta import ages
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, INSTANCE

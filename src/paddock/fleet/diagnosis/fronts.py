@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.links import NETWORK, STAKATER, VITISTACK
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.fleet.diagnosis.sayings import Statement
-from paddock.fleet.diagnosis.scene import Data, ObjectPlace, at, entries, texts
+from paddock.fleet.diagnosis.scene import ObjectPlace, at, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubevirt.plan.changes.references import ATTACHMENT, DATA_SOURCE, MACHINE
 

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from paddock.fleet.diagnosis.scene import ChildQuery, Data, ObjectPlace, ObjectSnapshot, at, conditions, entries, holds, texts
+from paddock.base.jsondata import Data
+from paddock.fleet.diagnosis.scene import ChildQuery, ObjectPlace, ObjectSnapshot, at, conditions, entries, holds, texts
 from paddock.kubernetes.meta import selectors
 from paddock.kubernetes.meta.selectors import LabelSelector
 from paddock.kubernetes.schema.dialect import KindId

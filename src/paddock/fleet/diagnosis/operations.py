@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.links import ENDPOINTS, POOLS, SERVICE
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
-from paddock.fleet.diagnosis.scene import Data, at, entries
+from paddock.fleet.diagnosis.scene import at, entries
 from paddock.kubevirt.plan.changes.references import INSTANCE, SNAPSHOT
 
 

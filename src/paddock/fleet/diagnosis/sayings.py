@@ -5,9 +5,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.links import POD, RIGAUD_IMAGE, RIGAUD_MACHINE, VITISTACK
-from paddock.fleet.diagnosis.scene import Data, EventQuery, ObjectSnapshot, at, entries, texts
+from paddock.fleet.diagnosis.scene import EventQuery, ObjectSnapshot, at, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubernetes.meta import ages
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.dialect import KindId
 
-Data = dict[str, Any]
 # Before kinds that KubeVirt has, too.
 _WHOSE = {"infrastructure.stakater.com": "Stakater ", "infra.virtrigaud.io": "VirtRigaud "}
 

@@ -1,7 +1,8 @@
 """The field, in the object that people write, that sets the source of a disk or a guest."""
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.links import RIGAUD_IMAGE, STAKATER, VITISTACK
-from paddock.fleet.diagnosis.scene import Data, at, entries, texts
+from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubevirt.plan.changes.references import DATA_VOLUME, INSTANCE, MACHINE
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.links import (
     CLONE,
     EXPORT,
@@ -20,7 +21,7 @@ from paddock.fleet.diagnosis.links import (
     VIRTRIGAUD,
     VITISTACK,
 )
-from paddock.fleet.diagnosis.scene import Data, ObjectPlace, at, conditions, entries, holds, texts
+from paddock.fleet.diagnosis.scene import ObjectPlace, at, conditions, entries, holds, texts
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
 from paddock.kubevirt.plan.machine import fencing

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.links import WIDE, How, ReferenceLink, links, lists
-from paddock.fleet.diagnosis.scene import Ask, Data, EventQuery, ObjectPlace, ObjectSnapshot, entries, texts
+from paddock.fleet.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, entries, texts
 
 # A tangle is cut off here; no machine has so many parts.
 _MOST_NODES = 300

@@ -3,11 +3,11 @@ object: how far a machine can grow, and what keeps it from being made at all."""
 
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
 
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.dialects import translators as catalog
 from paddock.fleet.documents.comparison import ComparedObject, ObjectPair
 from paddock.kubernetes import admission
@@ -29,7 +29,6 @@ FAILS = "fails"
 _PARTS = {"sockets": rollouts.SOCKETS, "memory": rollouts.GUEST}
 _LIVE, _RESTART = str(Effect.LIVE), str(Effect.RESTART)
 _MILD = (str(Effect.NONE), _LIVE, _RESTART)
-Data = dict[str, Any]
 
 
 class ChangeVerdict(msgspec.Struct, frozen=True):

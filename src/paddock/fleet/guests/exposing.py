@@ -2,15 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.guests import forwarding
 from paddock.fleet.guests.guest import GuestAccess
 
-Data = dict[str, Any]
 _LABEL = "vm.kubevirt.io/name"
 _PAUSE_SECONDS = 0.3
 

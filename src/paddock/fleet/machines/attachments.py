@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
 from paddock.fleet.kinds import VITISTACK
 from paddock.fleet.machines.edits import ChangeRefused
@@ -10,7 +11,7 @@ from paddock.fleet.machines.nics import POD
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 
 _DEFINITIONS = plain("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition")
 _CONFIGURATIONS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
 from paddock.fleet.machines.edits import ChangeRefused, copy, named, names, place
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.sizekeys import amount
-from paddock.kubernetes.client.target import Data
 
 _GIB = 2**30
 ROOT = "root"

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import Terminal
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 
 # Members that the server writes, and that are no part of a wish.
 _SERVER_WRITTEN = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")

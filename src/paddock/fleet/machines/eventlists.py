@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.fleet.machines import parts
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 
 
 def names(machine: MachineView) -> set[str]:

@@ -7,12 +7,12 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.base.lines import Colour
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import at, conditions, entries, holds, texts
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 
 _COLOURS: Mapping[str, Colour] = {"good": "green", "off": "grey", "waits": "yellow", "bad": "red", "going": "yellow", "unknown": ""}
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")

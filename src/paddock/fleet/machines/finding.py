@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.jsondata import Data
 from paddock.base.names import check_name
 from paddock.base.nearest import nearest
 from paddock.fleet import kinds
@@ -14,7 +15,7 @@ from paddock.fleet.kinds import FRONTS, MACHINES, STAKATER, VIRTRIGAUD, VITISTAC
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 
 # Marks of the machines that a VirtRigaud provider on KubeVirt makes.
 _OWNER_UID, _OWNER = "virtrigaud.io/owner-uid", "virtrigaud.io/owner"

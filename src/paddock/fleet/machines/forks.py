@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Iterable
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import holds, texts
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines import finding, snapshots
@@ -14,7 +15,7 @@ from paddock.fleet.machines.snapshots import CLONES, SNAPSHOTS
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 
 _POLL_SECONDS = 0.1
 _OVER = ("Succeeded", "Failed")

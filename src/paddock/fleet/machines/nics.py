@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
 from paddock.fleet.machines.edits import ChangeRefused, copy, named, names, place
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 
 POD = "pod"
 

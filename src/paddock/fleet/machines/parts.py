@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.base.lines import one_line
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.machines import facts
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 
 # Volumes that are no disks of their own, by member.
 _SEEDS = ("cloudInitNoCloud", "cloudInitConfigDrive", "sysprep", "secret", "configMap", "serviceAccount", "downwardMetrics")

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.documents.comparison import ComparedObject, ObjectPair, text
 from paddock.fleet.documents.verdicts import ChangeVerdict, object_change
 from paddock.fleet.machines.edits import ObjectEdit, written
 from paddock.kubernetes import admission
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.meta.manifests.document import Document, Position, SourceMap
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.world import ObjectSet

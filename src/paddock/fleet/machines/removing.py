@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from paddock.base.clock import Clock
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import entries, texts
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines import removal, shares
@@ -14,7 +15,7 @@ from paddock.fleet.machines.waiting import MachineWaiter
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 
 _CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")

@@ -1,11 +1,11 @@
 """The whole way back to a snapshot: the guest stops, its disks change, and it starts again."""
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import snapshots, waiting, writing
 from paddock.fleet.machines.finding import MachineView, find
 from paddock.fleet.servers.session import ServerSession
-from paddock.kubernetes.client.target import Data
 
 
 async def usable(server: ServerSession, machine: MachineView, snapshot: str) -> Data:

@@ -3,13 +3,14 @@
 import msgspec
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.base.lines import one_line
 from paddock.fleet.diagnosis.scene import at, texts
 from paddock.fleet.machines import parts
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 
 CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
 from paddock.fleet.machines.edits import ChangeRefused, copy, place
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.sizekeys import Wishes, amount
-from paddock.kubernetes.client.target import Data
 
 _MIB = 2**20
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
 from paddock.fleet.diagnosis.scene import at, conditions, texts
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, MachineKind
@@ -20,7 +21,7 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubevirt.plan.snapshots.memory import note_of
 
 SNAPSHOTS = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", "VirtualMachineSnapshot")

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.base.lines import Colour
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.kinds import VMI
@@ -14,7 +15,7 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 
 _CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 _VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")

@@ -5,13 +5,14 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import MACHINES, MachineKind
 from paddock.fleet.machines import finding
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import BOOKMARK, DELETED, Client
 from paddock.kubernetes.client.errors import Expired, Forbidden, NotFound, Unreachable
 from paddock.kubernetes.client.options import Selection, WatchOptions
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 
 # Changes that come together make one picture.
 _TOGETHER = 0.2

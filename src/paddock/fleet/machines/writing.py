@@ -11,12 +11,13 @@ import msgspec
 import orjson
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, texts
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VMI, MachineKind
 from paddock.fleet.machines.finding import MachineView, needs_vm
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 
 Power = Literal["start", "stop"]
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import holds, texts
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines import waiting, writing
@@ -19,7 +20,6 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.fleet.moves.transfer import DiskCarrier
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Invalid
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.meta import ages
 from paddock.kubevirt.disklinks import LinkChannel
 

@@ -11,13 +11,14 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.moves.mover import CannotMove
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.errors import AlreadyExists, ApiError, Conflict, Forbidden, MethodNotAllowed, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, merge_patch
-from paddock.kubernetes.client.target import LEASES, Data, Key
+from paddock.kubernetes.client.target import LEASES, Key
 from paddock.kubernetes.meta import ages
 
 # A command that was killed holds up another one at most so long.

@@ -4,12 +4,13 @@ import asyncio
 import json
 
 from paddock.base.errors import Transient
+from paddock.base.jsondata import Data
 from paddock.fleet.machines.claims import CLAIMS, DATA_VOLUMES
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import DeletionOptions
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 
 POLL_SECONDS, LONG_SECONDS = 0.5, 600.0
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.machines import finding, waiting, writing
 from paddock.fleet.machines.claims import CLAIMS, DATA_VOLUMES
@@ -20,7 +21,7 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 
 EXPORTS = plain("export.kubevirt.io", "v1beta1", "virtualmachineexports", "VirtualMachineExport")
 _STARTS = ("Always", "Once", "RerunOnFailure")

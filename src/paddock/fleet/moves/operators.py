@@ -2,6 +2,7 @@
 
 import contextlib
 
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import MachineKind
 from paddock.fleet.moves import objectcalls
 from paddock.fleet.moves.plan import operators
@@ -9,7 +10,7 @@ from paddock.fleet.moves.plan.moveplan import Hindrance
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.errors import Forbidden
 from paddock.kubernetes.client.options import EVERYTHING, Selection
-from paddock.kubernetes.client.target import LEASES, Data
+from paddock.kubernetes.client.target import LEASES
 
 
 async def missing(target: MoveSide, kind: MachineKind) -> Hindrance:

@@ -6,6 +6,7 @@ import orjson
 
 from paddock.base import quantity
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, holds, texts
 from paddock.fleet.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
 from paddock.fleet.machines import facts, finding, waiting
@@ -20,7 +21,7 @@ from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.sides import NAMESPACES, MoveSide
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import EVERYTHING, Selection, WriteOptions
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.kinds import missinggates

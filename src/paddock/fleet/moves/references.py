@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.trees import services_of
@@ -14,7 +15,7 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, references
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines.finding import MachineView
@@ -12,7 +13,7 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client import ownrights
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import EVERYTHING, Selection
-from paddock.kubernetes.client.target import Data, plain
+from paddock.kubernetes.client.target import plain
 
 INSTALLATIONS = plain("kubevirt.io", "v1", "kubevirts", "KubeVirt")
 _INGRESSES = plain("networking.k8s.io", "v1", "ingresses", "Ingress")

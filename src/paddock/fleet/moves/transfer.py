@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from paddock.base.errors import Transient
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.machines.claims import CLAIMS, DATA_VOLUMES
 from paddock.fleet.moves import objectcalls, ways
@@ -20,7 +21,7 @@ from paddock.fleet.moves.plan.disks import CarriedDisk
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.options import Selection, json_patch
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink, LinkChannel, Unpacker
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.machines import finding
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.removing import MachineRemover
@@ -17,7 +18,6 @@ from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.plan.steps import UndoStep
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data
 
 _FENCE = "its move is being undone"
 

@@ -9,13 +9,14 @@ from urllib.parse import urlsplit
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import entries, holds, texts
 from paddock.fleet.guests import forwarding
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.errors import Forbidden
 from paddock.kubernetes.client.http import websocket
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink, UploadPlace
 

@@ -6,10 +6,11 @@ from collections.abc import Collection
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound, Unavailable
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 
 # Where several groups have a name, this order decides, as kubectl has it for KubeVirt's.
 _FIRST = ("", "apps", "kubevirt.io")

@@ -5,10 +5,11 @@ from typing import Literal
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.fleet.servers.discovery import KindDiscovery, ServedKind
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.options import WriteOptions
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 
 
 class WrittenObject(msgspec.Struct, frozen=True, kw_only=True):

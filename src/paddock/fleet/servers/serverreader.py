@@ -11,13 +11,14 @@ import orjson
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import walk
 from paddock.fleet.diagnosis.scene import Ask, ChildQuery, EventQuery, ObjectPlace, ObjectSnapshot
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound, Unauthorized, Unreachable
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import EVENTS, Data, Key, Target, plain
+from paddock.kubernetes.client.target import EVENTS, Key, Target, plain
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.references import CONFIG_MAP, SECRET
 

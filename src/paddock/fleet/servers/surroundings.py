@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.plan.changes.references import references

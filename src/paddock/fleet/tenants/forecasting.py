@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from importlib import import_module
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.dialects import translators as catalog
 from paddock.fleet.documents.inputobjects import InputObjects
 from paddock.fleet.documents.objects import InputObject
@@ -13,7 +14,7 @@ from paddock.kubernetes import catalog as dialects
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.meta.world import DEFAULT_NAMESPACE, ObjectSet
-from paddock.kubernetes.quotas.measuring import Data, ObjectUsage, counted
+from paddock.kubernetes.quotas.measuring import ObjectUsage, counted
 from paddock.kubevirt.plan.machine import commoninstancetypes, commonpreferences, instancetypes
 from paddock.kubevirt.plan.quotas.becoming import ObjectKey, PlannedObject, PresentObjects, become
 from paddock.kubevirt.plan.quotas.forecast import QuotaForecast, forecast

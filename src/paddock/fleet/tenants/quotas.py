@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.fleet.servers.session import ServerSession
 from paddock.fleet.tenants.tenancy import QUOTAS
 from paddock.kubernetes.client.errors import Forbidden
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.quotas import measuring, quota
 
 _WHOLE = 100

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.documents.inputobjects import InputObjects, collected
 from paddock.fleet.documents.objects import InputObject
 from paddock.fleet.servers import surroundings
@@ -13,7 +14,7 @@ from paddock.fleet.tenants.tenancy import QUOTAS
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.meta.manifests.document import Document, Position, SourceMap
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.quotas import measuring

@@ -8,11 +8,12 @@ import msgspec
 
 from paddock.base import ownnames, quantity
 from paddock.base.errors import Terminal, Transient
+from paddock.base.jsondata import Data
 from paddock.fleet.servers.session import ServerSession
 from paddock.fleet.tenants import tenant
 from paddock.fleet.tenants.tenant import TenantShares
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.quotas import measuring, quota
 
 NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)

@@ -1,15 +1,14 @@
 """The objects of a tenant. Pure."""
 
 import base64
-from typing import Any
 
 import msgspec
 
 from paddock.base import cpushares, ownnames, quantity
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.access import Access
 
-Data = dict[str, Any]
 ACCOUNT = TOKEN = "tenant"
 _MANAGED: Data = {"app.kubernetes.io/managed-by": "paddock"}
 _RBAC = "rbac.authorization.k8s.io"

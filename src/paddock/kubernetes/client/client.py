@@ -19,6 +19,7 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client import declaredfields, warnings
 from paddock.kubernetes.client.errors import ApiError, BadAnswer, Expired, MissingRight, NotFound, UndeclaredFields, error_of
 from paddock.kubernetes.client.options import (
@@ -34,7 +35,7 @@ from paddock.kubernetes.client.options import (
     target_of,
 )
 from paddock.kubernetes.client.retrying import Retries, pause
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 
 T = TypeVar("T")

@@ -5,11 +5,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.errors import BadAnswer
 from paddock.kubernetes.schema.kind import Kind
 
 T = TypeVar("T")
-Data = dict[str, Any]
 
 
 class Key(NamedTuple):

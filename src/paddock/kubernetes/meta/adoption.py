@@ -10,11 +10,10 @@ of an owner that is unconfirmed: it takes the reference off. So an owner that is
 
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Any
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 
-Data = dict[str, Any]
 # A label, so that whoever reads no more than the metadata that select sees it. Its value is the UID of the owner.
 UNCONFIRMED = ownnames.UNCONFIRMED_OWNER.name
 

@@ -6,11 +6,10 @@ Clients send lists of any length, so no list is searched: an index finds entries
 from collections import deque
 from typing import Any
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta.apply.places import encoded
 from paddock.kubernetes.meta.patch import BadPatch
 
-Data = dict[str, Any]
 _DIRECTIVE, _RETAIN = "$patch", "$retainKeys"
 _DELETE_FROM, _ORDER = "$deleteFromPrimitiveList/", "$setElementOrder/"
 # A deleted entry keeps its place until the end, so that the index of the others stays right.

@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.jsonpath import compile_path
 from paddock.kubernetes.schema.kind import Column
 
-Data = dict[str, Any]
 # One row as JSON, cut where an age stands: texts, and between them the times that the ages count from.
 Row = tuple[bytes | float, ...]
 # Computes the whole row of an object whose cells paths cannot say; given the object and the time.

@@ -4,11 +4,11 @@ They depend on the instance alone, so the same machine takes the same part of a 
 """
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 
-Data = dict[str, Any]
 Amounts = dict[str, int]
 CPU_ALLOCATION_RATIO = 10
 PREFIX = "virt-launcher-"

@@ -1,14 +1,12 @@
 """The amounts that an object uses of a quota. Pure."""
 
-from typing import Any
-
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.quotas import usage
 from paddock.kubernetes.quotas.usage import Traits
 
-Data = dict[str, Any]
 Amounts = dict[str, int]
 SERVICES, CLAIMS, PODS = "services", "persistentvolumeclaims", "pods"
 INSTANCES = "virtualmachineinstances.kubevirt.io"

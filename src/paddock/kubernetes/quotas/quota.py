@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.quotas import measuring
-from paddock.kubernetes.quotas.measuring import Amounts, Data, ObjectUsage
+from paddock.kubernetes.quotas.measuring import Amounts, ObjectUsage
 from paddock.kubernetes.quotas.usage import Traits
 
 _ATTRIBUTES, _PRIORITY = "VolumeAttributesClass", "PriorityClass"

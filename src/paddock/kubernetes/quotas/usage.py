@@ -5,14 +5,13 @@ Pod, and the guest itself under the names of the Application Aware Quota (`reque
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.quotas import launcher
 
-Data = dict[str, Any]
 Amounts = dict[str, int]
 # An instance in one of these phases has a launcher Pod; in one that is True, the Pod takes resources.
 _TAKES = {"Scheduling": True, "Scheduled": True, "Running": True, "Succeeded": False, "Failed": False}

@@ -10,10 +10,11 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta import adoption
 from paddock.kubernetes.meta.adoption import AdoptionStep
 from paddock.kubernetes.runtime.cache import CachedObject

@@ -6,7 +6,8 @@ from typing import TypeVar
 import msgspec
 import orjson
 
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key, Target
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 
 # Who something is, which nobody owns.
 _IDENTITY = ("apiVersion", "kind")

@@ -6,7 +6,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime.reference import InvolvedObject
 

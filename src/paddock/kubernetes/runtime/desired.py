@@ -18,10 +18,11 @@ import msgspec
 import orjson
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Conflict, Invalid, StatusDetails
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.comparing import is_applied, same_where_said
 from paddock.kubernetes.runtime.deleting import delete_seen

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.kubernetes.client.target import LEASES, Data, Key
+from paddock.kubernetes.client.target import LEASES, Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime.machinery import Machinery
 

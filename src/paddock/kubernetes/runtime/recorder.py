@@ -9,10 +9,11 @@ from collections import deque
 
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound, TooManyRequests, Unavailable, Unreachable
 from paddock.kubernetes.client.options import strategic_patch
-from paddock.kubernetes.client.target import EVENTS, Data, Key
+from paddock.kubernetes.client.target import EVENTS, Key
 from paddock.kubernetes.runtime.correlation import Correlator, EventRequest, EventWrite
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.reference import InvolvedObject

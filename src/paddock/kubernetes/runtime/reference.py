@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 
-from paddock.kubernetes.client.target import Data, Target
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.runtime.cache import CachedOwner, Meta
 
 

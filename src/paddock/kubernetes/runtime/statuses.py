@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Conflict, NotFound
 from paddock.kubernetes.client.options import PLAIN, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.meta.patch import apply_merge_patch, merge_patch_between
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubernetes.runtime.cache import CachedObject

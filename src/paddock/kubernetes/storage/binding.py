@@ -1,13 +1,12 @@
 """The binding of claims to PersistentVolumes, and the phase of a volume. Pure; the rules are those of kube-controller-manager."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.storageclass import PROVISIONER
 from paddock.kubernetes.meta import selectors
 
-Data = dict[str, Any]
 _BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 _ATTRIBUTES = "volumeAttributesClassName"
 _PROVISIONED = "pv.kubernetes.io/provisioned-by"

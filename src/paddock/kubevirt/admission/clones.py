@@ -3,10 +3,11 @@
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.kinds import clone as clones
 from paddock.kubevirt.plan.snapshots.clones import target_name
-from paddock.server.resources.strategy import CustomStrategy, Data, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 _TARGET = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine"}
 

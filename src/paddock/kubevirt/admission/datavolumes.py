@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
@@ -19,7 +20,7 @@ from paddock.kubevirt.plan.storage.contents import POPULATED_FOR, Lookup, Volume
 from paddock.kubevirt.plan.storage.datavolumeclaims import ADOPT
 from paddock.kubevirt.plan.storage.requesters import Maker
 from paddock.server.builtin import claimsizes
-from paddock.server.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, ObjectView, WriteContext
 from paddock.server.security.attributes import Attributes
 from paddock.server.security.rbac import Rbac
 

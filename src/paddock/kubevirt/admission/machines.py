@@ -11,6 +11,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import fieldpath
 from paddock.kubernetes.meta.wire import from_data, to_data
 from paddock.kubernetes.schema import finding
@@ -31,7 +32,7 @@ from paddock.kubevirt.rules.place import MachinePlace
 from paddock.server.builtin.holding import hold
 from paddock.server.builtin.trust import is_trusted
 from paddock.server.resources import denials
-from paddock.server.resources.strategy import CustomStrategy, Data, ObjectView, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, ObjectView, WriteContext
 
 FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"
 FOREGROUND = "kubevirt.io/foregroundDeleteVirtualMachine"

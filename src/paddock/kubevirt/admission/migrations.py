@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import CauseType, Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.server.builtin.trust import is_trusted
-from paddock.server.resources.strategy import CustomStrategy, Data, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 PLACE = ("kubevirt.io", "VirtualMachineInstanceMigration")
 _RULE = "kubevirt/migration"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings, KindFacts
@@ -13,7 +14,7 @@ from paddock.kubevirt.kinds import pool, poolform
 from paddock.kubevirt.rules import pool as rules_pool
 from paddock.server.resources.declared import collection_of
 from paddock.server.resources.resource import ServedResource
-from paddock.server.resources.strategy import CustomStrategy, Data, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 _KIND = "VirtualMachinePool"
 _ALIAS = "kubevirt.io"

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.kinds import restore
-from paddock.server.resources.strategy import CustomStrategy, Data, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 _RULE = "kubevirt/restore-in-progress"
 _COLLECTION = "virtualmachinerestores.snapshot.kubevirt.io"

@@ -6,11 +6,10 @@ import msgspec
 import orjson
 
 from paddock.base import base64data
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.failure import Failure, FailureTarget, StatusCause
 from paddock.server.webhooks import WebhookReply
-
-Data = dict[str, Any]
 
 
 class CannotAsk(Exception):

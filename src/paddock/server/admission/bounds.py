@@ -6,9 +6,10 @@ when KubeVirt creates it, and again with every change of the instance that makes
 
 from typing import NamedTuple
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.quotas import launcher, measuring, quota, usage
-from paddock.kubernetes.quotas.measuring import Amounts, Data
+from paddock.kubernetes.quotas.measuring import Amounts
 from paddock.kubernetes.quotas.quota import Quota
 from paddock.server.admission.ledger import QuotaUsage
 from paddock.server.resources.resource import ServedResource

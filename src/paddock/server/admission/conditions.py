@@ -1,7 +1,6 @@
 """Match conditions, and the values that expressions see of a write."""
 
-from typing import Any
-
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.cel.functions.authorization import Authorizer, ResourceCheck
 from paddock.server.admission import questions
 from paddock.server.admission.expressions import CONDITIONS_LIMIT, Activation, ExpressionFailed, Scope
@@ -10,7 +9,6 @@ from paddock.server.admission.world import AccessQuestion, AdmissionContext
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 Conditions = tuple[tuple[str, str], ...]
 
 

@@ -1,9 +1,8 @@
 """Running the expressions of one policy on one write."""
 
-from typing import Any
-
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.server.admission import conditions
 from paddock.server.admission.conditions import UndecidedConditions
 from paddock.server.admission.expressions import CONDITIONS_LIMIT, POLICY_LIMIT, Activation, ExpressionFailed, Scope
@@ -12,7 +11,6 @@ from paddock.server.admission.world import AdmissionContext
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _LONGEST_MESSAGE = 5 * 1024
 
 

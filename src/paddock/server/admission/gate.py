@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from paddock.kubernetes.quotas.measuring import Data
+from paddock.base.jsondata import Data
 from paddock.server.admission import bounds, mutations, policies
 from paddock.server.admission.ledger import QuotaUsage
 from paddock.server.admission.limits import LimitRanges

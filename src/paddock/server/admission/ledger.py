@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from heapq import nlargest
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.quotas import measuring
-from paddock.kubernetes.quotas.measuring import Amounts, Data, ObjectUsage
+from paddock.kubernetes.quotas.measuring import Amounts, ObjectUsage
 from paddock.kubernetes.quotas.quota import Quota, read
 from paddock.server.objects.encoding import decode
 from paddock.server.store.contract import CommittedWrite, Store, StoredValue, StoreKey

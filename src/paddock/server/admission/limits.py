@@ -6,9 +6,10 @@ The container `compute` of an instance's launcher Pod counts as any other. It ge
 from collections.abc import Iterator
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.quotas import launcher, measuring, usage
-from paddock.kubernetes.quotas.measuring import Amounts, Data
+from paddock.kubernetes.quotas.measuring import Amounts
 from paddock.server.admission.bounds import BoundWrite
 from paddock.server.objects.encoding import decode
 from paddock.server.store.contract import CommittedWrite, Store

@@ -1,17 +1,14 @@
 """The rules that match a write to webhooks and policies. Pure, but for the labels of the namespace, which are looked up."""
 
-from typing import Any
-
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import selectors
 from paddock.kubernetes.meta.selectors import LabelSelector
 from paddock.kubernetes.meta.wire import from_data
 from paddock.server.admission.world import AdmissionContext
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
-
-Data = dict[str, Any]
 
 
 class AdmissionAttributes(msgspec.Struct, frozen=True):

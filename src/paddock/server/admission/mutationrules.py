@@ -1,15 +1,14 @@
 """Rules for MutatingAdmissionPolicies and their bindings, beyond the types of their fields."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.server.admission.policyrules import AdmissionPolicyStrategy, PolicyBindingStrategy
 from paddock.server.admission.registrations import RULE
 from paddock.server.admission.stored import MEMBERS
 
-Data = dict[str, Any]
 _OPERATIONS = ("*", "CONNECT", "CREATE", "UPDATE")
 
 

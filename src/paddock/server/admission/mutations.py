@@ -4,8 +4,8 @@ They work before the mutating webhooks. A policy that wants it works again, once
 """
 
 from collections.abc import Collection
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.failure import Failure, StatusCause
 from paddock.server.admission import parameters, questions
 from paddock.server.admission.covering import Candidates, CoverageIndex
@@ -16,7 +16,6 @@ from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = f"mutatingadmissionpolicies.{_GROUP}", f"mutatingadmissionpolicybindings.{_GROUP}"
 Found = tuple[tuple[MutatingPolicy, Candidates], ...]

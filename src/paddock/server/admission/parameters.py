@@ -1,15 +1,12 @@
 """The parameters of policies, and the writes that their bindings are for. Both sorts of policies share them."""
 
-from typing import Any
-
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import selectors
 from paddock.server.admission.matching import AdmissionAttributes, is_namespace, selector_of
 from paddock.server.admission.stored import PolicyBinding
 from paddock.server.admission.world import AdmissionContext
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
-
-Data = dict[str, Any]
 
 
 class NotConfigured(Exception):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import patch
 from paddock.kubernetes.meta.apply import fitting, values
 from paddock.kubernetes.meta.apply.types import ATOMIC, KEYED, MAP, MergeType, of_schema, resolve
@@ -15,7 +16,6 @@ from paddock.server.admission.world import AdmissionContext
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _ROOT = "Object"
 
 

@@ -1,11 +1,11 @@
 """ValidatingAdmissionPolicies: expressions that must hold, where a binding says so."""
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.failure import Failure, StatusCause
 from paddock.server.admission import parameters
@@ -17,7 +17,6 @@ from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
 POLICIES, BINDINGS = f"validatingadmissionpolicies.{_GROUP}", f"validatingadmissionpolicybindings.{_GROUP}"
 _CODES = {"Forbidden": 403, "Unauthorized": 401, "RequestEntityTooLarge": 413}

@@ -3,15 +3,14 @@
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.server.admission.registrations import RULE, check_expression, check_rule, check_selector, conditions
 from paddock.server.resources.strategy import Strategy, WriteContext
 
-Data = dict[str, Any]
 _MOST_ANNOTATIONS, _LONGEST_VALUE = 20, 5 * 1024
 _IDENTIFIER = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*\Z", re.ASCII)
 _RESERVED = frozenset(

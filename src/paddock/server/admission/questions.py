@@ -1,15 +1,14 @@
 """A write as webhooks and expressions are shown it: `AdmissionReview`, `request`, and objects in the version they want."""
 
 import copy
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.admission.matching import is_namespace
 from paddock.server.objects.encoding import Encoder, encode
 from paddock.server.objects.requests import Attempt
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _KINDS = {"CREATE": "CreateOptions", "UPDATE": "UpdateOptions", "DELETE": "DeleteOptions"}
 
 

@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlsplit
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.server.resources.strategy import Strategy, WriteContext
 
-Data = dict[str, Any]
 RULE = "core/admission"
 REVIEW_VERSIONS = ("v1", "v1beta1")
 _FORM = "; desired format: https://host[/path]"

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.server.admission.matching import Matcher, read_matcher
 
-Data = dict[str, Any]
 # the types of patches, with the member that holds the expression
 MEMBERS = {"ApplyConfiguration": "applyConfiguration", "JSONPatch": "jsonPatch"}
 

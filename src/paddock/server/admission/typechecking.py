@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.cel.typing import DYN, Ty
 from paddock.kubernetes.schema.structural.expressions import type_of
 from paddock.server.admission import expressions
@@ -10,7 +11,6 @@ from paddock.server.admission.expressions import Scope, Types
 from paddock.server.resources.registry import ResourceRegistry
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 # More kinds than these are not looked at.
 _MOST_KINDS = 10
 _ENVELOPE = ("apiVersion", "kind", "metadata")

@@ -6,11 +6,11 @@ failure policy decides; a refusal is always a refusal.
 
 import asyncio
 import logging
-from typing import Any
 
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure, patch
 from paddock.server import bodies
 from paddock.server.admission import answers, questions
@@ -24,7 +24,6 @@ from paddock.server.resources.resource import ServedResource
 from paddock.server.webhooks import Caller, CallFailed, WebhookReply, address_of
 
 _LOG = logging.getLogger(__name__)
-Data = dict[str, Any]
 _GROUP = "admissionregistration.k8s.io"
 MUTATING, VALIDATING = f"mutatingwebhookconfigurations.{_GROUP}", f"validatingwebhookconfigurations.{_GROUP}"
 _HARMLESS = ("None", "NoneOnDryRun")

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 GROUP = "apiregistration.k8s.io"
 COLLECTION = f"apiservices.{GROUP}"

@@ -5,10 +5,11 @@ from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.kindtable import pipeline
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 RULE = "core/autoscaler"
 _PREFIX = "autoscaling.alpha.kubernetes.io/"

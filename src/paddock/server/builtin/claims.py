@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.storageclass import IS_DEFAULT, VOLUME_PROTECTION
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.builtin import claimsizes
 from paddock.server.builtin.holding import hold
 from paddock.server.builtin.trust import is_trusted
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 # Somebody has to agree that nobody uses the claim any more.
 PROTECTION = "kubernetes.io/pvc-protection"

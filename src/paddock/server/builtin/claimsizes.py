@@ -10,12 +10,13 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.base.disksizes import LARGEST
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.persistentvolumeclaim import REQUEST, PersistentVolumeClaim
 from paddock.kubernetes.core.storageclass import PROVISIONER, StorageClass, default_class
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.kubernetes.storage import claimsizes
-from paddock.server.resources.strategy import Data, WriteContext
+from paddock.server.resources.strategy import WriteContext
 
 CLASSES = "storageclasses.storage.k8s.io"
 _RULE = "core/claim-size"

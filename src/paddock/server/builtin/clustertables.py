@@ -2,12 +2,12 @@
 
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import selectors
 from paddock.kubernetes.meta.wire import from_data
 from paddock.server.builtin.ingresses import IS_DEFAULT
 from paddock.server.builtin.tables import NONE, Cells, age_of, name_of
 
-Data = dict[str, Any]
 _UNSET = "<unset>"
 _REGISTRATION, _STORAGE, _FLOWS = "admissionregistration.k8s.io", "storage.k8s.io", "flowcontrol.apiserver.k8s.io"
 

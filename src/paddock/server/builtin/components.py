@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
-from paddock.server.builtin.tables import Cells, Data, name_of
+from paddock.server.builtin.tables import Cells, name_of
 from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge.http import HttpResponse
 from paddock.server.objects.encoding import encode

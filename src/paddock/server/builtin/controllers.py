@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import selectors
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.server.builtin import podspecs
 from paddock.server.kindtable import pipeline
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 RULE = "core/workload"
 _NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages, failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.builtin.tables import NONE, Cells, age_of, name_of
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 from paddock.server.security.attributes import Attributes
 from paddock.server.security.rbac import MASTERS, Rbac
 

@@ -6,11 +6,12 @@ Nothing here allocates a device: a machine gets its host devices by KubeVirt's f
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.server.builtin.tables import Cells, age_of, name_of
 from paddock.server.kindtable import checking, table
-from paddock.server.resources.strategy import CustomStrategy, Data, Strategy, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, Strategy, WriteContext
 
 GROUP = "resource.k8s.io"
 _RULE = "core/device"

@@ -4,9 +4,10 @@ import ipaddress
 from collections.abc import Iterator
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import CustomStrategy, Data, Strategy, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, Strategy, WriteContext
 
 SLICES = "discovery.k8s.io"
 _RULE = "core/endpoints"

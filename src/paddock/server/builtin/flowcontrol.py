@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.builtin import flowdefaults
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 GROUP = "flowcontrol.apiserver.k8s.io"
 _RULE = "core/flow-control"

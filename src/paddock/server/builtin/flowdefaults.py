@@ -1,9 +1,9 @@
 """The flow schemas and priority levels that are there from the start: Kubernetes' own, with its numbers."""
 
 from collections.abc import Iterable
-from typing import Any
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
+
 _SYSTEM_ACCOUNTS: Data = {"kind": "ServiceAccount", "serviceAccount": {"name": "*", "namespace": "kube-system"}}
 # The server itself needs them: they cannot be changed, and are made again when they are missing.
 MANDATORY_SCHEMAS = ("exempt", "catch-all")

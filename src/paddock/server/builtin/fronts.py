@@ -4,13 +4,14 @@ values of the dialects say what that is.
 Against a cluster, whose API server knows nothing of them, the controllers write it.
 """
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.dialect import DialectMachine
 from paddock.kubernetes.schema.finding import Path
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.server.builtin import powerstates
 from paddock.server.builtin.holding import hold
-from paddock.server.resources.strategy import CustomStrategy, Data, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 
 class FrontMachineStrategy(powerstates.PowerStateStrategy):

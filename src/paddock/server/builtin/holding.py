@@ -1,6 +1,6 @@
 """Finalizers that the server puts on a new object, because whoever takes them off would put them on in a write of its own right after."""
 
-from paddock.server.resources.strategy import Data
+from paddock.base.jsondata import Data
 
 
 def hold(new: Data, finalizer: str) -> None:

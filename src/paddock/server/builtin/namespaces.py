@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from paddock.base import cpushares, names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
@@ -11,7 +12,7 @@ from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge.http import HttpResponse
 from paddock.server.objects.requests import Proposal
 from paddock.server.representation import answer, form_of
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 from paddock.server.verbs.options import write_options
 
 NAME_LABEL = "kubernetes.io/metadata.name"

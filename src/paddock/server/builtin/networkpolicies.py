@@ -4,10 +4,11 @@ import ipaddress
 from collections.abc import Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.selectors import read, text
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
-from paddock.server.builtin.tables import Cells, Data, age_of, name_of
+from paddock.server.builtin.tables import Cells, age_of, name_of
 from paddock.server.resources.strategy import Strategy, WriteContext
 
 GROUP = "networking.k8s.io"

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.kindtable import pipeline
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 _RULE = "core/node"
 

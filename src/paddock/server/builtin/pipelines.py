@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from typing import Any
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.apply.types import MergeSchema
 from paddock.kubernetes.schema.generate import crd, structural
 from paddock.kubernetes.schema.kind import Kind
@@ -16,7 +17,6 @@ from paddock.server.kindtable import structure, table
 from paddock.server.resources.declared import DeclaredPipeline
 from paddock.server.resources.pipeline import Decoded
 
-Data = dict[str, Any]
 # What the table of kinds says of merging.
 _MERGE_WORDS = ("map-type", "list-type", "list-map-keys", "patch-strategy", "patch-merge-key", "group-version-kind")
 _MERGING = (*(f"x-kubernetes-{word}" for word in _MERGE_WORDS), "x-paddock-present", "default")

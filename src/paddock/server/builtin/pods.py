@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import ages, failure, selectors
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
@@ -22,7 +22,7 @@ from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Proposal
 from paddock.server.representation import answer, form_of
 from paddock.server.resources.resource import Subresource
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 from paddock.server.verbs import reading, writing
 from paddock.server.verbs.options import write_options
 

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from paddock.base import names, quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import CauseType, Finding, Path
-from paddock.server.resources.strategy import Data
 
 RULE = "core/pod"
 LABEL = (

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages, selectors
 from paddock.server.builtin.tables import NONE, Cells, age_of, name_of
 
-Data = dict[str, Any]
 _UNKNOWN = "<unknown>"
 
 

@@ -1,10 +1,11 @@
 """A power state such as `On`, which kubectl makes a boolean of: apply merges by types, so it is a word before it is merged."""
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.meta import fieldpath
 from paddock.kubernetes.schema.finding import Path, format_path
 from paddock.kubernetes.schema.messages import bare_word
-from paddock.server.resources.strategy import CustomStrategy, Data
+from paddock.server.resources.strategy import CustomStrategy
 
 _WORDS = {True: "On", False: "Off"}
 

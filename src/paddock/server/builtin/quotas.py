@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.base import names, quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 _QUOTA, _LIMITS = "core/quota", "core/limit-range"
 SCOPES = (

@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 from paddock.server.security.attributes import Attributes
 from paddock.server.security.covering import HeldRights
 from paddock.server.security.rbac import MASTERS, Rbac, RbacRule, rules_of

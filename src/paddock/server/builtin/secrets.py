@@ -5,9 +5,10 @@ import json
 from collections.abc import Iterator
 
 from paddock.base import base64data
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 OPAQUE = "Opaque"
 _ACCOUNT = "kubernetes.io/service-account.name"

@@ -4,9 +4,9 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import Data
 
 Family = Literal["IPv4", "IPv6"]
 _RULE = "core/service"

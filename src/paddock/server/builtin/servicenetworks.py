@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.builtin.tables import NONE, Cells, Data, age_of, name_of
+from paddock.server.builtin.tables import NONE, Cells, age_of, name_of
 from paddock.server.resources.strategy import Strategy, WriteContext
 
 GROUP = "networking.k8s.io"

@@ -9,11 +9,12 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.builtin import servicefamilies
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 NETWORK = ipaddress.IPv4Network("10.96.0.0/12")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

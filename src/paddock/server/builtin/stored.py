@@ -5,10 +5,11 @@ Volumes, templates and priorities are stored as they come.
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import CustomStrategy, Data, WriteContext
+from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 _HIGHEST_PRIORITY = 1_000_000_000
 # The priorities that the system itself has, and why nobody else may begin a name like that.

@@ -1,8 +1,8 @@
 """Resources of the kinds of the table (docs/design/0013-table-of-kinds.md): what the table says, and each kind's behaviour."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.kind import Scale
 from paddock.server.admission.mutationrules import MutatingBindingStrategy, MutatingPolicyStrategy
 from paddock.server.admission.policyrules import PolicyBindingStrategy, PolicyStrategy
@@ -41,7 +41,6 @@ from paddock.server.resources.resource import ServedResource, Subresource
 from paddock.server.resources.strategy import PLAIN, Strategy
 from paddock.server.security.rbac import Rbac
 
-Data = dict[str, Any]
 _SCALE = Scale(selector=".spec.selector")
 # What `paddock up` refuses: it runs machines, not pods.
 REFUSED = (

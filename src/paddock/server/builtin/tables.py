@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages
 
-Data = dict[str, Any]
 Cells = Callable[[Data, float], list[Any]]
 UNKNOWN, NONE = "<unknown>", "<none>"
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"

@@ -6,9 +6,10 @@ They are stored and validated. Nothing runs pods here, and their status says so:
 from collections.abc import Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.resources.strategy import Data, Strategy, WriteContext
+from paddock.server.resources.strategy import Strategy, WriteContext
 
 _RULE = "core/workload"
 

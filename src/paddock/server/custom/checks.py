@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.structural import rules
@@ -13,7 +14,6 @@ from paddock.kubernetes.schema.structural.node import has_rules
 RULE = "crd/definition"
 APPROVAL = "api-approved.kubernetes.io"
 MOST_SELECTABLE = 8
-Data = dict[str, Any]
 _LABEL = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?\Z", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+\Z", re.ASCII)
 _PROTECTED = re.compile(r"(?:^|\.)(?:k8s|kubernetes)\.io\Z")

@@ -12,10 +12,11 @@ from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.failure import Failure
 from paddock.server.custom import review
 from paddock.server.custom.pipeline import StructuralPipeline
-from paddock.server.objects.encoding import Data, decode, encode
+from paddock.server.objects.encoding import decode, encode
 from paddock.server.resources.conversion import ConvertedForm
 from paddock.server.webhooks import Caller, CallFailed, ServiceView, address_of
 

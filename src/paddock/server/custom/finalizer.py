@@ -7,6 +7,7 @@ import asyncio
 import logging
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.failure import Failure
 from paddock.server.context import ServerParts
 from paddock.server.custom import naming, resources
@@ -19,7 +20,6 @@ from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import CommittedWrite, StoreKey
 
 _LOG = logging.getLogger(__name__)
-Data = dict[str, Any]
 _USER = "system:apiserver"
 _RETRY_SECONDS = 1.0
 

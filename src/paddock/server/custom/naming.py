@@ -1,11 +1,10 @@
 """The accepted names of a definition, and the conditions that report them. Pure."""
 
 from collections.abc import Iterable
-from typing import Any
 
 import msgspec
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
 
 
 class NamesInUse(msgspec.Struct, frozen=True):

@@ -6,10 +6,10 @@ it without a write. Clients may label and annotate these definitions. Their spec
 
 from collections.abc import Iterable
 from functools import cached_property, partial
-from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.generate import crd
 from paddock.kubernetes.schema.kind import KindFacts
@@ -19,7 +19,6 @@ from paddock.server.objects.encoding import decode, stamp
 from paddock.server.resources.registry import ResourceRegistry
 from paddock.server.store.contract import StoreKey
 
-Data = dict[str, Any]
 API_VERSION = f"{GROUP}/v1"
 _MANAGER = "paddock"
 

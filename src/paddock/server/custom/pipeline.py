@@ -3,6 +3,7 @@
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.apply.types import MergeSchema
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings
@@ -15,8 +16,6 @@ from paddock.server.resources.pipeline import Decoded
 
 if TYPE_CHECKING:
     from paddock.kubernetes.schema.structural import expressions
-
-Data = dict[str, Any]
 
 
 class StructuralPipeline:

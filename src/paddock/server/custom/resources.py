@@ -5,8 +5,9 @@ resource itself are there when the call returns.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.jsonpath import BadPath, compile_path
 from paddock.kubernetes.schema.kind import AGE, Column, Scale
@@ -24,7 +25,6 @@ from paddock.server.resources.strategy import CustomStrategy, WriteContext
 from paddock.server.store.contract import CommittedWrite
 from paddock.server.webhooks import Caller, ServiceView
 
-Data = dict[str, Any]
 _ENDING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
 _SUBRESOURCE_VERBS = ("get", "patch", "update")
 # A path that leads nowhere, for a column whose own path nobody can read.

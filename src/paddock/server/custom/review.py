@@ -5,8 +5,8 @@ from typing import Any
 
 from paddock.base import names
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 
-Data = dict[str, Any]
 GROUP = "apiextensions.k8s.io"
 _VERSIONS = ("v1", "v1beta1")
 

@@ -1,8 +1,8 @@
 """Behaviour of a CustomResourceDefinition in the API besides storage."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.builtin.holding import hold
@@ -12,7 +12,6 @@ from paddock.server.custom.naming import NamesInUse
 from paddock.server.custom.owndefinitions import OwnKinds
 from paddock.server.resources.strategy import CustomStrategy, ObjectView, WriteContext
 
-Data = dict[str, Any]
 # The names that the server itself uses in a group.
 Builtin = Callable[[str], Iterable[NamesInUse]]
 

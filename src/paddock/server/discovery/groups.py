@@ -5,17 +5,16 @@ The server makes a document on the first request after a change of the registry,
 
 import base64
 import hashlib
-from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.edge.http import HttpRequest, HttpResponse
 from paddock.server.resources import names
 from paddock.server.resources.registry import ResourceRegistry
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={};as=APIGroupDiscoveryList"
 
 

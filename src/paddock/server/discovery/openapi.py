@@ -3,11 +3,11 @@
 import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubernetes.schema.generate import metaschemas, openapi
@@ -17,7 +17,6 @@ from paddock.server.representation import media_of
 from paddock.server.resources.registry import ResourceRegistry
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _JSON = "application/json"
 _PREFIX = "/openapi/v3/"
 _GNOSTIC = ("application/com.github.proto-openapi.spec.v2@v1.0+protobuf", "application/com.github.proto-openapi.spec.v2.v1.0+protobuf")

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.generate import gnostic
 
-Data = dict[str, Any]
 _ENVELOPE = {"swagger": "2.0", "info": {"title": "Paddock", "version": "v1"}}
 # What version 2 has no word for.
 _NOT_IN_TWO = ("x-kubernetes-validations", "nullable", "oneOf", "anyOf", "not")

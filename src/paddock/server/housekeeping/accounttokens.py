@@ -6,10 +6,11 @@ type `kubernetes.io/service-account-token` that names the account in an annotati
 
 import base64
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Options, Proposal
 from paddock.server.security.tokens import AccountTokens
 from paddock.server.store.contract import CommittedWrite, StoreKey

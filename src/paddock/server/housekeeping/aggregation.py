@@ -1,8 +1,9 @@
 """Cluster roles that are made of others: their rules are the rules of all roles that their selectors choose."""
 
+from paddock.base.jsondata import Data
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.security.rbac import CLUSTER_ROLES
 from paddock.server.store.contract import CommittedWrite, StoreKey

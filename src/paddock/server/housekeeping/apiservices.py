@@ -2,10 +2,11 @@
 
 import asyncio
 
+from paddock.base.jsondata import Data
 from paddock.server.builtin.apiservices import COLLECTION, GROUP
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Options
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import CommittedWrite

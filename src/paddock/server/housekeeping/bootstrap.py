@@ -4,11 +4,12 @@ annotation get back the rules that they lost, and keep added ones."""
 import asyncio
 from collections.abc import Iterable, Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.server.builtin.stored import SYSTEM_PRIORITIES
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping import controllerroles, flows, kubevirtroles
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.store.contract import StoreKey
 

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.server.builtin.claims import PROTECTION
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode, envelope
+from paddock.server.objects.encoding import decode, envelope
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.store.contract import CommittedWrite, StoreKey
 

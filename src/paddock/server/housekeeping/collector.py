@@ -9,11 +9,12 @@ confirmed ends with the owner, not with the object (docs/design/0011-hand-over-o
 
 from enum import Enum
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import adoption, failure
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
 from paddock.server.objects.deletion import FOREGROUND, ORPHAN
-from paddock.server.objects.encoding import Data, Envelope, OwnerRef, decode
+from paddock.server.objects.encoding import Envelope, OwnerRef, decode
 from paddock.server.objects.requests import Compute, DeleteOptions, Options, Proposal
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import CommittedWrite, StoredValue, StoreKey

@@ -5,9 +5,9 @@ outside of groups begin with a slash.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
+
 PREFIX = "system:controller:"
 MANAGER = "system:kube-controller-manager"
 _RBAC = "rbac.authorization.k8s.io"

@@ -8,11 +8,12 @@ import base64
 from collections.abc import Callable
 from datetime import timedelta
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages, failure
 from paddock.server.builtin import csr
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Options, Proposal
 from paddock.server.security.pki import Authority
 from paddock.server.store.contract import CommittedWrite, StoreKey

@@ -6,11 +6,12 @@ is missing is made, and a mirrored slice is known by its shape, whoever made it.
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping import mirrors
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Options, Proposal
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import CommittedWrite, StoreKey

@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.builtin import flowdefaults
 from paddock.server.builtin.flowcontrol import GROUP
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.security.flow.control import LEVELS, SCHEMAS
 from paddock.server.store.contract import CommittedWrite, StoreKey

@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages, failure
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping import node as presence
-from paddock.server.objects.encoding import Data
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.store.contract import StoreKey
 

@@ -3,10 +3,10 @@
 The server writes it, as it writes the condition of its Node: the controllers cannot when they do not run.
 """
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.node import NodeProblem
-from paddock.server.objects.encoding import Data
 from paddock.server.objects.requests import Options, Proposal
 
 _NAMESPACE = _NAME = "kubevirt"

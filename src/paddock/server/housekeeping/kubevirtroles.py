@@ -7,7 +7,7 @@ that are not served here, and a few of Paddock's own for subresources of its own
 
 from collections.abc import Iterable, Iterator
 
-from paddock.server.objects.encoding import Data
+from paddock.base.jsondata import Data
 from paddock.server.resources import kubevirtsubresources
 
 _RBAC = "rbac.authorization.k8s.io"

@@ -5,7 +5,8 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
+
 SERVICE = "kubernetes.io/service-name"
 MANAGER = "endpointslice.kubernetes.io/managed-by"
 MIRRORING = "endpointslicemirroring-controller.k8s.io"

@@ -1,10 +1,11 @@
 """Emptying namespaces that are being deleted, and what every namespace has from its beginning."""
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server.builtin.namespaces import FINALIZER, with_finalizers
 from paddock.server.context import ServerParts, running_time
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Options, Proposal
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import CommittedWrite, StoreKey

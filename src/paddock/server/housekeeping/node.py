@@ -14,11 +14,11 @@ from pathlib import Path
 import msgspec
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.server import health
 from paddock.server.builtin import servicenetworks, services
 from paddock.server.context import ServerParts
-from paddock.server.objects.encoding import Data
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import StoreKey

@@ -1,9 +1,10 @@
 """The status of every ValidatingAdmissionPolicy: what a look at its expressions showed."""
 
+from paddock.base.jsondata import Data
 from paddock.server.admission.policies import POLICIES
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.store.contract import CommittedWrite, StoreKey
 

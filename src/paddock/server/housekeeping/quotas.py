@@ -1,11 +1,12 @@
 """The status of every ResourceQuota: what is enforced and what is used, written again whenever it is not what is true."""
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.quotas import measuring
 from paddock.kubernetes.quotas.quota import Quota
 from paddock.server.admission.ledger import QUOTAS
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.store.contract import StoreKey
 

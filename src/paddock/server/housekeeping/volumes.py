@@ -3,13 +3,14 @@
 Machines bring a controller of their own, which makes the volumes of the claims of its class. It binds those, and lets them go.
 """
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.storageclass import PROVISIONER, VOLUME_PROTECTION
 from paddock.kubernetes.storage import binding
 from paddock.server.builtin.claimsizes import CLASSES
 from paddock.server.context import ServerParts
 from paddock.server.housekeeping.claims import CLAIMS
 from paddock.server.housekeeping.keyqueue import KeyQueue
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Options, Proposal
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import CommittedWrite, StoreKey

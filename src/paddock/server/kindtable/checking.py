@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.formats import FORMATS
@@ -11,7 +12,6 @@ from paddock.kubernetes.schema.structural.node import Trail, steps
 from paddock.server.kindtable import table
 from paddock.server.kindtable.table import MessageField, MessageType
 
-Data = dict[str, Any]
 REQUIRED = "kindtable/required"
 ENUM = "kindtable/enum"
 LIMIT = "kindtable/limit"

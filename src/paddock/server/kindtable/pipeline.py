@@ -1,15 +1,14 @@
 """The pipeline of a kind of the table."""
 
 from functools import cached_property
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.apply.types import MergeSchema
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.kindtable import checking, structure, table
 from paddock.server.kindtable.reading import BodyReader
 from paddock.server.resources.pipeline import Decoded
 
-Data = dict[str, Any]
 # The server reads the metadata of all objects in one place.
 _ENVELOPE = frozenset(("apiVersion", "kind", "metadata"))
 

@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paddock.base import base64data, quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.finding import CauseType, Finding
 from paddock.kubernetes.schema.structural.node import Trail, clone, steps
 from paddock.server.kindtable import table
 from paddock.server.kindtable.table import MessageField, MessageType
 
-Data = dict[str, Any]
 UNKNOWN_FIELD = "kindtable/unknown-field"
 TYPE = "kindtable/type"
 _BITS = {"int32": 31, "int64": 63}

@@ -1,13 +1,12 @@
 """The structural schema of a kind of the table: what apply, strategic merge patches and the documents for clients read."""
 
 from functools import cache
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.apply.types import MergeSchema
 from paddock.server.kindtable import table
 from paddock.server.kindtable.table import MessageField
 
-Data = dict[str, Any]
 _EITHER: Data = {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 _SCALARS: dict[str, Data] = {
     "string": {"type": "string"},

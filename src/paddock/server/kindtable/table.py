@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 import orjson
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
+
 ExactClass = type[str] | type[bool]
 # The value of a scalar that Go writes even when nobody has set it.
 _ZEROS: Data = {"string": "", "bool": False, "int32": 0, "int64": 0, "float64": 0, "IntOrString": 0, "Quantity": "0"}

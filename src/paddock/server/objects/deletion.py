@@ -2,10 +2,9 @@
 
 from typing import Protocol
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.schema import finding
-from paddock.server.objects.encoding import Data
 from paddock.server.resources.resource import ServedResource
 
 ORPHAN, FOREGROUND = "orphan", "foregroundDeletion"

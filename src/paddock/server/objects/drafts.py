@@ -6,8 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.finding import Finding
-from paddock.server.objects.encoding import Data
 from paddock.server.objects.requests import Options
 from paddock.server.resources.resource import ServedResource
 from paddock.server.resources.strategy import WriteContext

@@ -5,15 +5,14 @@ is another beginning of the same bytes.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.server.edge.http import LongBody
 from paddock.server.resources.resource import ServedResource
 
-Data = dict[str, Any]
 _FIRST = ("apiVersion", "kind", "metadata")
 
 

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from paddock.base import names
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.apply.places import encoded
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding, Path
 from paddock.kubernetes.schema.structural import embedded
-from paddock.server.objects.encoding import Data
 from paddock.server.resources.resource import ServedResource
 
 RULE = "object/metadata"

@@ -9,10 +9,11 @@ from typing import Literal
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure, fieldpath
 from paddock.kubernetes.meta.matching import FieldQuery, LabelQuery
 from paddock.kubernetes.schema import finding
-from paddock.server.objects.encoding import Data, decode, envelope
+from paddock.server.objects.encoding import decode, envelope
 from paddock.server.objects.index import ObjectIndex
 from paddock.server.objects.views import ViewedStore
 from paddock.server.resources.resource import ServedResource

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from paddock.server.objects.encoding import Data
+from paddock.base.jsondata import Data
 from paddock.server.resources.resource import ServedResource
 
 # Tens of thousands of fields fit into what is larger, and nearly everything is smaller.

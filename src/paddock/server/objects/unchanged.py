@@ -1,10 +1,9 @@
 """The parts of an object that an update leaves as they were: nothing that was settled about them is worked out again. Pure."""
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.base.jsonequality import identical
 from paddock.kubernetes.meta import fieldpath
 from paddock.kubernetes.schema.finding import Finding, Path
-from paddock.server.objects.encoding import Data
 from paddock.server.resources.pipeline import Decoded
 from paddock.server.resources.resource import ServedResource
 

@@ -9,7 +9,8 @@ from heapq import merge
 
 import msgspec
 
-from paddock.server.objects.encoding import Data, decode, stamp
+from paddock.base.jsondata import Data
+from paddock.server.objects.encoding import decode, stamp
 from paddock.server.store.contract import CommittedWrite, Store, StoredValue, StoreKey
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import msgspec
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.base.jsonequality import identical_apart
 from paddock.kubernetes.meta import failure, fieldpath
 from paddock.kubernetes.meta.apply import applying, ownership
@@ -20,7 +20,7 @@ from paddock.kubernetes.schema.check import drop_restated, drop_unread
 from paddock.kubernetes.schema.finding import Finding, Severity
 from paddock.server.objects import deletion, metadata, unchanged
 from paddock.server.objects.drafts import Draft, aside
-from paddock.server.objects.encoding import Data, Encoder, decode, encode, envelope, stamp
+from paddock.server.objects.encoding import Encoder, decode, encode, envelope, stamp
 from paddock.server.objects.index import ObjectIndex
 from paddock.server.objects.requests import (
     LARGE_BYTES,

@@ -1,11 +1,11 @@
 """Between the versions of a kind whose objects somebody else converts (docs/design/0008-conversion.md)."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import msgspec
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
 
 
 class ConvertedForm(msgspec.Struct, frozen=True):

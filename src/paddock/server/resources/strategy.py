@@ -6,11 +6,9 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.kubernetes.schema.finding import Finding
 from paddock.server.resources.pipeline import Pipeline
-
-Data = dict[str, Any]
-
 
 T = TypeVar("T")
 

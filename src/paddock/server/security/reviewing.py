@@ -1,10 +1,10 @@
 """The answers to reviews, and tokens on request."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages, failure
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import Finding
@@ -19,7 +19,6 @@ from paddock.server.security.rbac import MASTERS, Rbac, RbacRule
 from paddock.server.security.tokens import AccountTokens
 from paddock.server.verbs.options import write_options
 
-Data = dict[str, Any]
 Handler = Callable[[RequestContext], Awaitable[HttpResponse]]
 AUTHENTICATION, AUTHORIZATION = "authentication.k8s.io", "authorization.k8s.io"
 _HOUR, _LEAST_SECONDS = 3600, 600

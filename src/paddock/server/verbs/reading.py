@@ -7,13 +7,14 @@ from typing import TypeVar
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.matching import FieldQuery
 from paddock.kubernetes.schema import finding
 from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge import frames
 from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
-from paddock.server.objects.encoding import Data, encode
+from paddock.server.objects.encoding import encode
 from paddock.server.objects.reading import Fields, FutureRevision, ListPage, Query, read_number, read_revision
 from paddock.server.objects.watches import ADDED, ERROR, OpenWatch, line
 from paddock.server.representation import Renderer, answer, form_of

@@ -4,14 +4,14 @@ from typing import Any
 
 import orjson
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure, fieldpath, patch, selectors
 from paddock.kubernetes.meta.ages import age
 from paddock.kubernetes.schema import finding
 from paddock.server import bodies
 from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge.http import HttpResponse
-from paddock.server.objects.encoding import Data, decode
+from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import Proposal
 from paddock.server.representation import RepresentationForm, answer, form_of
 from paddock.server.verbs.options import write_options

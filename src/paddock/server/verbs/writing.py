@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure, patch, strategic
 from paddock.kubernetes.meta.apply import applying, fitting
 from paddock.kubernetes.meta.apply.applying import ApplyRequest
@@ -19,7 +19,6 @@ from paddock.server.bodies import Body
 from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge.http import HttpResponse
 from paddock.server.objects.drafts import aside
-from paddock.server.objects.encoding import Data
 from paddock.server.objects.requests import Options, Proposal, Written
 from paddock.server.representation import answer, form_of
 from paddock.server.resources.resource import ServedResource

@@ -7,6 +7,7 @@ changes count for nothing: controllers write them all the time. Other objects ar
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, texts
 from paddock.fleet.machines.edits import merge_patch, written
 from paddock.fleet.servers import objectwrites
@@ -16,7 +17,6 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client import warnings
 from paddock.kubernetes.client.errors import Conflict
 from paddock.kubernetes.client.options import WriteOptions
-from paddock.kubernetes.client.target import Data
 from paddock.web import problems
 from paddock.web.answers.editing import WebApplied, WebAppliedObject
 from paddock.web.api import managedfields, manifests

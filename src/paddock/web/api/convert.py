@@ -2,6 +2,7 @@
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.dialects import translators as catalog
 from paddock.fleet import kinds
 from paddock.fleet.documents import conversion, losses
@@ -9,7 +10,6 @@ from paddock.fleet.documents.inputobjects import errors_of
 from paddock.fleet.documents.objects import LocatedFinding
 from paddock.fleet.documents.rendering import RenderSummary
 from paddock.kubernetes import admission
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.meta.manifests import write
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.schema.kind import AdmissionSettings

@@ -8,6 +8,7 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import holds, texts
 from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import snapshots, trees, usage
@@ -17,7 +18,7 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.web import rights
 from paddock.web.answers.machine import WebMachineDetail, WebSnapshotPart
 from paddock.web.api import actionstates, graphs, guestparts, hardware, objectparts, pending, snapshottrees

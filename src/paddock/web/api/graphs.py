@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import ObjectPlace, texts
 from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines import facts, nics, parts, trees
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 from paddock.kubevirt.plan.changes.references import references
 from paddock.web.answers.machine import WebGraph, WebGraphEdge, WebGraphNode, WebSnapshotPart
 from paddock.web.answers.rows import State

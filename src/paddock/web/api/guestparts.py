@@ -4,10 +4,10 @@ import base64
 import binascii
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, holds, texts
 from paddock.fleet.machines import parts, waiting
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.meta.ages import timestamp
 from paddock.web.answers.machine import WebAccess, WebCloudInit, WebFileSystem, WebGuestPart, WebGuestUser
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.machines import disks, facts, nics, parts
 from paddock.fleet.machines.disks import DiskRow
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 from paddock.web.answers.machine import WebDiskPart, WebNicPart
 
 Named = Mapping[str, Data]

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import entries, texts
 from paddock.fleet.kinds import VM, VMI, MachineKind
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data
 from paddock.web.answers.machine import WebHistory, WebHistoryPart
 from paddock.web.api import managedfields
 from paddock.web.api.pending import REVISIONS

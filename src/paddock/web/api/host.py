@@ -9,12 +9,13 @@ from pathlib import Path
 import orjson
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, conditions, entries, texts
 from paddock.fleet.machines import facts, waiting
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound, Unavailable
-from paddock.kubernetes.client.target import Data, plain
+from paddock.kubernetes.client.target import plain
 from paddock.web.answers.rows import State, WebHostCheck, WebHostInfo, WebNodeInfo, WebPressure
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
-from paddock.kubernetes.client.target import Data
 
 Path = tuple[str, ...]
 

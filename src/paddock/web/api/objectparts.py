@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import at, entries, holds, texts
 from paddock.fleet.kinds import STAKATER, VITISTACK, VM, VMI
 from paddock.fleet.machines import parts
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.meta.manifests import write
 from paddock.web.answers.machine import WebConditionPart, WebObjectPart
 from paddock.web.live import kindtable

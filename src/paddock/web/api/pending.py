@@ -6,6 +6,7 @@ present one is judged by the same table as a plan.
 
 from collections.abc import Iterable
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, conditions, texts
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines import planning, waiting
@@ -14,7 +15,7 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers import surroundings
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema import finding
 from paddock.kubevirt.plan.changes.differences import ABSENT, format_named

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet import kinds
 from paddock.kubernetes import catalog
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.web.answers.rows import WebMissing
 from paddock.web.live import kindtable, topics
 from paddock.web.live.machinerows import MACHINE_TARGETS

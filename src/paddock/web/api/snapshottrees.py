@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, texts
 from paddock.fleet.machines import snapshots
-from paddock.kubernetes.client.target import Data
 from paddock.web.answers.machine import WebSnapshotPart
 
 

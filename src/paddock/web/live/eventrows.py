@@ -1,9 +1,10 @@
 """Rows of events."""
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.machines import eventlists
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import EVENTS, Data
+from paddock.kubernetes.client.target import EVENTS
 from paddock.web.answers.rows import WebEventPart
 from paddock.web.live.objects import LiveObjects
 

@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import BOOKMARK, DELETED, Client
 from paddock.kubernetes.client.errors import Expired, Forbidden, NotFound, Unauthorized, Unavailable, Unreachable
 from paddock.kubernetes.client.options import Selection, WatchOptions
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 
 # A kind that the server does not have, or that the user may not see, may come.
 _ABSENT_SECONDS = 60.0

@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, conditions, entries, texts
 from paddock.fleet.diagnosis.verdict import ObjectVerdict, State
 from paddock.fleet.machines import facts, snapshots
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta.ages import timestamp
 from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE
 from paddock.web.answers.rows import WebObjectRow

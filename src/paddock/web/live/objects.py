@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import MACHINES
 from paddock.fleet.machines import finding
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.web.live import parts
 
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import ObjectPlace, at, conditions, entries, texts
 from paddock.fleet.machines import parts as machineparts
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.web.answers.rows import WebObjectRow
 
 Cells = dict[str, str | float | list[str]]

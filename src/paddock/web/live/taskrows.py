@@ -4,10 +4,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import ObjectPlace, at, conditions, texts
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta import ages
 from paddock.web.answers.rows import WebTaskRow
 from paddock.web.live import kindtable as kinds

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, get_args
 
 from paddock.base.clock import Clock, SystemClock
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import EVENTS, Data, Target
+from paddock.kubernetes.client.target import EVENTS, Target
 from paddock.web.answers.rows import WebAnswer
 from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live import kindtable as kinds

@@ -12,9 +12,10 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.base.jsondata import Data
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.meta.ages import timestamp
 from paddock.web.answers.rows import WebAnswer
 from paddock.web.images import NoImages, WebImageSource

@@ -12,10 +12,10 @@ from paddock.app.operator import options
 from paddock.app.operator.operator import Operator
 from paddock.app.operator.settings import LeaderElectionSettings, ListenAddress, OperatorSettings
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.dialects.fronts import FrontSettings
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.http.https import Https
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.client.transport import TransportRequest
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.schema.kind import AdmissionSettings

@@ -13,6 +13,7 @@ import pytest
 
 from paddock.base.backoff import Backoff
 from paddock.base.clock import SystemClock
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
 from paddock.dialects.virtrigaud.controllers import controller
@@ -20,7 +21,7 @@ from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
 from paddock.dialects.virtrigaud.plan import retries
 from paddock.dialects.virtrigaud.plan.polls import MachinePolls
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from tests.apiharness import Harness

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Conflict, Invalid
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.desired import DesiredObject, DesiredOutcome, DesiredSet, ForeignObject

@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.app.localtransport import door
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.retrying import Retries
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from paddock.kubernetes.runtime.election import BadTerms, Election, LeaseTerms, StillActing
 from paddock.kubernetes.runtime.machinery import Machinery

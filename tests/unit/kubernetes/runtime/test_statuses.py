@@ -6,9 +6,10 @@ from typing import Any
 import orjson
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.errors import Conflict
 from paddock.kubernetes.client.options import Patch, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubernetes.runtime.statuses import StatusWriter

@@ -6,10 +6,11 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Conflict, NotFound
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
 from paddock.kubernetes.runtime.machinery import Machinery

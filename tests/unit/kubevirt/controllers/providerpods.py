@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.contract import tls
 from paddock.contract.server import ProviderServer, ProviderServerSettings
 from paddock.dialects.virtrigaud.controllers import controller
@@ -19,7 +20,7 @@ from paddock.dialects.virtrigaud.controllers.providers.connections import Provid
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.secret import Secret, decoded
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager

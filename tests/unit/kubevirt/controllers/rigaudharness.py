@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.base.metrics import MetricsRegistry
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
@@ -21,7 +22,7 @@ from paddock.dialects.virtrigaud.plan.health import ProviderRuntimeFacts
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from tests import virtualtime

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.server.housekeeping import kubevirtroles
-from paddock.server.objects.encoding import Data
 
 SUB = "subresources.kubevirt.io"
 READ = "get list watch"

@@ -1,8 +1,8 @@
 """A write of the status concerns the status: what is asked for is neither judged nor told again."""
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import CrossFieldRule
-from paddock.server.objects.encoding import Data
 from tests.apiharness import Harness
 from tests.coroutines import played
 

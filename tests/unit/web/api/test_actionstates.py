@@ -2,9 +2,9 @@
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 from paddock.web.api import actionstates
 from paddock.web.live import verbs
 from tests.unit.fleet.machines.examples import stakater, virtrigaud, vitistack, vm, vmi

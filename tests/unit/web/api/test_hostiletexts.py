@@ -7,10 +7,9 @@ import msgspec
 import pytest
 import yaml
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.fleet.kinds import VM
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Data
 from paddock.web.api import actionstates, graphs, guestparts, hardware, history, objectparts, snapshottrees
 
 EVIL = "</script><img src=x onerror=alert('&')>\u202e\n`\"${x}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from paddock.web.api.snapshottrees import of_machine, snapshot_parts
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.web.live import kindtable, topics
 from paddock.web.live.machinerows import MACHINE_TARGETS
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from paddock.base.clock import SystemClock
+from paddock.base.jsondata import Data
 from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM, VMI
-from paddock.kubernetes.client.target import EVENTS, Data, Target
+from paddock.kubernetes.client.target import EVENTS, Target
 from paddock.web.answers.rows import WebObjectRow, WebTaskRow
 from paddock.web.images import NoImages, WebLibraryImage
 from paddock.web.live import kindtable, objectrows, topics, verbs

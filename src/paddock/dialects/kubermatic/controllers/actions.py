@@ -10,11 +10,12 @@ import msgspec
 import orjson
 
 from paddock.base.clock import Clock
+from paddock.base.jsondata import Data
 from paddock.dialects.kubermatic.controllers import targets
 from paddock.dialects.kubermatic.controllers.reader import Views
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.comparing import is_applied

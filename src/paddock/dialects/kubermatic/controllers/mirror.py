@@ -15,6 +15,7 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.dialects.kubermatic.controllers import authorities, targets
 from paddock.dialects.kubermatic.controllers.actions import ClusterDoor, is_ours, owned, owns
 from paddock.dialects.kubermatic.controllers.reader import templates_of
@@ -24,7 +25,7 @@ from paddock.dialects.kubermatic.translate.forward import mark_machine, mark_poo
 from paddock.dialects.kubermatic.translate.refusals import REFUSALS
 from paddock.kubernetes.client.errors import Conflict
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Target
+from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.meta import ages, selectors
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.translated import Loss

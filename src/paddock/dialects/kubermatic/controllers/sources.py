@@ -7,13 +7,14 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.dialects.kubermatic.controllers import authorities, targets
 from paddock.dialects.kubermatic.controllers.actions import ClusterDoor, is_ours
 from paddock.dialects.kubermatic.plan import writing
 from paddock.dialects.kubermatic.plan.status import ConditionText, mirrored
 from paddock.dialects.kubermatic.translate.forward import to_kubevirt
 from paddock.dialects.kubermatic.translate.refusals import REFUSALS
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime import finalizers

@@ -1,8 +1,9 @@
 """The kinds that Kubermatic's front door touches, as the client names them."""
 
+from paddock.base.jsondata import Data
 from paddock.dialects.kubermatic.kinds import image
 from paddock.dialects.kubermatic.kinds.image import CatalogImage
-from paddock.kubernetes.client.target import Data, Target, declared
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import configmap, secret
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.secret import Secret

@@ -1,12 +1,10 @@
 """The status in the users' API: the cluster's, word for word, and our own facts (docs/spec/kubermatic.md section 3). Pure."""
 
-from typing import Any
-
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubevirt.kinds.kubermaticmarks import RESOLVED
 
-Data = dict[str, Any]
 FAILURE = "Failure"
 
 

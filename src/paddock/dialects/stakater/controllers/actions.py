@@ -9,6 +9,7 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.dialects.stakater.controllers import targets
 from paddock.dialects.stakater.controllers.reader import IMAGES, MACHINE, MachineObserver, ReconcilePass, StakaterCaches, images
 from paddock.dialects.stakater.controllers.settings import StakaterSettings
@@ -21,7 +22,7 @@ from paddock.dialects.stakater.translate import to_kubevirt
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import ApiError, NotFound
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubernetes.core.service import Service
 from paddock.kubernetes.meta import ages

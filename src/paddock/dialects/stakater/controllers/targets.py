@@ -1,9 +1,10 @@
 """The kinds that a Stakater machine is made of and refers to, as the client names them."""
 
+from paddock.base.jsondata import Data
 from paddock.dialects.stakater.kinds import virtualmachine
 from paddock.dialects.stakater.kinds.virtualmachine import StakaterVirtualMachine
 from paddock.dialects.stakater.plan import disks
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import networkattachment, persistentvolumeclaim, service, storageclass
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim

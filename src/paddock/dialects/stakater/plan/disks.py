@@ -7,12 +7,12 @@ KubeVirt makes the disk with it: CDI lets nobody write to a clone who may not co
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import msgspec
 import yaml
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.dialects.stakater.plan.conditions import ApplyBlocker, creating, no
 from paddock.dialects.stakater.rules import MACHINE_LABEL, MANAGED_BY
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
@@ -25,7 +25,6 @@ from paddock.kubevirt.kinds.datavolume_kind import DataVolume
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.plan.machine import printable
 
-Data = dict[str, Any]
 # Keeps a root disk that is deleted until the machine knows.
 ROOT_FINALIZER = "infrastructure.stakater.com/root-disk"
 PRUNE = "infrastructure.stakater.com/prune-disks"

@@ -6,10 +6,10 @@ Service -> virtual machine -> (it and its instance gone) -> disks -> (disks gone
 import base64
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
-from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.dialects.stakater.kinds import effective
 from paddock.dialects.stakater.kinds.fields import NetworkParameters
 from paddock.dialects.stakater.kinds.virtualmachine import StakaterVirtualMachine
@@ -18,7 +18,6 @@ from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubevirt.kinds import virtualmachine as kubevirt
 
-Data = dict[str, Any]
 FALLBACK = "infrastructure.stakater.com/binding-fallback"
 # A clean end takes its grace and a little more; a longer one gets an event.
 _PATIENCE_SECONDS = 120

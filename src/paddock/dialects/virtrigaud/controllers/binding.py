@@ -3,6 +3,7 @@
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.plan import attempts, marks, status
@@ -10,7 +11,7 @@ from paddock.dialects.virtrigaud.plan.resizing import MachineSizes
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.kubernetes.client.options import DeletionOptions
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.statuses import StatusWriter

@@ -1,5 +1,6 @@
 """VirtRigaud's kinds, and what they refer to, as the client names them."""
 
+from paddock.base.jsondata import Data
 from paddock.dialects.virtrigaud.kinds import (
     provider,
     virtualmachine,
@@ -22,7 +23,7 @@ from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import VMNetworkAttac
 from paddock.dialects.virtrigaud.kinds.vmplacementpolicy import VMPlacementPolicy
 from paddock.dialects.virtrigaud.kinds.vmset import VMSet
 from paddock.dialects.virtrigaud.kinds.vmsnapshot import VMSnapshot
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import secret
 from paddock.kubernetes.core.secret import Secret
 

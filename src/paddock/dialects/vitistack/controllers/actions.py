@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.dialects.vitistack.controllers import targets
 from paddock.dialects.vitistack.controllers.context import ControllerParts, MachineContext
 from paddock.dialects.vitistack.controllers.networks import NetworkDefinitions, networks_of
@@ -29,7 +30,7 @@ from paddock.dialects.vitistack.translate.errors import (
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import BadRequest, Conflict, Forbidden, Invalid, MissingRight, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.adoption import Adopter, adopt

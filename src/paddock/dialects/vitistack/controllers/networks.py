@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.dialects.vitistack.controllers import targets
 from paddock.dialects.vitistack.controllers.context import ControllerParts
 from paddock.dialects.vitistack.controllers.reader import VitistackCaches, brief
@@ -15,7 +16,7 @@ from paddock.dialects.vitistack.plan.networks import NetworkUser
 from paddock.dialects.vitistack.plan.problems import BACKEND
 from paddock.dialects.vitistack.translate.attachments import is_managed, to_definition
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject

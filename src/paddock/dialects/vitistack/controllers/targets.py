@@ -1,5 +1,6 @@
 """The kinds that the controllers touch, and of each as much as they read."""
 
+from paddock.base.jsondata import Data
 from paddock.dialects.vitistack.kinds import machine, machineclass, machinetemplate, networkconfiguration
 from paddock.dialects.vitistack.kinds.machine import Machine
 from paddock.dialects.vitistack.kinds.machineclass import MachineClass
@@ -7,7 +8,7 @@ from paddock.dialects.vitistack.kinds.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.kinds.networkconfiguration import NetworkConfiguration
 from paddock.dialects.vitistack.plan.claims import ExistingClaim
 from paddock.dialects.vitistack.plan.observed import Instance, Vm
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import configmap, networkattachment, persistentvolumeclaim, secret, storageclass
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.dialects.vitistack.controllers import targets
 from paddock.dialects.vitistack.controllers.reader import VitistackCaches, brief, referred
 from paddock.dialects.vitistack.kinds import boot, machinetemplate
@@ -14,7 +15,7 @@ from paddock.dialects.vitistack.plan.claims import ExistingClaim, decided_classe
 from paddock.dialects.vitistack.translate import to_kubevirt
 from paddock.dialects.vitistack.translate.devices import claim_name
 from paddock.dialects.vitistack.translate.resolved import expanded
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.rendering import Rendering

@@ -1,11 +1,12 @@
 """The claims of a machine's disks: made once, grown, never shrunk, never replaced by blank ones, and their class decided once."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.dialects.vitistack.kinds import marks
 from paddock.dialects.vitistack.kinds.effective import Effective
 from paddock.dialects.vitistack.kinds.machine import Machine
@@ -13,8 +14,6 @@ from paddock.dialects.vitistack.kinds.marks import DEFAULT_CLASS
 from paddock.kubernetes.core.storageclass import StorageClass
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubernetes.meta.rendering import Rendering
-
-Data = dict[str, Any]
 
 
 class Requests(msgspec.Struct, frozen=True):

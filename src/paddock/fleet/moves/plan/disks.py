@@ -1,14 +1,13 @@
 """The volumes of a machine: those whose disks move, those that stay, and those that keep it from moving."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.storage import claimsizes
 
-Data = dict[str, Any]
 _MIB = 1 << 20
 _CONTENT = "cdi.kubevirt.io/storage.contentType"
 _IMMEDIATE = "cdi.kubevirt.io/storage.bind.immediate.requested"

@@ -1,15 +1,14 @@
 """The plan of a move, before anything happens: what keeps the machine from moving, and what will differ."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.fleet.moves.plan import power
 from paddock.fleet.moves.plan.disks import CarriedDisk
 
-Data = dict[str, Any]
 # What a plain network carries; the plan says that it is a guess.
 _BYTES_PER_SECOND = 100 << 20
 _SECONDS_PER_MINUTE = 60

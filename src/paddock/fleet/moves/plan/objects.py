@@ -1,16 +1,14 @@
 """Objects as the target gets them: the machine halted and fenced, and what it refers to without the source's marks."""
 
 from collections.abc import Iterable
-from typing import Any
 
 from paddock.base import ownnames
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.fleet.moves.plan import power, record
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.kubernetes.meta import fieldpath
 from paddock.kubernetes.meta.patch import apply_merge_patch
 
-Data = dict[str, Any]
 # Annotations about the object at its place, by their beginnings.
 _LOCAL = (
     record.RECORD,

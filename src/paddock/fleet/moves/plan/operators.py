@@ -1,13 +1,12 @@
 """Signs that an operator reconciles a dialect on a cluster. Without one, a machine that arrives there would never start."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.fleet.moves.plan.moveplan import Hindrance
 from paddock.kubernetes import catalog
 from paddock.kubernetes.meta import ages
 
-Data = dict[str, Any]
 # Holders renew their leases every few seconds, but the clocks of the two computers may differ by minutes.
 _FRESH_SECONDS = 300.0
 # A controller gives a machine its first status sooner.

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import fieldpath
 
-Data = dict[str, Any]
 Id = tuple[str, str]
 VM: Id = ("kubevirt.io", "VirtualMachine")
 STAKATER: Id = ("infrastructure.stakater.com", "VirtualMachine")

@@ -1,14 +1,13 @@
 """The record of a move: an annotation of the machine at the source, written in one request with its fence."""
 
 import hashlib
-from typing import Any
 
 import msgspec
 
 from paddock.base import ownnames
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 
-Data = dict[str, Any]
 RECORD, ID, FENCE, CHECKSUM = ownnames.MOVE.name, ownnames.MOVE_ID.name, ownnames.FENCE.name, ownnames.DISK_CHECKSUM.name
 
 

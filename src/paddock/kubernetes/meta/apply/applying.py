@@ -1,7 +1,8 @@
 """Server-side apply (docs/spec/kube-api.md section 4.5): merge, remove what the applier no longer wants, find conflicts."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.apply import lastapplied, ownership, types, values
 from paddock.kubernetes.meta.apply.differences import ApplyDifference, difference
@@ -10,7 +11,6 @@ from paddock.kubernetes.meta.apply.places import Places, common, every, minus, s
 from paddock.kubernetes.meta.apply.types import MergeType
 from paddock.kubernetes.meta.failure import FailureTarget
 
-Data = dict[str, Any]
 # Owns what was there before anybody kept books.
 _BEFORE = "before-first-apply"
 

@@ -1,13 +1,13 @@
 """managedFields: what every write does to who owns what (docs/spec/kube-api.md sections 4.4 and 4.5)."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from paddock.base.jsondata import Data
 from paddock.base.jsonequality import identical_apart
 from paddock.kubernetes.meta.apply import types, values
 from paddock.kubernetes.meta.apply.differences import difference
 from paddock.kubernetes.meta.apply.places import SELF, Places, common, minus, sorted_places, union
 
-Data = dict[str, Any]
 APPLY, UPDATE = "Apply", "Update"
 # More Update entries than this are merged into one, the oldest first.
 _MOST_UPDATERS = 10

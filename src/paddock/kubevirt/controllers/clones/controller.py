@@ -13,10 +13,11 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DELETE, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.conditions import holds
 from paddock.kubernetes.runtime.cache import CachedObject

@@ -6,11 +6,12 @@ import msgspec
 import orjson
 
 from paddock.base import reasons
+from paddock.base.jsondata import Data
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubevirt.controllers.exports.targets import CLAIMS, CONTENTS, MACHINES, SNAPSHOTS, VOLUME_SNAPSHOTS
 from paddock.kubevirt.kinds.export import VirtualMachineExport

@@ -1,6 +1,7 @@
 """The kinds that the controllers of exports read and write."""
 
-from paddock.kubernetes.client.target import Data, Target, declared
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import persistentvolumeclaim, secret, volumesnapshot
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubevirt.kinds import export, snapshot, virtualmachine

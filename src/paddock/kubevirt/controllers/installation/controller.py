@@ -9,11 +9,12 @@ import asyncio
 from collections.abc import Iterable
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.kubernetes import releases
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome

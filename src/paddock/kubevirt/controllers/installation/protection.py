@@ -6,8 +6,9 @@ It covers the machines of every dialect. Whoever deletes it has no protection; i
 from collections.abc import Iterator
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
-from paddock.kubernetes.client.target import Data, Target, plain
+from paddock.kubernetes.client.target import Target, plain
 
 LABEL, VALUE = "kubevirt.io/vm-delete-protection", "True"
 EDITION, VERSION = ownnames.DELETE_PROTECTION.name, "1"

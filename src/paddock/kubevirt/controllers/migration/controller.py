@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import DeletionOptions
-from paddock.kubernetes.client.target import Data, Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.conditions import holds
 from paddock.kubernetes.meta.wire import to_data

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.engine.simulated import behaviour
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key, Target, declared
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.cache import CachedObject

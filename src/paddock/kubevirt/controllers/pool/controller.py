@@ -11,11 +11,12 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.base.jsonequality import identical
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages, failure, selectors
 from paddock.kubernetes.meta.conditions import Condition, holds
 from paddock.kubernetes.meta.patch import apply_json_patch

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.base.jsonequality import identical
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer

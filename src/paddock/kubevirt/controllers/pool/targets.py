@@ -1,6 +1,7 @@
 """The kinds that a pool touches, as the client names them."""
 
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubevirt.kinds import datavolume_kind, instance, pool, virtualmachine
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.pool import VirtualMachinePool

@@ -6,11 +6,11 @@ import msgspec
 import orjson
 
 from paddock.base.errors import PaddockError
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import DeletionOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Target, declared
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.meta import ages, selectors
 from paddock.kubernetes.meta.conditions import Condition, holds
 from paddock.kubernetes.runtime.cache import CachedObject

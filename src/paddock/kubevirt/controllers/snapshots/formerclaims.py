@@ -7,13 +7,14 @@ import contextlib
 from collections.abc import Iterable
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.engine import versions
 from paddock.engine.storage.errors import VolumeBroken, VolumeBusy
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import DeletionOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer

@@ -13,6 +13,7 @@ import msgspec
 from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.memorystates import MemoryState
 from paddock.engine.snapshots import SnapshotContext, Snapshots, WantedMemory
@@ -21,7 +22,7 @@ from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.kubernetes.client.options import DELETE, merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.conditions import holds
 from paddock.kubernetes.runtime import finalizers

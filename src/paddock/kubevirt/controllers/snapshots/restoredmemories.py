@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from paddock.base import reasons
+from paddock.base.jsondata import Data
 from paddock.engine.engine import Engine
 from paddock.engine.machine import forks as engine_forks
 from paddock.engine.machine import rehosting
 from paddock.engine.machine.directory import UnreadableState
 from paddock.engine.machine.suspension import SPARE
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubevirt.controllers.snapshots.targets import MACHINES
 from paddock.kubevirt.kinds.restore import VirtualMachineRestore

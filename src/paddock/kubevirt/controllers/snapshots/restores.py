@@ -14,11 +14,12 @@ import msgspec
 
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.engine.engine import Engine
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, BadRequest, Invalid, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta import adoption, ages
 from paddock.kubernetes.meta.conditions import Condition, holds, settled

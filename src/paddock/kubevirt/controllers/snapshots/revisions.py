@@ -3,10 +3,11 @@
 A snapshot's copy belongs to its content. The copy for a new machine belongs to the restore until the machine is there.
 """
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.reference import InvolvedObject, owner_reference
 from paddock.kubevirt.controllers.snapshots.targets import CONTENTS, MACHINES, RESTORES, REVISIONS
 from paddock.kubevirt.kinds.restore import VirtualMachineRestore

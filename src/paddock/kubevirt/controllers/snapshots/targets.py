@@ -1,7 +1,8 @@
 """The kinds that the controllers of snapshots and restores read and write."""
 
 from paddock.base import ownnames
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import persistentvolumeclaim, volumesnapshot
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.volumesnapshot import VolumeSnapshot

@@ -9,13 +9,14 @@ import logging
 from paddock.base import quantity, reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DELETE
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.volumesnapshot import VolumeSnapshot
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime import finalizers

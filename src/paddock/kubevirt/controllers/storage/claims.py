@@ -15,12 +15,13 @@ import msgspec
 
 from paddock.base import quantity, reasons
 from paddock.base.disksizes import LARGEST
+from paddock.base.jsondata import Data
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volume import StoredVolume, too_large
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.kubernetes.core.storageclass import VOLUME_PROTECTION, StorageClass
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject, Meta

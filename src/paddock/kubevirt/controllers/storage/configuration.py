@@ -5,9 +5,10 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.conditions import Condition, settled
 from paddock.kubernetes.runtime.cache import CachedObject

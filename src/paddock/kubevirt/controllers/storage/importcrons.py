@@ -7,11 +7,12 @@ import orjson
 
 from paddock.base import cron
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.engine.images.sources import RegistryImage
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.cache import CachedObject, Meta, by_label

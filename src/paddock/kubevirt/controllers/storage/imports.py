@@ -12,11 +12,12 @@ from urllib.parse import quote, urlsplit
 from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.engine.images.sources import Http, RegistryImage, ServerTrust, Source, header_line
 from paddock.kubernetes.client import presigned
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.storage.targets import CONFIG_MAPS, SECRETS
 from paddock.kubevirt.controllers.storage.transfers import TransferBlocked
 from paddock.kubevirt.kinds import pem

@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DeletionOptions
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.wire import to_data

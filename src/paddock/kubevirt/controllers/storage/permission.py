@@ -6,8 +6,8 @@ the service account of the machine needs the right, as in KubeVirt.
 """
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data
 from paddock.kubevirt.controllers.storage.targets import ACCESS_REVIEWS
 from paddock.kubevirt.plan.storage import requesters
 from paddock.kubevirt.plan.storage.contents import VolumeContent

@@ -3,8 +3,9 @@
 The object goes first, as it was seen, and what it holds when it is being deleted: a policy that was changed a moment ago is heeded.
 """
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.storageclass import VOLUME_PROTECTION
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.cache import CachedObject

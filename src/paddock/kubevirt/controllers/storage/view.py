@@ -2,7 +2,8 @@
 
 from typing import TypeVar
 
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.storageclass import StorageClass, default_class
 from paddock.kubernetes.runtime.cache import CachedObject

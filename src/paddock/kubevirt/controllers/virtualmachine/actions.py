@@ -6,10 +6,11 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, json_patch, merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import from_data, to_data
 from paddock.kubernetes.runtime.adoption import Adopter, adopt
 from paddock.kubernetes.runtime.cache import CachedObject

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 
 from paddock.base.errors import PaddockError
+from paddock.base.jsondata import Data
 from paddock.base.jsonequality import identical
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound, QuotaExceeded
 from paddock.kubernetes.client.options import json_patch, merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.conditions import Condition
 from paddock.kubernetes.meta.wire import from_data

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import orjson
 
-from paddock.kubernetes.client.target import Data, Key
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.kubernetes.runtime.controller import Keys

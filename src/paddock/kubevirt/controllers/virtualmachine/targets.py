@@ -1,6 +1,7 @@
 """The kinds that the life of a machine touches, as the client names them."""
 
-from paddock.kubernetes.client.target import Data, Target, declared, plain
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import persistentvolumeclaim
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubevirt.kinds import datasource, datavolume_kind, instance, kubevirt_cr, virtualmachine

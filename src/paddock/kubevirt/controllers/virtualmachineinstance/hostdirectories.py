@@ -9,8 +9,8 @@ import stat
 from pathlib import Path
 from typing import TypeVar
 
+from paddock.base.jsondata import Data
 from paddock.engine.engine import EngineSettings
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.storage import binding
 from paddock.kubevirt.controllers.virtualmachineinstance.reader import InstanceReferences
 from paddock.kubevirt.controllers.virtualmachineinstance.targets import key_of

@@ -11,8 +11,9 @@ import msgspec
 import orjson
 
 from paddock.base.clock import Clock
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.errors import Forbidden, MissingRight
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.quotas import launcher, measuring, quota, usage
 from paddock.kubernetes.quotas.measuring import Amounts, ObjectUsage

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.engine.seeds import seed as seeds
-from paddock.kubernetes.client.target import Data, Key, Target
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.secret import Secret, decoded

@@ -10,11 +10,12 @@ import orjson
 from msgspec import structs
 
 from paddock.base import quantity, reasons
+from paddock.base.jsondata import Data
 from paddock.engine.engine import Engine
 from paddock.engine.host import capacity
 from paddock.engine.host.capacity import PinnedCpus, Room, Shortage
 from paddock.engine.machine.config import MachineConfig
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
 from paddock.kubernetes.runtime.controller import Keys
 from paddock.kubernetes.runtime.informer import Informer

@@ -1,6 +1,7 @@
 """The kinds that the controller reads and writes, and the names of an instance as a key and in events."""
 
-from paddock.kubernetes.client.target import Data, Key, Target, declared, plain
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.core import configmap, persistentvolumeclaim, secret
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim

@@ -1,15 +1,12 @@
 """The effect of a change of a KubeVirt machine on its running instance, before anything runs: the instance as it would have been started
 from the old form, compared with the new one by the rules that the controllers go by."""
 
-from typing import Any
-
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta.wire import from_data, to_data
 from paddock.kubevirt.kinds.instance import VirtualMachineInstanceSpec
 from paddock.kubevirt.plan.instance import defaults
 from paddock.kubevirt.plan.machine import liveupdate, volumemigration
 
-Data = dict[str, Any]
 # Members of a machine's hardware that grow while the guest runs.
 SOCKETS = ("domain", "cpu", "sockets")
 GUEST = ("domain", "memory", "guest")

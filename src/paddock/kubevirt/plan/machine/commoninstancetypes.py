@@ -6,9 +6,9 @@ n1  network: processors of their own     rt1 real time
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-Data = dict[str, Any]
+from paddock.base.jsondata import Data
+
 GROUP = "instancetype.kubevirt.io"
 API_VERSION = f"{GROUP}/v1beta1"
 VERSION = "1"

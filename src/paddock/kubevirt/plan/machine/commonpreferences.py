@@ -4,12 +4,10 @@ A row is a name, what the guest needs at least, and the groups of wishes that it
 """
 
 from collections.abc import Iterator
-from typing import Any
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubevirt.plan.machine.commoninstancetypes import API_VERSION, GROUP, VERSION
 
-Data = dict[str, Any]
 _VIRTIO: Data = {
     "devices": {
         "preferredDiskBus": "virtio",

@@ -4,15 +4,13 @@ Pure, on plain data: everything a user wrote goes through untouched.
 """
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID, uuid5
 
 from paddock.base import ownnames
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubevirt.plan.machine import instancetypes
 from paddock.kubevirt.plan.machine.instancetypes import INSTANCETYPE, PREFERENCE, ResolvedInstancetype
 
-Data = dict[str, Any]
 GROUP_VERSION = "kubevirt.io/v1"
 # The snapshot whose memory the guest goes on from.
 CONTINUES = ownnames.CONTINUES.name

@@ -6,15 +6,13 @@ asks hands over how objects are found; a frozen copy (a ControllerRevision) is f
 
 import struct
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import msgspec
 
 from paddock.base import quantity
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubevirt.plan.machine import preferences
 
-Data = dict[str, Any]
 # resource as `plural.group`, namespace, name
 Find = Callable[[str, str, str], Data | None]
 GROUP = "instancetype.kubevirt.io"

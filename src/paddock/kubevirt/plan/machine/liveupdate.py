@@ -10,10 +10,9 @@ from typing import Any
 import msgspec
 
 from paddock.base import quantity
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubevirt.plan.machine.instances import POOL_REVISION
 
-Data = dict[str, Any]
 MIGRATION = "Migration"
 OTHER = "a non-live-updatable field was changed in the template spec"
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations")

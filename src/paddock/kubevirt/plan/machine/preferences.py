@@ -5,9 +5,8 @@ Disks and the default card exist before they are filled: also those that the use
 
 from typing import Any
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 
-Data = dict[str, Any]
 _FLAGS = (
     "AutoattachGraphicsDevice",
     "AutoattachMemBalloon",

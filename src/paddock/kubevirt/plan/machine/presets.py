@@ -6,16 +6,14 @@ other are refused with the instance.
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations
-from typing import Any
 
 import msgspec
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import selectors
 from paddock.kubernetes.schema.finding import Finding, Path, format_path
 from paddock.kubevirt.kinds.preset import VirtualMachineInstancePreset
 
-Data = dict[str, Any]
 EXCLUDE = "virtualmachineinstancepresets.admission.kubevirt.io/exclude"
 APPLIED = "virtualmachinepreset.kubevirt.io/"
 

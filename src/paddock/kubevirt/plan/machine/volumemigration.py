@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta.conditions import Condition, holds
 from paddock.kubernetes.meta.wire import to_data
@@ -28,7 +29,7 @@ from paddock.kubevirt.kinds.volumes import Volume
 from paddock.kubevirt.plan.instance import volumemoves
 from paddock.kubevirt.plan.instance.volumemoves import CHANGE
 from paddock.kubevirt.plan.instance.volumes import claim_of, info
-from paddock.kubevirt.plan.machine.liveupdate import MIGRATION, Data
+from paddock.kubevirt.plan.machine.liveupdate import MIGRATION
 from paddock.kubevirt.plan.machine.runstrategy import life_of
 
 RECOVERY = "ManualRecoveryRequired"

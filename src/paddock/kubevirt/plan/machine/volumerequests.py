@@ -9,9 +9,8 @@ from typing import Any
 
 import msgspec
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 
-Data = dict[str, Any]
 # Phases of a memory dump.
 ASSOCIATING, IN_PROGRESS, UNMOUNTING, COMPLETED, DISSOCIATING, FAILED = (
     "Associating",

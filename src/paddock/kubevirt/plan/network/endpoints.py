@@ -2,17 +2,16 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.engine.networks.nics import ForwardTarget, Protocol, PublishedPort, PublishedService
 from paddock.kubernetes.core.service import Service, ServicePort, ServiceSpec
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.networks import Interface
 from paddock.kubevirt.plan.instance.identity import owner_of
 
-Data = dict[str, Any]
 _DEFAULT_AFFINITY = 10800
 # What upstream's pods carry, and what tools select by.
 _NAME_LABELS = ("vm.kubevirt.io/name", "vmi.kubevirt.io/id")

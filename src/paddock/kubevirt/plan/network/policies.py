@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.engine.networks.nics import NicPeer, NicPolicy, PolicyAllowance, Ports, Protocol
 from paddock.kubernetes.meta.selectors import matches, read
 
 # As the API has them.
-Data = dict[str, Any]
 
 
 class PolicySubject(msgspec.Struct, frozen=True):

@@ -5,13 +5,12 @@ goes on after an interruption knows what was promised; a machine that is marked 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
-Data = dict[str, Any]
 # On a VirtualMachine that is scaled in: its disks stay.
 STATE_PRESERVATION = ownnames.STATE_PRESERVATION.name
 OFFLINE = "Offline"

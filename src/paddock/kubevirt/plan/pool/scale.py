@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from paddock.base import duration
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import ages, selectors
 from paddock.kubernetes.meta.conditions import holds
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
@@ -23,7 +23,6 @@ from paddock.kubevirt.plan.machine import placement
 from paddock.kubevirt.plan.machine.runstrategy import RunStrategy, strategy_of
 from paddock.kubevirt.plan.pool import machines, preservation
 
-Data = dict[str, Any]
 _FAILURES, _FAILING_SECONDS = 3, 300.0
 # So many machines are made in one round, as upstream; others have their turn before the next.
 BURST = 250

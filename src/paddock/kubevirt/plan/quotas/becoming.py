@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.wire import from_data, to_data
 from paddock.kubernetes.quotas import measuring
-from paddock.kubernetes.quotas.measuring import INSTANCES, Data, ObjectUsage
+from paddock.kubernetes.quotas.measuring import INSTANCES, ObjectUsage
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.plan.machine import instancetypes, runstrategy

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.quotas import measuring, quota
-from paddock.kubernetes.quotas.measuring import Amounts, Data, ObjectUsage
+from paddock.kubernetes.quotas.measuring import Amounts, ObjectUsage
 from paddock.kubernetes.quotas.quota import Quota
 from paddock.kubevirt.plan.quotas.becoming import ObjectKey, PlannedObject, is_waiting
 

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from paddock.base import ownnames
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.conditions import Condition, settled
 from paddock.kubevirt.kinds.clone import CloneStatus, VirtualMachineClone
 from paddock.kubevirt.kinds.restore import operations_of
 
-Data = dict[str, Any]
 SNAPSHOT, CREATING, RESTORE = "SnapshotInProgress", "CreatingTargetVM", "RestoreInProgress"
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)

@@ -8,6 +8,7 @@ import msgspec
 
 from paddock.base import ownnames, quantity
 from paddock.base.errors import Terminal, Transient
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.volumesnapshot import VolumeSnapshot
 from paddock.kubernetes.meta import patch
@@ -18,7 +19,6 @@ from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshotContent, Volum
 from paddock.kubevirt.plan.snapshots.machines import source_labels
 from paddock.kubevirt.plan.storage.contents import POPULATED_FOR, PREPOPULATED
 
-Data = dict[str, Any]
 LAST_RESTORE = "restore.kubevirt.io/lastRestoreUID"
 SOURCE_NOTE = "restore.kubevirt.io/uid"
 # Of a DataVolume whose claim was restored: the name of the restore.

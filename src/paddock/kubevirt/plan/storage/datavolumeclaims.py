@@ -1,10 +1,9 @@
 """The claim of a DataVolume (docs/spec/kubevirt.md 5.1 and 5.4). Pure."""
 
-from typing import Any
-
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.storageclass import StorageClass
 from paddock.kubernetes.meta.storage import StorageSpec
 from paddock.kubernetes.storage import claimsizes
@@ -14,7 +13,6 @@ from paddock.kubevirt.plan.storage import requesters
 from paddock.kubevirt.plan.storage.contents import POPULATED_FOR, UnclearContent, VolumeContent
 from paddock.kubevirt.plan.storage.transfers import CLONE_REQUEST, STORAGE
 
-Data = dict[str, Any]
 ADOPT = "cdi.kubevirt.io/allowClaimAdoption"
 LABELS = {
     "app": "containerized-data-importer",

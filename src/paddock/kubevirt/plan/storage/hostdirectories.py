@@ -6,13 +6,12 @@ A PersistentVolume has no namespace, so only an administrator makes one; the sta
 import stat
 from collections.abc import Collection
 from pathlib import PurePath
-from typing import Any
 
 import msgspec
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 
-Data = dict[str, Any]
 # The host's own, whatever the server allows: its settings, its kernel, and the sockets of its programs.
 SYSTEM = tuple(map(PurePath, ("/boot", "/dev", "/etc", "/proc", "/run", "/sys")))
 _ROOT = PurePath("/")

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.kubevirt.kinds.dataimportcron import DataImportCron
 from paddock.kubevirt.kinds.datasource import DataSourceSource
 from paddock.kubevirt.kinds.datavolume import DataVolumeSource
 from paddock.kubevirt.kinds.datavolume_kind import DataCondition, DataVolume
 
-Data = dict[str, Any]
 LABEL = "cdi.kubevirt.io/dataImportCron"
 DESIRED = "cdi.kubevirt.io/storage.import.sourceDesiredDigest"
 BIND_NOW = "cdi.kubevirt.io/storage.bind.immediate.requested"

@@ -6,12 +6,10 @@ Filling the claim once more would put a blank disk, or an old image, in the plac
 record is damaged is out of reach, too.
 """
 
-from typing import Any
-
 from paddock.base import ownnames, reasons
+from paddock.base.jsondata import Data
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 
-Data = dict[str, Any]
 FILLED = ownnames.FILLED.name
 # The type of the condition of a claim.
 _LOST = "VolumeLost"

@@ -4,14 +4,13 @@ One process does the work of all of them, and its state is in the conditions of 
 """
 
 from collections.abc import Iterator
-from typing import Any
 from uuid import UUID, uuid5
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.kinds.kubevirt_cr import KubeVirt
 from paddock.kubevirt.plan.views.launchers import IMAGE
 
-Data = dict[str, Any]
 DEPLOYMENTS, DAEMON_SETS = ("virt-api", "virt-controller", "virt-operator"), ("virt-handler",)
 _UIDS = UUID("7c3a4a0e-6c4f-4b43-9f64-0f5f0a4f9b52")
 _ROLLING_DEPLOYMENT = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "25%", "maxSurge": "25%"}}

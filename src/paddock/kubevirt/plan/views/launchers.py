@@ -4,9 +4,9 @@ Nothing of it is stored. Everything comes from the instance, so the same instanc
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from paddock.base import quantity
+from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.wire import from_data, to_data
 from paddock.kubernetes.quotas import launcher
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
@@ -16,7 +16,6 @@ from paddock.kubevirt.plan.instance.volumes import claim_of
 from paddock.kubevirt.plan.network.endpoints import labels_of, primary_card
 from paddock.kubevirt.plan.storage import requesters
 
-Data = dict[str, Any]
 CONTAINER = "compute"
 # The engine is part of the server: no image is pulled.
 IMAGE = "paddock"

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.contract.errors import ErrorKind
 from paddock.contract.tls import TlsMaterial
 from paddock.dialects.virtrigaud.controllers.migrations.reconciler import NetworkChecks
 from paddock.dialects.virtrigaud.plan.placement import inventory
 from paddock.drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
 from paddock.kubernetes import catalog
-from paddock.kubernetes.client.target import Data
 from tests import documents, providertls
 from tests.documents import NOTHING
 from tests.unit.dialects.virtrigaud.controllers.moving import moving

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.dialects.virtrigaud.controllers.migrations.reconciler import NetworkChecks
 from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.machines import FakeDisk
 from paddock.drivers.fake.settings import FakeSettings, RpcFault
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests import virtualtime
 from tests.unit.kubevirt.controllers.rigaudharness import API, RecordedDriver, Rigaud, machine, provider, rigaud

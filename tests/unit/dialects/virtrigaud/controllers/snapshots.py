@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from tests.unit.kubevirt.controllers.rigaudharness import API, Rigaud
 
 KIND = "VMSnapshot"

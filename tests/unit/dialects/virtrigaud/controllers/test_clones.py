@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import ForeignMachine, RpcFault
-from paddock.kubernetes.client.target import Data
 from tests.scripted import timeless
 from tests.unit.dialects.virtrigaud.controllers.cloning import failure, names, settled, sourced, until_gone, vmclone
 from tests.unit.kubevirt.controllers.rigaudharness import API, image, machine, network, provider, rigaud, vmclass

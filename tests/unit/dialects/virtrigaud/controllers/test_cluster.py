@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.contract import tls
 from paddock.dialects.virtrigaud.controllers.providers.cluster import ClusterSettings
 from paddock.dialects.virtrigaud.kinds.provider import Provider
 from paddock.dialects.virtrigaud.plan.programs import embedded
-from paddock.kubernetes.client.target import Data
 from tests import providertls
 from tests.scripted import timeless
 from tests.unit.kubevirt.controllers.providerpods import CORE, DEPLOYMENTS, KEY, NAME, Cluster, cluster, services_are_here

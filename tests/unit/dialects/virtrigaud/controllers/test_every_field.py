@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.dialects.virtrigaud.kinds.vmsnapshot import RetentionPolicy
 from paddock.dialects.virtrigaud.plan import unread
 from paddock.dialects.virtrigaud.plan.snapshots import records
 from paddock.kubernetes import admission, catalog
-from paddock.kubernetes.client.target import Data
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests import documents
 from tests.scripted import timeless

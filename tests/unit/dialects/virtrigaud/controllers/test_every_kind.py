@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from tests.scripted import timeless
 from tests.unit.dialects.virtrigaud.controllers.cloning import vmclone
 from tests.unit.dialects.virtrigaud.controllers.moving import migration, moving

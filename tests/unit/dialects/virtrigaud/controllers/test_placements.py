@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
-from paddock.kubernetes.client.target import Data
 from tests.scripted import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import API, Rigaud, machine, provider, rigaud, vmclass
 

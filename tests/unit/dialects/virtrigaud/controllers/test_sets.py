@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.kubernetes.client.target import Data
 from tests.scripted import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import API, GROUP, Rigaud, image, machine, rigaud
 

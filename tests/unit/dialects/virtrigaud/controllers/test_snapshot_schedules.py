@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
-from paddock.kubernetes.client.target import Data
 from tests.scripted import timeless
 from tests.unit.dialects.virtrigaud.controllers.snapshots import KIND, end, kept, names, phase, snapshot, state
 from tests.unit.kubevirt.controllers.rigaudharness import API, Rigaud, machine, rigaud

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from paddock.kubevirt.controllers.migration.controller import wire
 from tests.scripted import timeless
 from tests.unit.kubevirt.controllers.lifeharness import living

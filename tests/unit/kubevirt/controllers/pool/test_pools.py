@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.kubernetes.client.target import Data
+from paddock.base.jsondata import Data
 from paddock.kubevirt.controllers.pool.controller import wire
 from paddock.kubevirt.controllers.virtualmachine.controller import wire as wire_machines
 from tests.scripted import timeless

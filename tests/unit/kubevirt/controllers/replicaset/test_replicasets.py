@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from paddock.kubernetes.client.target import Data, Key
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.replicaset.controller import wire
 from tests.scripted import timeless
 from tests.unit.kubevirt.controllers.lifeharness import KUBEVIRT, Life, living

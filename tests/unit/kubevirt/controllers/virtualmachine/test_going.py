@@ -2,7 +2,8 @@
 
 import pytest
 
-from paddock.kubernetes.client.target import Data, Key
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.pool.controller import wire as wire_pools
 from paddock.kubevirt.controllers.virtualmachine.controller import wire
 from tests.scripted import timeless

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from paddock.kubernetes.client.target import Data, Key
+from paddock.base.jsondata import Data
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.controllers.virtualmachine.controller import wire
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance

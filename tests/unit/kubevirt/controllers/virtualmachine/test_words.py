@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from paddock.base.jsondata import Data
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubevirt.controllers.virtualmachine.controller import wire
 from paddock.kubevirt.kinds.virtualmachine import PRINTABLE_STATUSES
 from tests.scripted import timeless

@@ -7,6 +7,7 @@ made up for by a later one. The machines themselves are only listed.
 import msgspec
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
 from paddock.dialects.virtrigaud.controllers import targets
@@ -19,7 +20,7 @@ from paddock.dialects.virtrigaud.plan.adoption import AdoptionFilter, BadFilter,
 from paddock.dialects.virtrigaud.plan.conditions import holds
 from paddock.dialects.virtrigaud.plan.health import AVAILABLE
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, NotFound
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Outcome, again

@@ -7,6 +7,7 @@ import msgspec
 import orjson
 
 from paddock.base.clock import Clock
+from paddock.base.jsondata import Data
 from paddock.contract import issuing
 from paddock.contract.tls import TlsMaterial
 from paddock.dialects.virtrigaud.controllers import targets
@@ -21,7 +22,7 @@ from paddock.dialects.virtrigaud.plan.programs.transport import TransportChoice
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, Invalid
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Data, Key, plain
+from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.core.secret import Secret, decoded
 from paddock.kubernetes.runtime.cache import CacheChange
 from paddock.kubernetes.runtime.desired import DesiredObject, DesiredSet, ForeignObject

@@ -9,6 +9,7 @@ from collections.abc import Collection
 import msgspec
 import orjson
 
+from paddock.base.jsondata import Data
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.kinds.vmset import SetTemplate, VMSet
 from paddock.dialects.virtrigaud.plan import marks
@@ -16,7 +17,7 @@ from paddock.dialects.virtrigaud.plan.sets import templates
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Data, Key
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer

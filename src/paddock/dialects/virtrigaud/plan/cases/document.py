@@ -9,6 +9,7 @@ import yaml
 
 from paddock.base import duration
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 
 StepType = Literal["create", "update", "delete", "wait", "validate"]
 WaitCondition = Literal["Ready", "Available", "Running", "Stopped", "Deleted", "Failed", "Provisioned"]
@@ -26,7 +27,6 @@ CAPABILITIES: Mapping[str, str] = {
     "disk-export": "supportsDiskExport",
     "disk-import": "supportsDiskImport",
 }
-Data = dict[str, Any]
 
 
 class BadCaseSpec(Terminal):

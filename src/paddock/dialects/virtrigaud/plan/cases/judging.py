@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from paddock.base.jsondata import Data
 from paddock.dialects.virtrigaud.plan.cases.document import CaseCheck, WaitCondition
 
-Data = dict[str, Any]
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|[^\]]*)\]")
 _ABSENT = object()
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from paddock.base import names
+from paddock.base.jsondata import Data
 from paddock.contract import tls
 from paddock.contract.issuing import ManagedCertificates
 from paddock.dialects.virtrigaud.kinds.provider import Provider, ProviderService
@@ -16,7 +17,6 @@ from paddock.dialects.virtrigaud.plan.programs.transport import TransportChoice
 from paddock.kubernetes.meta.fieldview import whole
 from paddock.kubernetes.meta.world import namespace_of
 
-Data = dict[str, Any]
 MANAGED_BY = "virtrigaud"
 HEALTH_PORT = 8080
 STAGING_LABEL = "virtrigaud.io/component=migration-storage"

@@ -1,12 +1,9 @@
 """The state of a Provider's Deployment, as the Provider reports it (docs/spec/virtrigaud.md 1.5 and 2.4)."""
 
-from typing import Any
-
 import msgspec
 
+from paddock.base.jsondata import Data
 from paddock.dialects.virtrigaud.plan.health import ProviderRuntimeFacts
-
-Data = dict[str, Any]
 
 
 def facts(deployment: Data | None, known: ProviderRuntimeFacts) -> ProviderRuntimeFacts:

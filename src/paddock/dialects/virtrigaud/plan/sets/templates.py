@@ -6,11 +6,10 @@ data disks reach a machine in place; any other change replaces it.
 
 import hashlib
 from enum import StrEnum
-from typing import Any
 
 import msgspec
 
-from paddock.base.jsondata import copied
+from paddock.base.jsondata import Data, copied
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, VirtrigaudMachineSpec, VirtualMachineResources
 from paddock.dialects.virtrigaud.kinds.shared import API_VERSION
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
@@ -23,7 +22,6 @@ from paddock.kubernetes.meta.objects import ObjectMeta, OwnerReference, Template
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.meta.world import namespace_of
 
-Data = dict[str, Any]
 _DIGITS = 10
 
 
