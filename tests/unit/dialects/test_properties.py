@@ -1,5 +1,6 @@
 """Properties of every document of every kind: checking settles it, typing keeps it, and nothing makes rules stumble."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -12,7 +13,7 @@ from paddock.kubernetes.admission import admit, admit_change
 from paddock.kubernetes.meta.wire import from_data, to_data
 from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.check import check
-from paddock.kubernetes.schema.finding import Severity
+from paddock.kubernetes.schema.finding import Finding, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import documents as fixed
 from tests import strategies
@@ -34,8 +35,13 @@ def test_checking_settles_a_document_and_typing_keeps_it(kind: Kind, data: st.Da
     assert twice.value == once.value
     place = shape.shape_of(kind.cls)
     again = check(kind.cls, to_data(from_data(once.value, kind.cls)))
-    assert again.findings == check(kind.cls, _without_nulls(place, once.value)).findings
+    # A note is about a member that is given; a typed object leaves out what has its default.
+    assert _wrong(again.findings) == _wrong(once.findings)
     assert _without_nulls(place, again.value) == _without_nulls(place, once.value)
+
+
+def _wrong(findings: Sequence[Finding]) -> list[Finding]:
+    return [each for each in findings if each.severity is not Severity.NOTE]
 
 
 def _without_nulls(place: shape.Shape, value: Any) -> Any:

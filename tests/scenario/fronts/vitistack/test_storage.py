@@ -247,7 +247,7 @@ async def test_a_machine_that_finds_nothing_to_boot_is_told_so_once(host: Vitist
 
 @pytest.mark.parametrize("image", [False, True], ids=["blank", "imported"])
 @played
-async def test_claims_that_a_restore_made_are_still_the_disks_of_the_machine(host: Vitistack, /, image: bool) -> None:
+async def test_disks_that_went_back_in_place_are_still_those_of_the_machine(host: Vitistack, /, image: bool) -> None:
     address = "http://images/debian.qcow2"
     host.engine.images.offer(address)
     annotations = {"vitistack.io/root-image": address} if image else {}
@@ -266,7 +266,7 @@ async def test_claims_that_a_restore_made_are_still_the_disks_of_the_machine(hos
     assert (await host.condition("StorageReady"))[:2] == ("True", "PVCBound")
     for name in ("web-root", "web-data"):
         claim = (await host.seen("PersistentVolumeClaim", name))["metadata"]
-        assert claim["uid"] not in before
+        assert claim["uid"] in before
         # Of one that was imported, by its DataVolume.
         volume = (await host.seen("DataVolume", name))["metadata"] if image and name == "web-root" else claim
         assert uid in [each["uid"] for each in volume["ownerReferences"]]
