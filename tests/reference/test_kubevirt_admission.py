@@ -1,4 +1,4 @@
-"""KubeVirt's own webhooks still say of the variants what is recorded for the unit tests (`unit/dialects/kubevirt/admission`)."""
+"""KubeVirt's own webhooks still say of the variants what is recorded for the unit tests (`unit/kubevirt/kinds/admission`)."""
 
 import pytest
 
