@@ -23,8 +23,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("seed", range(3))
-@played_by(run)
-async def test_killed_at_any_moment(place: Place, seed: int) -> None:
+def test_killed_at_any_moment(place: Place, seed: int) -> None:
     chance = random.Random(seed)
     for turn in range(6):
         command = [sys.executable, "-m", "tests.host.machines.crashing", str(place.machines), str(seed * 100 + turn), "4"]
@@ -36,26 +35,30 @@ async def test_killed_at_any_moment(place: Place, seed: int) -> None:
         program.stdout.close()
         for name, pids in qemus(place.machines).items():
             assert len(pids) == 1, f"{name} runs twice: {pids}"
-    machines = Machines(place.machines, surroundings(4))
-    await machines.adopt()
-    for machine in machines:
-        await until_phase(machine, "running", "ended", "defined", "stopping")
-    there = qemus(place.machines)
-    for machine in machines:
-        seen, pids = machine.observed, there.pop(machine.id, [])
-        # One that is being stopped may go in this very moment, before that is noticed.
-        assert pids == ([seen.pid] if seen.pid else []) or (seen.phase == "stopping" and not pids), (
-            seen,
-            machine.directory.read_record(),
-        )
-    assert not there, "a QEMU of no machine"
-    assert {path.name for path in place.machines.iterdir()} == {machine.id for machine in machines}
-    for machine in machines:
-        await machine.stop(0)
-    for machine in machines:
-        await until(machine, lambda one: one.observed.phase in ("ended", "defined"), "its end")
-    assert not qemus(place.machines)
-    machines.close()
+
+    async def script() -> None:
+        machines = Machines(place.machines, surroundings(4))
+        await machines.adopt()
+        for machine in machines:
+            await until_phase(machine, "running", "ended", "defined", "stopping")
+        there = qemus(place.machines)
+        for machine in machines:
+            seen, pids = machine.observed, there.pop(machine.id, [])
+            # One that is being stopped may go in this very moment, before that is noticed.
+            assert pids == ([seen.pid] if seen.pid else []) or (seen.phase == "stopping" and not pids), (
+                seen,
+                machine.directory.read_record(),
+            )
+        assert not there, "a QEMU of no machine"
+        assert {path.name for path in place.machines.iterdir()} == {machine.id for machine in machines}
+        for machine in machines:
+            await machine.stop(0)
+        for machine in machines:
+            await until(machine, lambda one: one.observed.phase in ("ended", "defined"), "its end")
+        assert not qemus(place.machines)
+        machines.close()
+
+    run(script)
 
 
 @played_by(run)

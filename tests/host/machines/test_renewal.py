@@ -382,28 +382,31 @@ async def test_layers_that_were_laid_since_are_those_that_are_written(place: Pla
 
 
 @pytest.mark.parametrize("kept", [False, True])
-@played_by(run)
-async def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
+def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
     files = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
     if not files.code.exists():
         pytest.skip("needs ovmf: there is no EFI firmware here")
-    variables = place.root / "variables.fd"
-    machines = place.open(efi=files)
-    await machines.adopt()
-    config = structs.replace(
-        place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
-    )
-    machine = await machines.define("a", config)
-    await machine.start()
-    await until_phase(machine, "running", "ended")
-    await machine.renew()
-    await machine.renew()
-    assert machine.observed.phase == "running" and not machine.observed.paused
-    file = variables if kept else machine.directory.run / "efi-vars.fd"
-    assert file.stat().st_size == files.variables.stat().st_size
-    assert os.path.samefile(f"/proc/{machine.observed.pid}/cwd", machine.directory.run)
-    await machine.stop(0)
-    await until_phase(machine, "ended")
+
+    async def script() -> None:
+        variables = place.root / "variables.fd"
+        machines = place.open(efi=files)
+        await machines.adopt()
+        config = structs.replace(
+            place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
+        )
+        machine = await machines.define("a", config)
+        await machine.start()
+        await until_phase(machine, "running", "ended")
+        await machine.renew()
+        await machine.renew()
+        assert machine.observed.phase == "running" and not machine.observed.paused
+        file = variables if kept else machine.directory.run / "efi-vars.fd"
+        assert file.stat().st_size == files.variables.stat().st_size
+        assert os.path.samefile(f"/proc/{machine.observed.pid}/cwd", machine.directory.run)
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+
+    run(script)
 
 
 @played_by(run)

@@ -12,7 +12,7 @@ from paddock.base.errors import PaddockError
 from tests.coroutines import played
 from tests.host.guests import Registry
 from tests.host.networks.namespaces import run as command
-from tests.host.runs.conftest import EVENTS, PROMPT, VMIS, VMS, Data, Host, Talk, condition, machine, perform
+from tests.host.runs.conftest import EVENTS, PROMPT, VMIS, VMS, Data, Host, Play, Talk, condition, machine, perform
 
 pytestmark = pytest.mark.needs("qemu")
 NODES = "/api/v1/nodes"
@@ -60,16 +60,17 @@ async def _unready_then_ready(talk: Talk, reason: str, text: str, repair: "list[
 
 
 @pytest.mark.spec("kubevirt", 112)
-@played
-async def test_a_host_without_qemu_is_ready_when_qemu_is_there(
-    talk: Talk, /, host: Host, work: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_host_without_qemu_is_ready_when_qemu_is_there(play: Play, host: Host, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     host.waits = False
     programs = work / "programs"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
-    monkeypatch.undo()
-    await _unready_then_ready(talk, "QemuMissing", "there is no qemu-system-x86_64", programs / "qemu-system-x86_64")
+
+    async def script(talk: Talk) -> None:
+        monkeypatch.undo()
+        await _unready_then_ready(talk, "QemuMissing", "there is no qemu-system-x86_64", programs / "qemu-system-x86_64")
+
+    play(script)
 
 
 class RoutedHost(Host):

@@ -211,22 +211,24 @@ async def test_a_lease_that_cannot_be_written_is_a_reason_not_to_be_ready(world:
         assert status == 500 and "[-]election " in text and 'namespaces "nowhere" not found' in text
 
 
-@played_by(play)
-async def test_a_definition_of_crossplane_ends_it(world: World, /, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_definition_of_crossplane_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paddock.app.operator.definitions.FRONT_GROUPS", {"example.com": "gadgets"})
-    await world.api.post(CRDS, DEFINITION)
-    owner = {"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xgadgets", "uid": "1"}
-    changed = await world.api.merge(f"{CRDS}/gadgets.example.com", {"metadata": {"ownerReferences": [owner]}})
-    assert changed.status == 200, orjson.dumps(changed.data)
-    async with world.operator() as pages:
-        problem = pages.task.exception()
-        assert isinstance(problem, ForeignDefinition)
-        assert str(problem).startswith("cannot look after gadgets.example.com: its definition belongs to CompositeResourceDefinition")
-        assert await world.lease() == ""
+
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        owner = {"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xgadgets", "uid": "1"}
+        changed = await world.api.merge(f"{CRDS}/gadgets.example.com", {"metadata": {"ownerReferences": [owner]}})
+        assert changed.status == 200, orjson.dumps(changed.data)
+        async with world.operator() as pages:
+            problem = pages.task.exception()
+            assert isinstance(problem, ForeignDefinition)
+            assert str(problem).startswith("cannot look after gadgets.example.com: its definition belongs to CompositeResourceDefinition")
+            assert await world.lease() == ""
+
+    play(script)
 
 
-@played_by(play)
-async def test_operators_exclude_each_other_in_the_dialects_that_they_share(world: World, /, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operators_exclude_each_other_in_the_dialects_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """One has both dialects, the other one of them: it stands by for that one, and takes it over alone."""
     controlled: dict[str, set[str]] = {"one": set(), "two": set()}
     programs: list[ControllerManager] = []
@@ -252,23 +254,26 @@ async def test_operators_exclude_each_other_in_the_dialects_that_they_share(worl
     def wanting(*dialects: str) -> OperatorSettings:
         return msgspec.structs.replace(SETTINGS, fronts=FrontSettings(wanted=frozenset(dialects)))
 
-    await world.api.post(CRDS, DEFINITION)
-    await world.api.post(PLACE, {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}})
-    async with world.operator(wanting("gadgets"), "one") as one:
-        await asyncio.sleep(10)
-        async with world.operator(wanting("gadgets", "gizmos"), "two") as two:
-            await asyncio.sleep(30)
-            assert controlled == {"one": {"gadgets"}, "two": {"gizmos"}}
-            assert [await world.lease(each) for each in ("gadgets", "gizmos")] == ["one", "two"]
-            # Who waits for one dialect is ready, and acts in the other.
-            assert (await two.get("/readyz"))[0] == 200
-            leads = [two.operator.program.leading]
-            one.task.cancel()
-            await asyncio.gather(one.task, return_exceptions=True)
+    async def script(world: World) -> None:
+        await world.api.post(CRDS, DEFINITION)
+        await world.api.post(PLACE, {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "a"}})
+        async with world.operator(wanting("gadgets"), "one") as one:
             await asyncio.sleep(10)
-            leads.append(two.operator.program.leading)
-            assert leads == [False, True]
-            assert controlled["two"] == {"gadgets", "gizmos"}
+            async with world.operator(wanting("gadgets", "gizmos"), "two") as two:
+                await asyncio.sleep(30)
+                assert controlled == {"one": {"gadgets"}, "two": {"gizmos"}}
+                assert [await world.lease(each) for each in ("gadgets", "gizmos")] == ["one", "two"]
+                # Who waits for one dialect is ready, and acts in the other.
+                assert (await two.get("/readyz"))[0] == 200
+                leads = [two.operator.program.leading]
+                one.task.cancel()
+                await asyncio.gather(one.task, return_exceptions=True)
+                await asyncio.sleep(10)
+                leads.append(two.operator.program.leading)
+                assert leads == [False, True]
+                assert controlled["two"] == {"gadgets", "gizmos"}
+
+    play(script)
 
 
 LACKING = (

@@ -6,7 +6,6 @@ import pytest
 
 from paddock.fleet.moves import rights
 from paddock.fleet.moves.plan.moveplan import Hindrance
-from tests.coroutines import played_by
 from tests.unit.fleet.moves.clusters import FakeCluster
 from tests.unit.kubernetes.client.talking import play
 
@@ -80,9 +79,12 @@ def test_the_way_to_exports_is_known_before_anything_happens(
     assert all(each.text.startswith(said) and bool(each.text) is bool(said) and each.is_certain is is_certain for each in found), found
 
 
-@played_by(play)
-async def test_paddock_up_needs_no_ports_of_pods() -> None:
+def test_paddock_up_needs_no_ports_of_pods() -> None:
     cluster = FakeCluster()
     cluster.objects = {"/version": {"gitVersion": "v1.36.0+paddock.0.1.0"}}
-    async with cluster.side() as side:
-        assert await rights.shut_exports(side) == Hindrance()
+
+    async def script() -> None:
+        async with cluster.side() as side:
+            assert await rights.shut_exports(side) == Hindrance()
+
+    play(script)

@@ -151,22 +151,28 @@ def _no_sight(cluster: FakeCluster) -> None:
         (_no_sight, "is inside of the cluster only: "),
     ],
 )
-@played_by(run)
-async def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
+def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
     export = ExportOfCluster(tmp_path)
     change(export.cluster)
-    async with export.side() as side:
-        with pytest.raises(NoWay, match=said):
-            await entered(ways.reachable(side, export.link()))
+
+    async def script() -> None:
+        async with export.side() as side:
+            with pytest.raises(NoWay, match=said):
+                await entered(ways.reachable(side, export.link()))
+
+    run(script)
 
 
-@played_by(run)
-async def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
     del export.cluster.objects[SERVICE]
-    async with export.side() as side:
-        with pytest.raises(NotFound, match="virt-export-web"):
-            await entered(ways.reachable(side, export.link()))
+
+    async def script() -> None:
+        async with export.side() as side:
+            with pytest.raises(NotFound, match="virt-export-web"):
+                await entered(ways.reachable(side, export.link()))
+
+    run(script)
 
 
 @played_by(run)

@@ -15,6 +15,7 @@ from paddock.server.store.contract import StoreKey
 from paddock.server.webhooks import CallFailed, WebhookAddress, WebhookReply
 from tests.apiharness import Harness, Reply
 from tests.coroutines import played
+from tests.unit.server.conftest import Play
 from tests.webhooks import Webhook
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -291,19 +292,22 @@ async def _burst(api: Harness) -> None:
 
 
 @pytest.mark.spec("kube-api", 62)
-@played
-async def test_a_bookmark_says_nothing_of_what_was_not_sent(api: Harness, /, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bookmark_says_nothing_of_what_was_not_sent(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watches, "BOOKMARK_SECONDS", 0.0)
-    await begin(api)
-    async with api.watch(f"{V2}?watch=true&allowWatchBookmarks=true") as events:
-        assert await events.quiet()
-        api.store.follow(lambda changes: api.parts.following.tell_time())
-        await _burst(api)
-        seen = await events.next()
-        assert (seen["type"], seen["object"]["metadata"].get("name")) == ("ADDED", "mine")
-        api.parts.following.tell_time()
-        mark = await events.next()
-        assert (mark["type"], mark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(api.store.revision))
+
+    async def script(api: Harness) -> None:
+        await begin(api)
+        async with api.watch(f"{V2}?watch=true&allowWatchBookmarks=true") as events:
+            assert await events.quiet()
+            api.store.follow(lambda changes: api.parts.following.tell_time())
+            await _burst(api)
+            seen = await events.next()
+            assert (seen["type"], seen["object"]["metadata"].get("name")) == ("ADDED", "mine")
+            api.parts.following.tell_time()
+            mark = await events.next()
+            assert (mark["type"], mark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(api.store.revision))
+
+    play(script)
 
 
 @pytest.mark.spec("kube-api", 65)

@@ -120,16 +120,19 @@ async def test_empty_messages_that_nobody_receives_pause_reading(wire: Wire, /) 
     assert wire.reads
 
 
-@played_by(play)
-async def test_a_message_of_too_many_empty_frames_is_too_large(wire: Wire, /, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_message_of_too_many_empty_frames_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     assert websocket.MOST_PARTS <= 300_000
     monkeypatch.setattr(websocket, "MOST_PARTS", 1000)
-    wire.session.data_received(frame(0x02) + frame(0x00) * 990)
-    await until_taken(wire)
-    assert wire.written == b""
-    wire.session.data_received(frame(0x00) * 10)
-    await until_taken(wire)
-    assert b"\x03\xf1message too large" in wire.written
+
+    async def script(wire: Wire) -> None:
+        wire.session.data_received(frame(0x02) + frame(0x00) * 990)
+        await until_taken(wire)
+        assert wire.written == b""
+        wire.session.data_received(frame(0x00) * 10)
+        await until_taken(wire)
+        assert b"\x03\xf1message too large" in wire.written
+
+    play(script)
 
 
 @played_by(play)
