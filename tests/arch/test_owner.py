@@ -26,12 +26,19 @@ def wire(owner, self, beside):
     owner.timers.clear()
     owner.observe(detail="")
     machine.observed.append(1)
+    owner.run.qmp = owner.files.record.stop = None
     Liveness(owner)
 """
     tree = ast.parse(code)
     written = sorted(_writes("planted", tree, _attributes()))
-    assert written == ["planted:3 owner.busy", "planted:4 self._owner.qmp", "planted:5 owner.record.pop"]
-    assert list(_dropped("planted", tree)) == ["planted:9 Liveness"]
+    assert written == [
+        "planted:3 owner.busy",
+        "planted:4 self._owner.qmp",
+        "planted:5 owner.record.pop",
+        "planted:9 owner.files.record.stop",
+        "planted:9 owner.run.qmp",
+    ]
+    assert list(_dropped("planted", tree)) == ["planted:10 Liveness"]
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
@@ -41,13 +48,13 @@ def _modules() -> Iterator[tuple[str, ast.Module]]:
 
 def _attributes() -> frozenset[str]:
     """The attributes of an owner whose value is data, and no object with methods of its own."""
-    return frozenset(("config", "started", "observed", "record", "busy", "qmp", "process", "parts"))
+    return frozenset(("config", "started", "observed", "record", "busy", "run", "parts"))
 
 
 def _writes(name: str, tree: ast.Module, data: frozenset[str]) -> Iterator[str]:
-    """Assignments to attributes of an owner, and changes of the collections that it has."""
+    """Assignments to attributes of an owner and of what it consists of, and changes of the collections that it has."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and _is_owner(node.value) and isinstance(node.ctx, ast.Store | ast.Del):
+        if isinstance(node, ast.Attribute) and _is_of_owner(node.value) and isinstance(node.ctx, ast.Store | ast.Del):
             yield f"{name}:{node.lineno} {ast.unparse(node)}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _CHANGES:
             changed = node.func.value
@@ -57,6 +64,10 @@ def _writes(name: str, tree: ast.Module, data: frozenset[str]) -> Iterator[str]:
 
 def _is_owner(node: ast.expr) -> bool:
     return (isinstance(node, ast.Name) and node.id == "owner") or (isinstance(node, ast.Attribute) and node.attr in ("owner", "_owner"))
+
+
+def _is_of_owner(node: ast.expr) -> bool:
+    return _is_owner(node) or (isinstance(node, ast.Attribute) and _is_of_owner(node.value))
 
 
 def _dropped(name: str, tree: ast.Module) -> Iterator[str]:

@@ -244,10 +244,10 @@ async def test_it_stands_still_until_the_target_answers(place: Place) -> None:
         await source._owner.execute("cont")
     assert source.observed.pid and target.observed.phase == "starting"
     # A lost monitor changes nothing.
-    assert source._owner.qmp is not None
-    source._owner.qmp.close()
+    assert source._owner.run.qmp is not None
+    source._owner.run.qmp.close()
     source._owner.silent()
-    await until(source, lambda one: one._owner.qmp is not None and not one._owner.qmp.closed, "it is found again")
+    await until(source, lambda one: one._owner.run.qmp is not None and not one._owner.run.qmp.closed, "it is found again")
     assert (await source._owner.execute("query-status"))["status"] == "postmigrate"
     assert await source.settle(target)
     await until_phase(source, "ended")

@@ -66,7 +66,7 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
 
     async def look() -> None:
         machine = await started(place)
-        await until(machine, lambda one: one._owner.qmp is not None and not one._owner.record.commits, "the merge is over", 60)
+        await until(machine, lambda one: one._owner.run.qmp is not None and not one._owner.record.commits, "the merge is over", 60)
         await until(machine, lambda one: not one.observed.stands_still, "the guest goes on")
         await writes(machine)
         tops = {block["qdev"].split("/")[3]: block["inserted"]["file"] for block in await machine._owner.execute("query-block")}

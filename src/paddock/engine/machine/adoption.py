@@ -45,7 +45,7 @@ async def adopt(owner: MachineOwner) -> None:
         lock = owner.directory.path / "lock"
         owner.observe(phase="running", detail=f"{error}; end the process that has {lock} open, then restart Paddock")
         return
-    process = owner.process
+    process = owner.run.process
     if process is not None and process.pid != record.pid:
         owner.save(active=True, pid=process.pid, ticks=process.ticks)
     owner.observe(pid=owner.record.pid)
@@ -73,7 +73,7 @@ async def _catch_up(owner: MachineOwner) -> None:
 
 def _enclose(owner: MachineOwner) -> None:
     """A QEMU of an earlier version is in no group of its namespace, nor one whose Paddock ended just after its start."""
-    shares, started, pid = owner.shares, owner.started, owner.record.pid
+    shares, started, pid = owner.shared.shares, owner.started, owner.record.pid
     is_there = shares.holds(owner.id, started, pid)
     pids = [pid, *(pid for pid, ticks in owner.record.helpers.values() if ticks and start_ticks(pid) == ticks)]
     shares.enclose(owner.id, started, pids)

@@ -46,7 +46,7 @@ class CpuArrivals:
 
     async def _help(self) -> None:
         waited, before = 0.0, False
-        while self._expected > 0 and waited < _LONGEST_SECONDS and self._owner.process is not None:
+        while self._expected > 0 and waited < _LONGEST_SECONDS and self._owner.run.process is not None:
             pause = _LOOK_SECONDS if waited < _EAGER_SECONDS else _LATER_SECONDS
             await asyncio.sleep(pause)
             waited += pause

@@ -231,7 +231,7 @@ class Hotplug:
             self._arrivals.expect(1)
         await owner.reconfigure(lambda config: replace(config, cpu=replace(config.cpu, sockets=count)))
         owner.observe(sockets=count)
-        await undisturbed(owner.shares.enclose, owner.id, owner.config, [])
+        await undisturbed(owner.shared.shares.enclose, owner.id, owner.config, [])
 
     async def _room_to_emulate(self, count: int) -> None:
         """QEMU aborts, and the guest with it, when an emulated processor finds no free part of the buffer for translated code."""

@@ -62,7 +62,7 @@ class Liveness:
         self._put(silence(self._owner.surroundings.times.silence, state_of(self._owner.observed.pid), 0.0))
 
     def _beat(self) -> None:
-        if self._owner.qmp is not None and self._asking is None:
+        if self._owner.run.qmp is not None and self._asking is None:
             self._asked_at = asyncio.get_running_loop().time()
             self._asking = self._owner.background(self._ask())
             self._asking.add_done_callback(self._over)
@@ -70,7 +70,7 @@ class Liveness:
         self.arm()
 
     async def _ask(self) -> None:
-        qmp = self._owner.qmp
+        qmp = self._owner.run.qmp
         if qmp is None:
             return
         try:
@@ -92,8 +92,8 @@ class Liveness:
             return
         # While QEMU does something long for us its answers may take long, too.
         seconds = 0.0 if owner.busy else asyncio.get_running_loop().time() - self._asked_at
-        if owner.process is not None:
-            self._put(silence(seconds, state_of(owner.process.pid), times.silence))
+        if owner.run.process is not None:
+            self._put(silence(seconds, state_of(owner.run.process.pid), times.silence))
         owner.timers.after("silence", times.suspicion, self._judge)
 
     def _put(self, fault: GuestFault | None) -> None:

@@ -264,7 +264,7 @@ class LiveSource:
     def _offer(self, migration_id: str) -> None:
         """Never interrupted: nothing else happens in this process until it is done."""
         owner = self._owner
-        if owner.record.evidence or owner.process is None:
+        if owner.record.evidence or owner.run.process is None:
             raise self._refused("Ended", "the guest ended meanwhile")
         before = owner.observed.phase
         # From here on nobody lets it go on.
@@ -282,7 +282,7 @@ class LiveSource:
         owner = self._owner
         if work is not None:
             await asyncio.wait([work])
-        if owner.record.active and owner.process is not None:
+        if owner.record.active and owner.run.process is not None:
             with contextlib.suppress(PaddockError):
                 await migration.go_on(owner)
                 await self._drop_copies()
@@ -337,7 +337,7 @@ class LiveSource:
     async def _take_back(self) -> None:
         owner = self._owner
         livefiles.drop_handed(owner.directory)
-        if owner.process is None:
+        if owner.run.process is None:
             owner.observe(handed="")
             return
         owner.observe(phase="running", handed="")
@@ -347,7 +347,7 @@ class LiveSource:
         """Nothing of the guest is left here but its disks."""
         owner = self._owner
         owner.observe(handed="decided")
-        if owner.process is not None:
+        if owner.run.process is not None:
             owner.quit("saved")
         elif owner.record.end is not None:
             end = replace(owner.record.end, reason="saved", text="")

@@ -170,7 +170,7 @@ class LiveTarget:
                 while not self._arrived.is_set() and owner.observed.live:
                     await asyncio.sleep(LOOK_SECONDS)
                 await owner.execute("query-status")
-                return self._arrived.is_set() and owner.process is not None
+                return self._arrived.is_set() and owner.run.process is not None
         return False
 
     def _decide(self, migration_id: str, state: Literal["taken", "dropped"]) -> None:

@@ -137,7 +137,7 @@ class QemuMachine:
                 await self._parts.suspensions.suspend()
 
         if self._admit(Verb.SUSPEND):
-            async with self._owner.moving:
+            async with self._owner.shared.moving:
                 await self._owner.inbox.offer(admitted)
 
     async def begin_suspended(self, saved: SavedMachine, fill: Callable[[Path], None]) -> None:
@@ -159,7 +159,7 @@ class QemuMachine:
             return await self._parts.memory.take(memory_request)
 
         self._admit(Verb.CHANGE, "take the memory of")
-        async with self._owner.moving:
+        async with self._owner.shared.moving:
             return await self._owner.inbox.offer(admitted)
 
     async def save(self, path: Path) -> None:
@@ -188,7 +188,7 @@ class QemuMachine:
             self._parts.sessions.demand_no_usb("renew")
             return await self._parts.renewals.renew()
 
-        async with self._owner.moving:
+        async with self._owner.shared.moving:
             self._admit(Verb.RENEW)
             return await self._owner.inbox.offer(admitted)
 

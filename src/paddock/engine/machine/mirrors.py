@@ -211,7 +211,7 @@ class DiskMirrors:
     def _over(self, error: str) -> None:
         """It is done, or it failed. Without a monitor nobody knows what QEMU has, and `adopt` looks when it answers again."""
         owner, moving = self._owner, self._owner.record.moving
-        if moving is None or owner.qmp is None:
+        if moving is None or owner.run.qmp is None:
             return
         owner.save(moving=None)
         here = {disk.name: disk.layer for disk in owner.config.disks}

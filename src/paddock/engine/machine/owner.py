@@ -12,6 +12,7 @@ import contextlib
 import logging
 import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory, RunRecord, Stopping, next_run
 from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
+from paddock.engine.machine.files import MachineFiles
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import Observation, RunEnd
@@ -34,6 +36,7 @@ from paddock.engine.machine.ownerparts import OwnerParts
 from paddock.engine.machine.process import STOPPED, HelperProcesses, Process, boot_id, start_ticks, state_of
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
+from paddock.engine.machine.run import MachineRun
 from paddock.engine.machine.timers import Tasks, Timers
 
 _LOG = logging.getLogger(__name__)
@@ -42,37 +45,43 @@ _LOG = logging.getLogger(__name__)
 class MachineOwner:
     """A machine's process and all that is known of it. Others read it, and change it by its methods."""
 
-    def __init__(
-        self, directory: Directory, config: MachineConfig, shared: SharedHost, parts: "Callable[[MachineOwner], OwnerParts]"
-    ) -> None:
+    def __init__(self, directory: Directory, config: MachineConfig, shared: SharedHost, parts: OwnerParts) -> None:
         self.id = directory.id
-        self.directory = directory
-        self.config = config
-        self._config_lock = asyncio.Lock()
-        # the config that the present run was started with: what was plugged since is the difference
-        self.started = config
         self.surroundings = shared.surroundings
+        self.shared = shared
+        self.parts = parts
+        self.files = MachineFiles(directory, config)
         self.observed = Observation()
-        self.record = RunRecord()
+        self.run = MachineRun()
         self.events = Events()
         self.inbox = Inbox(self.id)
+        self.timers = Timers()
+        self.helpers = HelperProcesses(self._helper_ended)
+        self._tasks = Tasks({"machine": self.id})
         # things the engine does that pause the guest for a moment
         self.busy = 0
-        self._shared = shared
-        self.moving, self.shares = shared.moving, shared.shares
-        self.qmp: Qmp | None = None
-        self.process: Process | None = None
-        self._starting: asyncio.Task[None] | None = None
-        self.timers = Timers()
-        self._tasks = Tasks({"machine": self.id})
-        self._failure, self._released = "", False
-        self._status: int | None = None
-        # how often the guest stood still or went on
-        self._turn = 0
-        self.helpers = HelperProcesses(self._helper_ended)
-        self.parts = parts(self)
 
     # What others see and what is kept.
+
+    @property
+    def directory(self) -> Directory:
+        """Its files on disk."""
+        return self.files.directory
+
+    @property
+    def config(self) -> MachineConfig:
+        """The machine as it is, with what was plugged."""
+        return self.files.config
+
+    @property
+    def started(self) -> MachineConfig:
+        """The config that the present run was started with."""
+        return self.files.started
+
+    @property
+    def record(self) -> RunRecord:
+        """The record of the present run, or of the last one."""
+        return self.files.record
 
     def observe(self, *, milestone: str = "", **changes: Any) -> None:
         """Replaces members of the observation, and tells if that changed anything."""
@@ -82,20 +91,20 @@ class MachineOwner:
         seen = structs.replace(self.observed, **changes)
         if seen != self.observed:
             self.observed = seen
-            self._shared.tell(self.id)
+            self.tell()
 
     def tell(self) -> None:
         """Tell of a change that is not observed, but learned by asking the guest."""
-        self._shared.tell(self.id)
+        self.shared.tell(self.id)
 
     def save(self, **changes: Any) -> None:
         """Replaces members of the record, on disk too."""
-        self.record = structs.replace(self.record, **changes)
-        self.directory.write_record(self.record)
+        self.files.write(structs.replace(self.record, **changes))
 
     def recall(self, *, record: RunRecord | None = None, observed: Observation | None = None, started: MachineConfig | None = None) -> None:
         """Go on with what an earlier Paddock kept; nobody has seen the machine yet."""
-        self.record, self.observed, self.started = record or self.record, observed or self.observed, started or self.started
+        self.files.recall(record, started)
+        self.observed = observed or self.observed
 
     @contextlib.contextmanager
     def occupied(self) -> Iterator[None]:
@@ -110,51 +119,48 @@ class MachineOwner:
 
     async def reconfigure(self, change: Callable[[MachineConfig], MachineConfig]) -> None:
         """Change the config, on disk first; `change` gets the config of that moment. A slow disk keeps nobody else waiting."""
-        async with self._config_lock:
-            config = change(self.config)
-            if config != self.config:
-                await asyncio.to_thread(self.directory.write_config, config)
-                self.config = config
-                self._shared.tell(self.id)
+        if await self.files.reconfigure(change):
+            self.tell()
 
     async def execute(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
     ) -> Any:
         """Tells QEMU something. Raises `QemuRefused`, or `Unanswered` when it is silent, which then is looked into."""
         startup.demand_here(self.id, self.observed, command)
-        if self.qmp is None:
+        if self.run.qmp is None:
             raise Unanswered(f"cannot tell the QEMU of machine {self.id} {command}", why="there is no connection to it", fix="try again")
         try:
-            return await self.qmp.execute(command, arguments, fds=fds, patience=patience)
+            return await self.run.qmp.execute(command, arguments, fds=fds, patience=patience)
         except Unanswered:
-            if self.process is not None:
+            if self.run.process is not None:
                 self.parts.watcher.suspect()
             raise
 
     def start(self, *, paused: bool, user: int, state: Path | None = None, priority: int = 0, grace: float = GRACE_SECONDS) -> None:
         """Queues it; `state` is a file that a machine was saved to. The caller has asked the table."""
         now = self.surroundings.clock.seconds()
-        self._failure, self._status = "", None
-        self.record = next_run(self.record, boot_id(), now, user, priority)
-        self.save(start_paused=paused, restore=os.fspath(state) if state else "", grace=grace)
+        self.run = MachineRun()
+        record = next_run(self.record, boot_id(), now, user, priority)
+        self.files.write(structs.replace(record, start_paused=paused, restore=os.fspath(state) if state else "", grace=grace))
         self.observed = Observation(phase="queued", run=self.record.run, times={"queued": now})
-        self._shared.tell(self.id)
+        self.tell()
         self.begin()
 
     def begin(self) -> None:
         """Waits for its turn, then starts QEMU."""
-        self._starting = self.background(self._start())
-        self._starting.add_done_callback(self._start_over)
+        run = self.run
+        run.starting = self.background(self._start())
+        run.starting.add_done_callback(partial(self._start_over, run))
 
-    def _start_over(self, task: "asyncio.Task[None]") -> None:
-        self._starting = None
-        # Its process, if there is one, tells when it is gone.
-        if task.cancelled() and self.process is None and self.record.active and not self._released:
-            self.finish(self._status)
+    def _start_over(self, run: MachineRun, task: "asyncio.Task[None]") -> None:
+        run.starting = None
+        # Its process, if there is one, tells when it is gone. A run that was released goes on without us.
+        if task.cancelled() and run.process is None and self.record.active and run is self.run:
+            self.finish(run.status)
 
     async def _start(self) -> None:
         try:
-            await self._shared.turns.take(self.id, self.record.priority)
+            await self.shared.turns.take(self.id, self.record.priority)
             self.observe(phase="starting", milestone="started")
             await startup.lets_go(self.directory, self.surroundings.times.quit)
             await self._launch()
@@ -167,9 +173,9 @@ class MachineOwner:
             self._fail("an error in Paddock; its log tells more")
 
     async def _launch(self) -> None:
-        self.started, command = self.parts.line()
+        started, command = self.parts.line()
         users, user = self.surroundings.users, self.record.user
-        self.directory.write_started(self.started)
+        self.files.write_started(started)
         startup.make_files(self.directory, self.config, command, user, users)
         log = self.directory.open_log(self.record.run)
         try:
@@ -186,34 +192,34 @@ class MachineOwner:
         self.save(pid=pid, ticks=start_ticks(pid), accelerator=command.accelerator, program=identify(command.argv[0]))
         self.observe(pid=pid, accelerator=command.accelerator)
         # The kernel's lock of groups is one for the whole host, and held for long when that is busy.
-        await undisturbed(self.shares.enclose, self.id, self.config, [pid, *helpers])
+        await undisturbed(self.shared.shares.enclose, self.id, self.config, [pid, *helpers])
         await startup.unless_it_ends(self.connect())
         await startup.unless_it_ends(self.complete(command))
 
     def watch(self, pid: int) -> None:
         """This process is the machine's."""
         try:
-            self.process = Process(pid, self.gone)
+            self.run.process = Process(pid, self.gone)
         except ProcessLookupError:
             raise StartFailed(f"cannot start machine {self.id}", why="QEMU ended at once", text=self.directory.log_tail()) from None
 
     def switch(self, qmp: Qmp | None, *, pid: int, **changes: Any) -> None:
         """From now on this process is the machine's, and this is the connection to its monitor; `changes`: more of the record."""
-        if self.process is not None:
-            self.process.release()
+        if self.run.process is not None:
+            self.run.process.release()
         self.watch(pid)
         self.save(pid=pid, **changes)
-        self.qmp = qmp
+        self.run.qmp = qmp
 
     def _helper_ended(self, name: str) -> None:
-        if self.process is not None and self.observed.phase == "running":
+        if self.run.process is not None and self.observed.phase == "running":
             self.observe(detail=f"the program {name} ended, and the guest's device with it; stop and start the machine")
 
     async def connect(self, patience: float | None = None) -> None:
         """To the monitor of the process."""
         patience = self.surroundings.times.start if patience is None else patience
         connection = await startup.reach(self.directory, names.QMP, patience)
-        self.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
+        self.run.qmp = await Qmp.connect(connection, self.event, self.silent, patience)
 
     async def complete(self, command: Command) -> None:
         """Complete a start once QEMU answers, up to the guest's first instruction."""
@@ -223,7 +229,7 @@ class MachineOwner:
             await self.execute(request.execute, request.arguments)
         await probe.pin(self, command.pins)
         if self.started.limits:
-            self.observe(detail="; ".join(self.shares.apply(self.id, self.started, self.observed.pid)))
+            self.observe(detail="; ".join(self.shared.shares.apply(self.id, self.started, self.observed.pid)))
         await probe.devices(self)
         if self.record.restore:
             await probe.changes(self)
@@ -240,9 +246,9 @@ class MachineOwner:
 
     def _fail(self, text: str) -> None:
         """The start did not succeed."""
-        self._failure = text
-        if self.process is not None:
-            self.process.kill()
+        self.run.failure = text
+        if self.run.process is not None:
+            self.run.process.kill()
         else:
             self.finish(None)
 
@@ -265,8 +271,8 @@ class MachineOwner:
         if was in ("queued", "starting"):
             # The guest has not run: there is nothing that a grace could save.
             self.save(evidence=(*self.record.evidence, "killed"))
-            if self._starting is not None:
-                self._starting.cancel()
+            if self.run.starting is not None:
+                self.run.starting.cancel()
             self.kill()
         else:
             self.pursue_stop()
@@ -287,17 +293,17 @@ class MachineOwner:
 
     def _press(self) -> None:
         self.timers.after("press", self.surroundings.times.press, self._press)
-        self.background(self._try("system_powerdown"))
+        self.background(self.attempt("system_powerdown"))
 
     def kill(self) -> None:
         """Ends the process. It cannot refuse."""
         self.timers.cancel("press", "deadline", "quit")
         if not self.record.evidence:
             self.save(evidence=("killed",))
-        if self.process is not None:
-            self.process.kill()
+        if self.run.process is not None:
+            self.run.process.kill()
             self.timers.after("undead", self.surroundings.times.quit, self._undead)
-        elif self._starting is None and self.record.active:
+        elif self.run.starting is None and self.record.active:
             self.finish(None)
 
     def _undead(self) -> None:
@@ -309,9 +315,10 @@ class MachineOwner:
             self.save(evidence=(*self.record.evidence, reason))
         if not self.timers.pending("quit"):
             self.timers.after("quit", self.surroundings.times.quit, self.kill)
-        self.background(self._try("quit"))
+        self.background(self.attempt("quit"))
 
-    async def _try(self, command: str) -> None:
+    async def attempt(self, command: str) -> None:
+        """Tell QEMU something that it may refuse, and that nobody waits for."""
         with contextlib.suppress(PaddockError):
             await self.execute(command)
 
@@ -320,25 +327,6 @@ class MachineOwner:
     def event(self, name: str, data: Mapping[str, Any]) -> None:
         """Something happened in the guest or its devices."""
         self.events.told(name, data)
-        match name:
-            case "SHUTDOWN":
-                self._shut_down(str(data.get("reason", "")))
-            case "STOP":
-                self._turn += 1
-                self.background(self.look_at_status())
-            case "RESUME":
-                self._turn += 1
-                self.observe(paused="", still=False, disk_errors={})
-            case "RESET":
-                self.observe(resets=self.observed.resets + 1)
-            case "GUEST_PANICKED":
-                self.quit("panicked")
-            case "WATCHDOG" if data.get("action") == "poweroff":
-                self.save(evidence=(*self.record.evidence, "watchdog"))
-            case "BLOCK_IO_ERROR":
-                self.observe(disk_errors=probe.failed(self.config, self.observed.disk_errors, data))
-            case "MEMORY_DEVICE_SIZE_CHANGE" if data.get("id") == names.VIRTIO_MEM:
-                self.observe(memory=probe.boot_size(self.started) + int(data.get("size", 0)))
         self.announce(name, data)
 
     def announce(self, name: str, data: Mapping[str, Any]) -> None:
@@ -346,57 +334,17 @@ class MachineOwner:
         for follow in self.parts.followers:
             follow(name, data)
 
-    def _shut_down(self, reason: str) -> None:
-        end = runends.SHUTDOWNS.get(reason, "crashed")
-        if not (self.record.evidence and reason in ("host-qmp-quit", "host-signal")) and not self.parts.returns(end):
-            self.quit(end)
-
     async def look_at_status(self) -> None:
         """Update the status of the guest, with the reason why it does not run."""
-        turn = self._turn
-        with contextlib.suppress(PaddockError):
-            answer = await self.execute("query-status")
-            # It may have gone on before this answer was read.
-            if turn == self._turn:
-                self.take_status(str(answer.get("status", "")))
-
-    def take_status(self, status: str) -> None:
-        """QEMU's run state."""
-        if (reason := runends.FINAL_STATES.get(status)) is not None:
-            if not self.parts.returns(reason):
-                self.quit(self.record.evidence[-1] if self.record.evidence else reason)
-        elif status == "running":
-            self.observe(paused="", still=False)
-        elif status == "io-error":
-            self.observe(paused="io-error", still=False)
-            self.timers.after("space", self.surroundings.times.look, self._retry_full)
-        elif status in ("watchdog", "prelaunch"):
-            self.observe(paused="watchdog" if status == "watchdog" else "start", still=False)
-        elif self.busy or self.record.goes_on:
-            self.observe(still=True)
-        elif status in ("paused", "postmigrate", "suspended", "debug"):
-            self.observe(paused="start" if self.record.start_paused and not self.record.paused else "user", still=False)
-
-    def _retry_full(self) -> None:
-        """A disk was full: the guest goes on as soon as there is room again, and pauses once more if it was not enough."""
-        if self.observed.paused != "io-error" or "enospc" not in self.observed.disk_errors.values():
-            return
-        if probe.has_room(self.config, self.observed.disk_errors):
-            self.background(self._try("cont"))
-        self.timers.after("space", self.surroundings.times.look, self._retry_full)
+        await self.parts.status.look()
 
     def silent(self) -> None:
         """The monitor's connection ended. Mostly QEMU goes, which the process tells; if not, it is tried again."""
-        self.qmp = None
+        self.run.qmp = None
         self.timers.after("reconnect", 1.0, lambda: self.background(self._reconnect()))
 
-    def _hang_up(self) -> None:
-        if self.qmp is not None:
-            self.qmp.close()
-            self.qmp = None
-
     async def _reconnect(self) -> None:
-        if self.process is not None and self.qmp is None:
+        if self.run.process is not None and self.run.qmp is None:
             await self.catch_up()
 
     async def catch_up(self) -> None:
@@ -420,21 +368,21 @@ class MachineOwner:
                 if self.record.stop is None:
                     self.observe(phase="running", detail="")
                 self.observe(fault=None)
-                self.take_status(status)
+                self.parts.status.take(status)
                 self.arm()
                 for work in self.parts.recovery:
                     self.background(self._offered(work))
         except (PaddockError, OSError) as error:
             _LOG.warning("QEMU did not answer a query", extra={"machine": self.id, "error": str(error)})
             self.parts.watcher.unreachable()
-            self._hang_up()
+            self.run.hang_up()
             self.timers.after("reconnect", 10.0, lambda: self.background(self._reconnect()))
 
     # While it runs.
 
     def booted(self) -> None:
         """It is as far as others may start."""
-        self._shared.turns.give_back(self.id)
+        self.shared.turns.give_back(self.id)
 
     async def _offered(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         with contextlib.suppress(PaddockError):
@@ -454,44 +402,41 @@ class MachineOwner:
 
     def gone(self, status: int | None) -> None:
         """The machine's process is no more."""
-        self.process, self._status = None, status
-        if self._starting is not None:
-            if not self._failure and not self.record.evidence:
-                self._failure = self.directory.log_tail() or "QEMU ended before the guest ran"
-            self._starting.cancel()
+        self.run.process, self.run.status = None, status
+        if self.run.starting is not None:
+            if not self.run.failure and not self.record.evidence:
+                self.run.failure = self.directory.log_tail() or "QEMU ended before the guest ran"
+            self.run.starting.cancel()
         else:
             self.finish(status)
 
     def finish(self, status: int | None, *, same_boot: bool = True) -> None:
         """The run is over, and no process of it is left."""
-        self._shared.turns.give_back(self.id)
+        self.shared.turns.give_back(self.id)
         self.announce("", {})
         self.inbox.overtake(ended=True)
         self.timers.clear()
-        self._hang_up()
-        self.shares.remove(self.id, self.config)
+        self.run.hang_up()
+        self.shared.shares.remove(self.id, self.config)
         record = self.record
         if same_boot:
             startup.end_helpers(record.helpers.values())
             startup.end_beside(record.renewal)
         reason = runends.judge(runends.RunEvidence(record.evidence, record.begun, status, same_boot))
-        now, text = self.surroundings.clock.seconds(), runends.text_of(reason, self._failure, status, self.directory.log_tail)
+        now, text = self.surroundings.clock.seconds(), runends.text_of(reason, self.run.failure, status, self.directory.log_tail)
         end = RunEnd(reason, text, now, asked=record.stop is not None)
         times = {**record.times, **self.observed.times, "ended": now}
         self.save(active=False, pid=0, ticks=0, stop=None, helpers={}, commits={}, moving=None, renewal=None, times=times, end=end)
         self.observed = startup.clear(self.directory, Observation(run=record.run, end=end, times=times), stopped=record.stop is not None)
-        self._shared.tell(self.id)
+        self.tell()
 
     def release(self) -> None:
         """Paddock goes, the guest stays."""
-        self._released = True
         self.timers.clear()
         self._tasks.cancel()
-        self._hang_up()
+        self.run.release()
+        self.run = MachineRun()
         self.helpers.release()
-        if self.process is not None:
-            self.process.release()
-        self.process = None
 
     def background(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         """Runs it as long as Paddock does."""

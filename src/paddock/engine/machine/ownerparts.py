@@ -1,7 +1,6 @@
-"""The parts that a machine's owner turns to. The owner is made with them, and they act on it by its methods."""
+"""The parts that act on a machine beside its owner, as far as the owner calls them. They act on it by its methods."""
 
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -26,17 +25,37 @@ class MachineWatcher(Protocol):
         """There is no connection to QEMU, and none could be made."""
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerParts:
-    """The parts that act on a machine beside its owner, as far as the owner calls it."""
+class RunStates(Protocol):
+    """Makes of QEMU's run states what others see of the guest."""
 
-    watcher: MachineWatcher
-    followers: tuple[Follower, ...]
-    # what is left to do when a QEMU was found after Paddock was away, in this order
-    recovery: tuple[Recovery, ...]
-    # the config that a start is made with, and its command line
-    line: Callable[[], tuple[MachineConfig, Command]]
-    # reads the state of a saved machine
-    restore: Callable[[Path], Coroutine[Any, Any, None]]
-    # whether an end by the guest is half of a reboot
-    returns: Callable[[str], bool]
+    async def look(self) -> None:
+        """Ask QEMU for its run state."""
+
+    def take(self, status: str) -> None:
+        """This is its run state."""
+
+
+class OwnerParts(Protocol):
+    """A machine around its owner. The owner asks for a part when it needs one, and for none while it is made."""
+
+    @property
+    def watcher(self) -> MachineWatcher:
+        """What checks that QEMU answers."""
+
+    @property
+    def status(self) -> RunStates:
+        """What knows how the guest is."""
+
+    @property
+    def followers(self) -> Sequence[Follower]:
+        """Those that hear of events, in this order."""
+
+    @property
+    def recovery(self) -> Sequence[Recovery]:
+        """What is left to do when a QEMU was found after Paddock was away, in this order."""
+
+    def line(self) -> tuple[MachineConfig, Command]:
+        """Return the config that a start is made with, and its command line."""
+
+    async def restore(self, path: Path) -> None:
+        """Read the state of a saved machine."""

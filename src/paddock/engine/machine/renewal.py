@@ -162,7 +162,7 @@ class Renewals:
                 beside.ticks = start_ticks(beside.pid)
                 pids = [beside.pid, *(helper for helper, _ in beside.helpers.values())]
                 owner.save(renewal=Renewal(beside.pid, beside.ticks, beside.helpers))
-                await undisturbed(owner.shares.enclose, owner.id, owner.config, pids)
+                await undisturbed(owner.shared.shares.enclose, owner.id, owner.config, pids)
                 await self._answers(beside, times.start)
         finally:
             os.close(log)
@@ -223,8 +223,8 @@ class Renewals:
     async def _commit(self, beside: _Beside, program: QemuProgram | None) -> None:
         """From one write on the machine's process is the new one; then it runs the guest."""
         owner, old = self._owner, self._owner.record
-        monitor, before = beside.qmp, owner.qmp
-        if monitor is None or owner.process is None:
+        monitor, before = beside.qmp, owner.run.qmp
+        if monitor is None or owner.run.process is None:
             raise self._refused("MigrationFailed", "one of the two processes ended", "look into its log")
         left = Renewal(old.pid, old.ticks, old.helpers, moved=True)
         owner.switch(monitor, pid=beside.pid, ticks=beside.ticks, helpers=beside.helpers, program=program, renewal=left)
@@ -238,7 +238,7 @@ class Renewals:
             owner.switch(before, pid=old.pid, ticks=old.ticks, helpers=old.helpers, program=old.program, renewal=back)
             raise
         finally:
-            if before is not None and owner.qmp is not before:
+            if before is not None and owner.run.qmp is not before:
                 # Nothing it says counts any more.
                 before.close()
         owner.helpers.release()
@@ -254,7 +254,7 @@ class Renewals:
         await _ended(beside.pid, beside.ticks, owner.surroundings.times.quit)
         end_helpers(beside.helpers.values())
         owner.directory.drop_beside()
-        if owner.record.active and owner.process is not None:
+        if owner.record.active and owner.run.process is not None:
             with contextlib.suppress(PaddockError):
                 await migration.go_on(owner)
             owner.save(renewal=None)
@@ -281,7 +281,7 @@ class Renewals:
         if renewal.moved:
             cpu = owner.started.cpu
             await probe.pin(owner, Pins(cpu.pinned, cpu.emulator_pinned))
-            failed = owner.shares.apply(owner.id, owner.started, owner.observed.pid)
+            failed = owner.shared.shares.apply(owner.id, owner.started, owner.observed.pid)
             failed += await self._forward()
             owner.observe(detail="; ".join(failed))
             await probe.changes(owner)

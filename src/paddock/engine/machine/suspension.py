@@ -160,7 +160,7 @@ def saved_machine(owner: MachineOwner, started: MachineConfig, now: RunningHardw
 
 async def go_on(owner: MachineOwner) -> None:
     """The guest goes on after its state was written, if there is one."""
-    if owner.record.active and owner.process is not None:
+    if owner.record.active and owner.run.process is not None:
         with contextlib.suppress(PaddockError):
             await migration.go_on(owner)
         owner.save(saving=False)

@@ -24,7 +24,7 @@ class Fake:
     def __init__(self, accelerator: str = "tcg", *, secure: bool = True) -> None:
         self.observed = SimpleNamespace(accelerator=accelerator)
         self.started = SimpleNamespace(firmware=SimpleNamespace(secure_boot=secure), architecture="amd64")
-        self.process = object()
+        self.run = SimpleNamespace(process=object())
         self.registers = CALM
         self.lines: list[str] = []
         self.arrivals = CpuArrivals(cast(MachineOwner, self))

@@ -46,10 +46,9 @@ class Fake:
     """An owner, as far as its liveness needs one."""
 
     def __init__(self) -> None:
-        self.qmp: Qmp | None = Qmp()
+        self.run = SimpleNamespace(qmp=Qmp(), process=SimpleNamespace(pid=7))
         self.timers = Timers()
         self.surroundings = SimpleNamespace(times=TIMES)
-        self.process = SimpleNamespace(pid=7)
         self.directory = SimpleNamespace(serial_tail=lambda size: b"Kernel panic - not syncing: IO-APIC + timer\r\nReboot\r\n")
         self.record, self.observed = RunRecord(), Observation(phase="running", pid=7)
         self.busy = self.looks = 0
@@ -113,34 +112,32 @@ def test_what_silence_means(seconds: float, letter: str, reason: str) -> None:
 @played_by(perform)
 async def test_a_monitor_that_answers_is_asked_seldom(fake: Fake, /, state: list[str]) -> None:
     await asyncio.sleep(3600)
-    assert fake.qmp is not None and fake.qmp.asked == 3600 / TIMES.beat - 1
+    assert fake.run.qmp.asked == 3600 / TIMES.beat - 1
     assert fake.log == []
 
 
 @pytest.mark.spec("kubevirt", 113)
 @played_by(perform)
 async def test_a_stopped_process_is_seen_within_a_quarter_of_a_minute_and_its_going_on_too(fake: Fake, /, state: list[str]) -> None:
-    assert fake.qmp is not None
     state[0] = "T"
-    fake.qmp.answers.clear()
+    fake.run.qmp.answers.clear()
     await asyncio.sleep(TIMES.beat + TIMES.suspicion)
     await asyncio.sleep(0)
     assert fake.reason == "ProcessStopped"
     await asyncio.sleep(3600)
     # One question waits; a hundred would be answered one after another.
-    assert fake.qmp.asked == 1
+    assert fake.run.qmp.asked == 1
     state[0] = "S"
-    fake.qmp.answers.set()
+    fake.run.qmp.answers.set()
     await asyncio.sleep(0.1)
     assert fake.reason == "" and fake.looks == 1
     await asyncio.sleep(60)
-    assert fake.qmp.asked > 3 and fake.reason == ""
+    assert fake.run.qmp.asked > 3 and fake.reason == ""
 
 
 @played_by(perform)
 async def test_a_monitor_that_hangs_is_not_one_that_is_slow(fake: Fake, /, state: list[str]) -> None:
-    assert fake.qmp is not None
-    fake.qmp.answers.clear()
+    fake.run.qmp.answers.clear()
     await asyncio.sleep(TIMES.beat + TIMES.silence - 1)
     assert fake.reason == ""
     await asyncio.sleep(TIMES.suspicion)
@@ -149,9 +146,8 @@ async def test_a_monitor_that_hangs_is_not_one_that_is_slow(fake: Fake, /, state
 
 @played_by(perform)
 async def test_while_it_does_something_long_for_us_only_a_stopped_process_counts(fake: Fake, /, state: list[str]) -> None:
-    assert fake.qmp is not None
     fake.busy = 1
-    fake.qmp.answers.clear()
+    fake.run.qmp.answers.clear()
     await asyncio.sleep(600)
     assert fake.reason == ""
     state[0] = "T"
@@ -161,35 +157,32 @@ async def test_while_it_does_something_long_for_us_only_a_stopped_process_counts
 
 @played_by(perform)
 async def test_a_lost_connection_is_no_answer_and_a_new_one_is_asked(fake: Fake, /, state: list[str]) -> None:
-    old = fake.qmp
-    assert old is not None
+    old = fake.run.qmp
     old.answers.clear()
     await asyncio.sleep(TIMES.beat + TIMES.silence + TIMES.suspicion)
     assert fake.reason == "MonitorUnresponsive"
-    old.closed, fake.qmp = True, None
+    old.closed, fake.run.qmp = True, None
     old.answers.set()
     fake.liveness.unreachable()
     await asyncio.sleep(60)
     assert fake.reason == "MonitorUnresponsive"
-    fake.qmp = Qmp()
+    fake.run.qmp = Qmp()
     await asyncio.sleep(TIMES.beat)
     assert fake.reason == ""
 
 
 @played_by(perform)
 async def test_an_unanswered_command_is_looked_into_at_once(fake: Fake, /, state: list[str]) -> None:
-    assert fake.qmp is not None
     state[0] = "T"
-    fake.qmp.answers.clear()
+    fake.run.qmp.answers.clear()
     fake.liveness.suspect()
     assert fake.reason == "ProcessStopped"
 
 
 @played_by(perform)
 async def test_one_that_is_being_killed_is_not_reported(fake: Fake, /, state: list[str]) -> None:
-    assert fake.qmp is not None
     fake.record = RunRecord(evidence=("killed",))
-    fake.qmp.answers.clear()
+    fake.run.qmp.answers.clear()
     await asyncio.sleep(600)
     assert fake.log == []
 
