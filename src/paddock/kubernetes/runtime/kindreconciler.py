@@ -112,6 +112,18 @@ class ReportingReconciler(KindReconciler, Generic[P]):
         """Do what has to wait until the status says what was done; by default that is nothing."""
 
 
+class WholeKindReconciler(ABC):
+    """Reconciles all objects of a kind at once: whichever has changed, what all of them say is computed anew."""
+
+    async def reconcile(self, key: Key) -> Outcome:
+        """Do the work for all of them; the key only says that something changed."""
+        return await self.work()
+
+    @abstractmethod
+    async def work(self) -> Outcome:
+        """Bring about what all objects say now."""
+
+
 class ObjectMemories(Generic[M]):
     """The memories of objects between passes. Another object of the same name begins with nothing."""
 

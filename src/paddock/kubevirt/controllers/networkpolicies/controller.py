@@ -11,6 +11,7 @@ from paddock.engine.networks.nics import NicPolicy
 from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, ControllerSettings, Outcome
+from paddock.kubernetes.runtime.kindreconciler import WholeKindReconciler
 from paddock.kubernetes.runtime.memo import StateMemo
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.kinds import instance
@@ -32,7 +33,7 @@ class PolicyEngine(Protocol):
         """Hold cards to exactly these."""
 
 
-class NetworkPolicyReconciler:
+class NetworkPolicyReconciler(WholeKindReconciler):
     """Reconciles all policies at once."""
 
     def __init__(self, program: ControllerManager, networks: PolicyEngine) -> None:
@@ -44,7 +45,7 @@ class NetworkPolicyReconciler:
         self._known: StateMemo[str, PolicySubject] = StateMemo(self._instances)
         self._last: list[NicPolicy] | None = None
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def work(self) -> Outcome:
         """Have the engine hold cards to what all policies say now."""
         # Machines start and end often, and most hosts have no policy at all: then it is of no interest who is there.
         wanted = policies((seen.read(POLICIES) for seen in self._policies.cache), self._world()) if len(self._policies.cache) else []

@@ -11,6 +11,7 @@ from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome, again
 from paddock.kubernetes.runtime.desired import DesiredObject, DesiredSet
 from paddock.kubernetes.runtime.informers import Informers
+from paddock.kubernetes.runtime.kindreconciler import KindReconciler
 from paddock.kubernetes.runtime.memo import StateMemo
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.recorder import Recorder
@@ -54,29 +55,35 @@ class Backends:
         return known
 
 
-class ServiceReconciler:
+class ServiceReconciler(KindReconciler):
     """Reconciles Services."""
 
     def __init__(self, client: Client, informers: Informers, recorder: Recorder, networks: ServiceNetworks, domain: str) -> None:
+        super().__init__(informers.of(SERVICES))
         self._recorder = recorder
         self._publishing = PublishedServices(networks, self._is_complete)
         # those that were reconciled
         self._begun: set[Key] = set()
         self._domain = domain
-        self._informer = informers.of(SERVICES)
         self._statuses = StatusWriter(client, SERVICES, self._informer.expectations)
         self._backends = Backends(informers)
         self._desired = DesiredSet(client, (informers.of(ENDPOINTS), informers.of(SLICES)), manager="paddock-services")
 
-    async def reconcile(self, key: Key) -> Outcome:
+    async def forget(self, key: Key) -> None:
+        """Listen for the Service no longer."""
+        self._begun.discard(key)
+        await self._publishing.remove(key)
+
+    async def finalize(self, seen: CachedObject) -> Outcome:
+        """Listen no longer for a Service that is being deleted."""
+        self._begun.add(seen.key)
+        await self._publishing.remove(seen.key)
+        return DONE
+
+    async def work(self, seen: CachedObject) -> Outcome:
         """Write where the Service leads, have it listened for, and say what came of it."""
+        key = seen.key
         self._begun.add(key)
-        seen = self._informer.cache.get(key)
-        if seen is None:
-            self._begun.discard(key)
-        if seen is None or seen.meta.going:
-            await self._publishing.remove(key)
-            return DONE
         service = seen.read(SERVICES)
         spec = service.spec or ServiceSpec()
         own = reference(SERVICES, seen.meta)

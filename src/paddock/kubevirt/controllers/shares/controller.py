@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from paddock.base import cpushares
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import plain
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, ControllerSettings, Outcome
+from paddock.kubernetes.runtime.kindreconciler import WholeKindReconciler
 from paddock.kubernetes.runtime.program import ControllerManager
 
 NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
@@ -19,15 +20,15 @@ class SharingEngine(Protocol):
         """Take the weights of namespaces; the others have the default."""
 
 
-class CpuShareReconciler:
+class CpuShareReconciler(WholeKindReconciler):
     """Reconciles the weights of all namespaces at once."""
 
     def __init__(self, program: ControllerManager, shares: SharingEngine) -> None:
         self._namespaces = program.informers.of(NAMESPACES)
         self._shares = shares
 
-    async def reconcile(self, key: Key) -> Outcome:
-        """Have the engine share by what all namespaces say now, whichever has changed."""
+    async def work(self) -> Outcome:
+        """Have the engine share by what all namespaces say now."""
         self._shares.weigh({each.meta.name: weight for each in self._namespaces.cache if (weight := _weight(each)) is not None})
         return DONE
 
