@@ -5,6 +5,14 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 
+def this_task() -> "asyncio.Task[Any]":
+    """Return the task that runs; raises `RuntimeError` outside of tasks."""
+    task = asyncio.current_task()
+    if task is None:
+        raise RuntimeError("no task runs here")
+    return task
+
+
 async def run(works: Iterable[Coroutine[Any, Any, None]], *, until: str) -> None:
     """Run all at once `until` asyncio's FIRST_COMPLETED or FIRST_EXCEPTION; raise the first failure in their order.
 

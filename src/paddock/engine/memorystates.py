@@ -71,15 +71,16 @@ class MemoryStates:
 
     def get(self, id: str) -> MemoryState | None:
         """A memory; None: there is none. Raises `UnreadableState`."""
-        folder = self._folder(id)
-        record = read(folder / _RECORD)
-        packed = (folder / _PACKED).exists()
+        record = read(self._folder(id) / _RECORD)
         try:
-            status = (folder / (_PACKED if packed else _STATE)).stat()
+            return self._state(id, record) if record is not None else None
         except OSError:
             return None
-        if record is None:
-            return None
+
+    def _state(self, id: str, record: MemoryRecord) -> MemoryState:
+        folder = self._folder(id)
+        packed = (folder / _PACKED).exists()
+        status = (folder / (_PACKED if packed else _STATE)).stat()
         return MemoryState(record, status.st_blocks * 512, packed)
 
     def age(self, id: str, now: float) -> float:
@@ -99,9 +100,7 @@ class MemoryStates:
         record = MemoryRecord(taken.saved, taken.pause, taken.qemu)
         data = msgspec.json.encode(record, enc_hook=encode_path)
         files.write_whole(self._folder(id) / _RECORD, data)
-        found = self.get(id)
-        assert found is not None
-        return found
+        return self._state(id, record)
 
     def delete(self, id: str) -> None:
         """Remove a memory. The record goes first: what is left is no memory."""

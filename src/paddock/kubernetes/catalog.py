@@ -103,11 +103,17 @@ def facts() -> tuple[KindFacts, ...]:
     return msgspec.json.decode(_FACTS.read_bytes(), type=tuple[KindFacts, ...])
 
 
+def get(group: str, kind: str) -> Kind:
+    """The declaration of a kind that there is; raises `LookupError` for others."""
+    found = find(group, kind)
+    if found is None:
+        raise LookupError(f"no dialect has {kind} of {group}")
+    return found
+
+
 def declaration(kind: KindFacts) -> Kind:
     """The whole declaration of a kind."""
-    found = kind if isinstance(kind, Kind) else find(kind.group, kind.kind)
-    assert found is not None, f"no dialect has {kind.kind} of {kind.group}"
-    return found
+    return kind if isinstance(kind, Kind) else get(kind.group, kind.kind)
 
 
 def every() -> tuple[Kind, ...]:

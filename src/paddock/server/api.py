@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from paddock.base import together
 from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.failure import Failure
 from paddock.server.builtin import trust
@@ -115,8 +116,7 @@ class Api:
 
     async def _answered(self, request: HttpRequest, route: RequestRoute) -> Answer:
         entry = self._journal.begin(request, route)
-        task = asyncio.current_task()
-        assert task is not None
+        task = together.this_task()
         timer: asyncio.TimerHandle | None = None
         extra: list[tuple[str, str]] = [("audit-id", entry.audit_id)]
         panic = False

@@ -11,7 +11,7 @@ from paddock.kubernetes.meta import failure
 from paddock.kubernetes.meta.tables import Ages
 from paddock.server.edge.http import HttpRequest, HttpResponse, LongBody
 from paddock.server.objects.encoding import Encoder, decode, head, joined, metadata_end
-from paddock.server.objects.tables import ResourceTables
+from paddock.server.objects.tables import ResourceTables, TableLayout
 from paddock.server.objects.watches import BOOKMARK, line
 from paddock.server.resources.conversion import Conversion
 from paddock.server.store.contract import StoredValue
@@ -128,17 +128,17 @@ class Renderer:
         """One object, from bytes of the served version."""
         if not self.form.transform:
             return value
-        if self.form.transform == "Table":
+        if self._shown is not None:
             meta = {"resourceVersion": decode(value)["metadata"].get("resourceVersion", "")}
-            return bytes(self._table_of(self._rows([(value, None)]), meta))
+            return bytes(self._table_of(self._shown, self._rows(self._shown, [(value, None)]), meta))
         return self._partial(value)
 
     def many(self, records: Iterable[StoredValue], meta: Data) -> LongBody:
         """A list, from stored records."""
-        if self.form.transform == "Table":
+        if self._shown is not None:
             records = tuple(records)
             values = self._encoder.served(record.value for record in records)
-            return self._table_of(self._rows(zip(values, records, strict=True)), meta)
+            return self._table_of(self._shown, self._rows(self._shown, zip(values, records, strict=True)), meta)
         if self.form.transform.startswith("Partial"):
             values = [self._encoder.serve(record.value) for record in records]
             kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{self.form.version}"
@@ -149,17 +149,15 @@ class Renderer:
     def _partial(self, value: bytes) -> bytes:
         return self._partial_head + value[self._encoder.metadata_start : metadata_end(value)] + b"}"
 
-    def _table_of(self, rows: list[bytes], meta: Data, *, columns: bool = True) -> LongBody:
-        assert self._shown is not None
-        said = {"metadata": meta, "columnDefinitions": self._shown.form.definitions if columns else None}
+    def _table_of(self, shown: TableLayout, rows: list[bytes], meta: Data, *, columns: bool = True) -> LongBody:
+        said = {"metadata": meta, "columnDefinitions": shown.form.definitions if columns else None}
         begin = head(f"meta.k8s.io/{self.form.version}", "Table") + b"," + orjson.dumps(said)[1:-1] + b',"rows":['
         return joined(begin, rows)
 
-    def _rows(self, objects: Iterable[tuple[bytes, StoredValue | None]]) -> list[bytes]:
+    def _rows(self, shown: TableLayout, objects: Iterable[tuple[bytes, StoredValue | None]]) -> list[bytes]:
         """The rows of objects, each given as bytes of the served version and the record they come from."""
-        assert self._shown is not None
         now, include, start = self._now(), self.form.include, self._encoder.metadata_start
-        row_of, fill = self._shown.row, Ages(now).fill
+        row_of, fill = shown.row, Ages(now).fill
         begin, partial = b'{"cells":', b',"object":' + self._partial_head
         made = []
         for served, record in objects:
@@ -189,8 +187,9 @@ class Renderer:
     def frame(self, event: str, value: bytes) -> bytes:
         """One line of a watch, from stored bytes."""
         served = self._encoder.serve(value)
-        if self.form.transform == "Table":
-            return line(event, self._table_event(self._rows([(served, None)]), decode(served)["metadata"].get("resourceVersion", "")))
+        if self._shown is not None:
+            rows = self._rows(self._shown, [(served, None)])
+            return line(event, self._table_event(self._shown, rows, decode(served)["metadata"].get("resourceVersion", "")))
         return line(event, self.one(served))
 
     def bookmark(self, revision: int, *, initial: bool) -> bytes:
@@ -198,28 +197,27 @@ class Renderer:
         meta: Data = {"resourceVersion": str(revision), "creationTimestamp": None}
         if initial:
             meta["annotations"] = {"k8s.io/initial-events-end": "true"}
-        if self.form.transform == "Table":
+        if self._shown is not None:
             # The mark of the end stands in an object, and tables hold objects in rows.
-            row = [self._marking_row(meta)] if initial else []
-            return line(BOOKMARK, self._table_event(row, str(revision)))
+            row = [self._marking_row(self._shown, meta)] if initial else []
+            return line(BOOKMARK, self._table_event(self._shown, row, str(revision)))
         kind, version = self._resource.kind, self._resource.api_version
         if self.form.transform.startswith("Partial"):
             kind, version = "PartialObjectMetadata", f"meta.k8s.io/{self.form.version}"
         return line(BOOKMARK, head(version, kind) + b',"metadata":' + orjson.dumps(meta) + b"}")
 
-    def _marking_row(self, meta: Data) -> bytes:
-        assert self._shown is not None
+    def _marking_row(self, shown: TableLayout, meta: Data) -> bytes:
         return (
-            orjson.dumps({"cells": [None] * len(self._shown.form.definitions), "object": None})[:-5]
+            orjson.dumps({"cells": [None] * len(shown.form.definitions), "object": None})[:-5]
             + self._partial_head
             + orjson.dumps(meta)
             + b"}}"
         )
 
-    def _table_event(self, rows: list[bytes], revision: str) -> bytes:
+    def _table_event(self, shown: TableLayout, rows: list[bytes], revision: str) -> bytes:
         columns = not self._columns_told
         self._columns_told = self._columns_told or bool(rows)
-        return bytes(self._table_of(rows, {"resourceVersion": revision}, columns=columns))
+        return bytes(self._table_of(shown, rows, {"resourceVersion": revision}, columns=columns))
 
 
 def list_head(api_version: str, kind: str, meta: Data) -> bytes:

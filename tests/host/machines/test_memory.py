@@ -299,7 +299,7 @@ async def test_refusals_come_before_the_guest_stands_still(place: Place, monkeyp
     with machine._owner.events.expect(told):
         for why, other in changed.items():
             with monkeypatch.context() as patched:
-                patched.setattr(machine._owner, "started" if why != "plugged or unplugged" else "config", other)
+                patched.setattr(machine._owner.files, "started" if why != "plugged or unplugged" else "config", other)
                 with pytest.raises(RequestRefused, match=why) as caught:
                     await kept(machine, states, place.root)
                 assert caught.value.reason == "MemoryNotPossible" and "without memory" in caught.value.fix

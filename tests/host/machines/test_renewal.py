@@ -249,13 +249,13 @@ async def test_a_new_qemu_that_does_not_start_says_why(place: Place, monkeypatch
     pid, config = machine.observed.pid, machine.config
     if closes_first:
         monkeypatch.setattr(renewal, "reach", closed)
-    machine._owner.config = structs.replace(
+    machine._owner.files.config = structs.replace(
         config, disks=(structs.replace(config.disks[0], layer=DiskLayer(place.root / "gone.img", "raw")),)
     )
     with pytest.raises(RequestRefused, match=r"gone\.img") as caught:
         await machine.renew()
     assert caught.value.reason == "NewFailed"
-    machine._owner.config = config
+    machine._owner.files.config = config
     await _is_as_before(place, machine, pid)
 
 

@@ -264,7 +264,9 @@ async def test_refusals_come_before_the_guest_stands_still(place: Place, monkeyp
                     await machine.suspend()
                 assert caught.value.reason == reason
         shared = SharedDirectory("share", place.root)
-        monkeypatch.setattr(machine._owner, "config", replace(machine.config, devices=replace(machine.config.devices, shared=(shared,))))
+        monkeypatch.setattr(
+            machine._owner.files, "config", replace(machine.config, devices=replace(machine.config.devices, shared=(shared,)))
+        )
         with pytest.raises(RequestRefused, match="shares directories") as caught:
             await machine.suspend()
         assert caught.value.reason == "NotSuspendable" and "STOP" not in stops

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 
 from paddock.app.directory.paths import DataPaths
@@ -31,20 +32,18 @@ class ServerCredentials:
         tls = settings.tls
         # address of the kubeconfig that was written, with its certificate and key
         self._way_in: tuple[str, tuple[bytes, bytes]] | None = None
-        # Made only when somebody needs it: a test brings its own.
-        own = tls.certificate is None or tls.clients is None
-        self._authority = pki.Authority(self._places.pki, now) if own else None
+        self._now = now
         self.serving = ServingContext(self._pair, tls.clients or self._own.certificate_file, tls.least)
 
-    @property
+    @cached_property
     def _own(self) -> pki.Authority:
-        assert self._authority is not None
-        return self._authority
+        """The server's own authority. Made only when somebody needs it: a test brings its own."""
+        return pki.Authority(self._places.pki, self._now)
 
     @property
     def clients(self) -> pki.Authority | None:
         """The authority of client certificates, when it is the server's own."""
-        return self._authority if self._settings.tls.clients is None else None
+        return self._own if self._settings.tls.clients is None else None
 
     def _pair(self) -> Pair:
         tls = self._settings.tls

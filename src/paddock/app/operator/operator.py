@@ -12,7 +12,7 @@ from paddock.app.operator import definitions, metricscertificate, neededrights
 from paddock.app.operator.metricsaccess import MetricsAccess
 from paddock.app.operator.metricscertificate import MetricsCertificate
 from paddock.app.operator.rights import MissingRights
-from paddock.app.operator.settings import ListenAddress, OperatorSettings
+from paddock.app.operator.settings import ListenAddress, MetricsSecurity, OperatorSettings
 from paddock.app.server.probes import HEALTH, METRICS, Probes
 from paddock.base import together
 from paddock.base.errors import PaddockError, Terminal
@@ -90,7 +90,8 @@ class Operator:
     async def _listen(self, address: ListenAddress | None, pages: frozenset[str], variable: str) -> int | None:
         if address is None:
             return None
-        probes = self._secure(pages) if pages == METRICS and self._settings.security is not None else Probes(self.program.health, pages)
+        security = self._settings.security
+        probes = self._secure(security, pages) if pages == METRICS and security is not None else Probes(self.program.health, pages)
         self._probes.append(probes)
         try:
             return await probes.listen(address.host, address.port)
@@ -98,10 +99,9 @@ class Operator:
             place = f"{address.host or 'all addresses'}, port {address.port}"
             raise Terminal(f"cannot serve pages on {place}", why=str(error), fix=f"choose another address with {variable}") from error
 
-    def _secure(self, pages: frozenset[str]) -> Probes:
-        assert self._settings.security is not None
+    def _secure(self, security: MetricsSecurity, pages: frozenset[str]) -> Probes:
         clock = self.program.machinery.clock
-        self._certificate = metricscertificate.find(self._settings.security, socket.gethostname(), clock)
+        self._certificate = metricscertificate.find(security, socket.gethostname(), clock)
         access = MetricsAccess(self.program.client, clock)
         return Probes(self.program.health, pages, tls=self._certificate.context, guard=access.refusal)
 

@@ -9,7 +9,7 @@ from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
 from paddock.contract.conformance.results import CaseNotApplicable, CaseResult, ConformanceFailure, SuiteResult
 from paddock.dialects.virtrigaud.plan.cases import judging
-from paddock.dialects.virtrigaud.plan.cases.document import CAPABILITIES, CaseStep, LifecycleCase
+from paddock.dialects.virtrigaud.plan.cases.document import CAPABILITIES, CaseStep, LifecycleCase, WaitCondition
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
@@ -47,9 +47,8 @@ class CaseRun:
     async def clean(self) -> list[str]:
         """Delete what is left, machines before what they need; returns what stays."""
         with contextlib.suppress(PaddockError):
-            for step in self._case.cleanup:
-                assert step.resource is not None
-                place = self._place(step.resource)
+            for resource in (step.resource for step in self._case.cleanup if step.resource is not None):
+                place = self._place(resource)
                 if place in self._made:
                     await self._delete(place)
         for place in sorted(self._made, key=lambda each: each[0].kind != _MACHINE):
@@ -94,7 +93,7 @@ class CaseRun:
                     case "delete":
                         await self._client.delete(place[0], place[1])
                 if step.waitFor is not None:
-                    await self._wait(step, place)
+                    await self._wait(step.waitFor.condition, place)
                 await self._validate(step, place)
         except TimeoutError:
             seen = judging.described(await self._client.find(*place))
@@ -105,9 +104,8 @@ class CaseRun:
         except PaddockError as error:
             raise ConformanceFailure(f"step {step.name}: cannot {step.type} {_title(place)}", why=str(error)) from error
 
-    async def _wait(self, step: CaseStep, place: Place) -> None:
-        assert step.waitFor is not None
-        while not judging.holds(step.waitFor.condition, await self._client.find(*place)):
+    async def _wait(self, condition: WaitCondition, place: Place) -> None:
+        while not judging.holds(condition, await self._client.find(*place)):
             await asyncio.sleep(_LOOK_SECONDS)
 
     async def _validate(self, step: CaseStep, place: Place) -> None:

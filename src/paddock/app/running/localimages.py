@@ -53,17 +53,17 @@ class LocalImages:
     def names(self) -> list[str]:
         """Return the names that need no network: those of the library, images that were built here, and tiny, which is quickly built."""
         built = [name for name in debian.RELEASES if self._built(name)]
-        images = self._open() if self._root is not None else None
+        images = self._open(self._root) if self._root is not None else None
         named = [name for name in catalogue.KNOWN if images.named(name)] if images is not None else []
         return list(dict.fromkeys([TINY, *built, *named]))
 
     def image(self, name: str) -> Image | None:
         """Return an image of the library by its name; None for one that is not there yet."""
-        return self._open().named(name) if self._root is not None else None
+        return self._open(self._root).named(name) if self._root is not None else None
 
     def records(self) -> list[ImageRecord]:
         """Return the images of the library; none without one."""
-        return self._open().records() if self._root is not None and (DataPaths(self._root).engine / "images").is_dir() else []
+        return self._open(self._root).records() if self._root is not None and (DataPaths(self._root).engine / "images").is_dir() else []
 
     def provide(self, image: ImageWord, bar: ProgressBar) -> ProvidedImage:
         """Return the address of an image; what is only on this host is put into the library first."""
@@ -75,7 +75,7 @@ class LocalImages:
         if self._root is None:
             why = "it is on this host, and the server is not, or its directory is not known"
             raise Terminal(f"cannot give {image.text} to the server", why=why, fix="name an http(s) URL or a container image")
-        images = self._open()
+        images = self._open(self._root)
         known = images.named(name)
         file = self._file(image, bar, known)
         if file is not None:
@@ -113,12 +113,11 @@ class LocalImages:
         found = self._cache.glob(f"{name}-*/{name}.qcow2") if name in (TINY, *debian.RELEASES) else ()
         return sorted(found, key=lambda path: ("-own-" in path.parent.name, path.stat().st_mtime), reverse=True)
 
-    def _open(self) -> ImageLibrary:
+    def _open(self, root: Path) -> ImageLibrary:
         if self._library is None:
-            assert self._root is not None
-            diskformat.check(self._root)
-            place = DataPaths(self._root).engine / "images"
-            if not os.access(place if place.exists() else self._root, os.W_OK):
+            diskformat.check(root)
+            place = DataPaths(root).engine / "images"
+            if not os.access(place if place.exists() else root, os.W_OK):
                 raise Terminal(f"cannot write {place}", why="it belongs to the user of the server", fix="run the command as that user")
             place.parent.mkdir(mode=0o711, parents=True, exist_ok=True)
             self._library = ImageLibrary(place, ImageSettings())

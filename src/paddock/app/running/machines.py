@@ -68,8 +68,7 @@ def target_of(data: Data) -> Target[Data]:
     group, version = admission.split_api_version(data["apiVersion"])
     if data["kind"] == shares.VOLUMES.kind:
         return shares.VOLUMES
-    kind = catalog.find(group, data["kind"])
-    assert kind is not None, data["kind"]
+    kind = catalog.get(group, data["kind"])
     return plain(group, version, kind.plural, kind.kind, namespaced=kind.namespaced)
 
 

@@ -78,8 +78,7 @@ def _word(difference: FieldDifference) -> str:
 
 
 def _as_data(pair: ObjectPair) -> Iterator[dict[str, Any]]:
-    side = pair.new or pair.old
-    assert side is not None
+    side = pair.side
     if pair.old is None or pair.new is None:
         yield {"object": side.title, "change": "added" if pair.old is None else "removed"}
     for each in pair.differences():

@@ -130,10 +130,9 @@ class PowerControl:
 
     async def _restart(self, machine: VirtualMachine, instance: VirtualMachineInstance | None) -> m.TaskResponse:
         step = step_restart(machine, instance)
-        assert instance is not None
         if step is PowerStep.RESTART:
             await self._cluster.act(targets.MACHINES, machine.metadata.name, "restart")
-        return _task(TaskGoal.RESTARTED, machine, instance.metadata.uid or "")
+        return _task(TaskGoal.RESTARTED, machine, (instance.metadata.uid if instance is not None else None) or "")
 
     async def _set(self, machine: VirtualMachine, *, runs: bool) -> None:
         await self._cluster.client.patch_raw(targets.MACHINES, self._cluster.key(machine), _strategy(machine, runs=runs))

@@ -149,9 +149,16 @@ class _DescriptorReader:
         capacity, unit = given.get("capacity", ""), _UNITS.match(given.get("capacityAllocationUnits", "byte").strip())
         if not capacity.isdecimal() or len(capacity) > 20 or unit is None:
             # A capacity can be the name of a property, which vSphere knows.
-            capacity, unit = "0", _UNITS.match("byte")
-        assert unit is not None
-        self.disks.append(OvfDisk(given["diskId"], given.get("fileRef", ""), int(capacity) << int(unit[1] or 0), given.get("format", "")))
+            capacity, unit = "0", None
+        shift = int(unit[1] or 0) if unit is not None else 0
+        self.disks.append(
+            OvfDisk(
+                given["diskId"],
+                given.get("fileRef", ""),
+                int(capacity) << shift,
+                given.get("format", ""),
+            )
+        )
 
 
 # --- the manifest -----------------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from paddock.base import pipes
 from paddock.engine.host.efi import EfiFirmware
 from paddock.engine.host.qemu import Qemu
 from paddock.engine.host.subprocesses import run
@@ -131,13 +132,12 @@ def _argv(qemu: Qemu, files: EfiFiles | None, folder: Path, *, smm: bool, accele
 
 
 async def _watch(argv: Sequence[str], marks: tuple[bytes, ...], seconds: float) -> str:
-    pipes = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
-    process = await asyncio.create_subprocess_exec(*argv, **pipes)  # type: ignore[arg-type]
-    assert process.stdout is not None
-    seen = b""
+    streams = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
+    process = await asyncio.create_subprocess_exec(*argv, **streams)  # type: ignore[arg-type]
+    output, seen = pipes.opened(process.stdout), b""
     try:
         async with asyncio.timeout(seconds):
-            while chunk := await process.stdout.read(4096):
+            while chunk := await output.read(4096):
                 seen = (seen + chunk)[-65536:]
                 if any(mark in seen for mark in marks):
                     return ""

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from paddock.base import pipes
 from paddock.engine import confine
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.facts import ImageFacts
@@ -212,11 +213,10 @@ class _Watch:
 
     def until_end(self) -> tuple[bytes, bytes]:
         """All output and all errors."""
-        assert self._process.stdout is not None and self._process.stderr is not None
         output, errors = bytearray(), bytearray()
         with selectors.DefaultSelector() as selector:
-            selector.register(self._process.stdout, selectors.EVENT_READ, output)
-            selector.register(self._process.stderr, selectors.EVENT_READ, errors)
+            selector.register(pipes.opened(self._process.stdout), selectors.EVENT_READ, output)
+            selector.register(pipes.opened(self._process.stderr), selectors.EVENT_READ, errors)
             while selector.get_map():
                 self._look()
                 for key, _ in selector.select(0.25):

@@ -261,14 +261,15 @@ class Download:
                 self._save()
             if self._done and stays(head_of(self._body)):
                 file.flush_along()
-            if self._receive_in_order(file, response):
-                self._receive_ranges(response)
+            length = self._receive_in_order(file, response)
+            if length is not None:
+                self._receive_ranges(response, length)
         if self._length is not None and self._done < self._length:
             text = f"{safe_url(response.url)} ended its answer after {self._done} of {self._length} bytes"
             raise ImageUnavailable("Truncated", text)
 
-    def _receive_in_order(self, file: SparseWriter, response: DownloadResponse) -> bool:
-        """Read a response to its end, or until it pays to fetch the rest over several connections: then return True."""
+    def _receive_in_order(self, file: SparseWriter, response: DownloadResponse) -> int | None:
+        """Read a response to its end, or until it pays to fetch the rest over several connections: then return the whole length."""
         buffer = memoryview(bytearray(BUFFER))
         filled = 0
         began, before = time.monotonic(), self._done
@@ -281,16 +282,15 @@ class Download:
                     if self._length is None or not self._can_resume or not _has_ranges(response):
                         continue
                     if self._rules.ranges.pay(time.monotonic() - began, self._done - before, self._length - self._done):
-                        return True
+                        return self._length
         finally:
             # What came before a connection broke is kept.
             if filled:
                 self._take(file, buffer[:filled], response)
-        return False
+        return None
 
-    def _receive_ranges(self, response: DownloadResponse) -> None:
-        assert self._length is not None
-        ranges = ParallelRanges(self._body, (self._done, self._length), self._rules.ranges, self._rules.reserve_bytes)
+    def _receive_ranges(self, response: DownloadResponse, length: int) -> None:
+        ranges = ParallelRanges(self._body, (self._done, length), self._rules.ranges, self._rules.reserve_bytes)
         self._save(self._done)
         ranges.run(response, self._open_range, self._count, lambda: self._save(self._done))
         self._save()

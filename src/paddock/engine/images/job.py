@@ -1,6 +1,5 @@
 """One import: who waits for it, and what it works with."""
 
-import asyncio
 from collections.abc import Callable
 
 import msgspec
@@ -9,7 +8,6 @@ from paddock.base import quantity
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.progress import Meter, Progress
 from paddock.engine.images.stopflag import StopFlag
-from paddock.engine.images.store import Image
 
 Tell = Callable[[Progress], None]
 
@@ -24,7 +22,6 @@ class ImportJob(msgspec.Struct, eq=False):
     listeners: list[Tell] = msgspec.field(default_factory=list)
     limits: list[int] = msgspec.field(default_factory=list)
     progress: Progress = msgspec.field(default_factory=Progress)
-    future: "asyncio.Future[Image] | None" = None
 
     def tell(self, progress: Progress) -> None:
         """Tell everybody who waits."""

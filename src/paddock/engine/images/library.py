@@ -10,7 +10,7 @@ import importlib
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from paddock.base.fairslots import FairSlots
 from paddock.engine.images.errors import ImageError
@@ -28,6 +28,13 @@ T = TypeVar("T")
 __all__ = ["Image", "ImageError", "ImageLibrary", "ImageRecord", "ImageSettings", "Progress"]
 
 
+class SharedImport(NamedTuple):
+    """An import that several may wait for, and the image that comes of it."""
+
+    job: ImportJob
+    image: "asyncio.Future[Image]"
+
+
 class ImageLibrary:
     """All images below one directory."""
 
@@ -35,7 +42,7 @@ class ImageLibrary:
         self.settings = settings
         self._store = ImageStore(root)
         self._store.prepare()
-        self._jobs: dict[Source, ImportJob] = {}
+        self._jobs: dict[Source, SharedImport] = {}
         # whatever has a thread, or waits for one
         self._running: set[ImportJob] = set()
         self._turns = FairSlots(settings.workers)
@@ -79,16 +86,16 @@ class ImageLibrary:
         """The image of a source. Raises `ImageError`. `limit`: the largest virtual size that is of use to the asker. Imports of one
         `owner` leave slots for those of others."""
         largest = min(limit or self.settings.max_bytes, self.settings.max_bytes)
-        job = self._jobs.get(source)
-        if job is None or job.stop.asked:
-            job = self._start(source, owner)
+        shared = self._jobs.get(source)
+        if shared is None or shared.job.stop.asked:
+            shared = self._start(source, owner)
+        job = shared.job
         job.listeners.append(tell)
         job.limits.append(largest)
         if job.progress != Progress():
             tell(job.progress)
-        assert job.future is not None
         try:
-            image = await asyncio.shield(job.future)
+            image = await asyncio.shield(shared.image)
         except asyncio.CancelledError:
             if len(job.listeners) == 1:
                 job.stop.set()
@@ -140,7 +147,7 @@ class ImageLibrary:
         finally:
             self._running.discard(job)
 
-    def _start(self, source: Source, owner: str) -> ImportJob:
+    def _start(self, source: Source, owner: str) -> SharedImport:
         job = ImportJob(self.settings.max_bytes, owner)
         loop = asyncio.get_running_loop()
 
@@ -149,11 +156,11 @@ class ImageLibrary:
                 loop.call_soon_threadsafe(job.tell, progress)
 
         meter = Meter(tell)
-        job.future = asyncio.ensure_future(self._run(source, job, meter))
+        image = asyncio.ensure_future(self._run(source, job, meter))
         # Nobody may be left to look at a failure.
-        job.future.add_done_callback(lambda future: future.cancelled() or future.exception())
-        self._jobs[source] = job
-        return job
+        image.add_done_callback(lambda future: future.cancelled() or future.exception())
+        shared = self._jobs[source] = SharedImport(job, image)
+        return shared
 
     async def _run(self, source: Source, job: ImportJob, meter: Meter) -> Image:
         try:
@@ -162,7 +169,8 @@ class ImageLibrary:
                 return await importer.receive(source, job, meter)
             return await self._in_thread(job, importer.fetch, source, job, meter)
         finally:
-            if self._jobs.get(source) is job:
+            shared = self._jobs.get(source)
+            if shared is not None and shared.job is job:
                 del self._jobs[source]
 
     async def _importer(self) -> "Importer":
@@ -176,10 +184,10 @@ class ImageLibrary:
 
     async def close(self) -> None:
         """End all imports; what was downloaded is kept."""
-        jobs = list(self._jobs.values())
-        for job in (*jobs, *self._running):
+        imports = list(self._jobs.values())
+        for job in (*(each.job for each in imports), *self._running):
             job.stop.set()
-        await asyncio.gather(*(job.future for job in jobs if job.future), return_exceptions=True)
+        await asyncio.gather(*(each.image for each in imports), return_exceptions=True)
         if self._pool is not None:
             pool, self._pool = self._pool, None
             await asyncio.to_thread(pool.shutdown)

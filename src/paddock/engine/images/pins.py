@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.sources import checksum_of
+from paddock.engine.images.sources import read_checksum
 
 _FILE = Path(__file__).with_name("pins.toml")
 _PIECE = 1 << 20
@@ -40,15 +40,14 @@ def of(name: str, architecture: str) -> ImagePin | None:
 
 def verify(path: Path, pin: ImagePin) -> None:
     """Compare a file of this host with a pin; raises `ImageRefused`. Nothing is asked on the network."""
-    wanted = checksum_of(pin.checksum)
-    assert wanted is not None
-    digest = hashlib.new(wanted[0])
+    algorithm, expected = read_checksum(pin.checksum)
+    digest = hashlib.new(algorithm)
     try:
         with path.open("rb") as file:
             while piece := file.read(_PIECE):
                 digest.update(piece)
     except OSError as error:
         raise ImageRefused("NotFound", f"cannot read {path}", why=error.strerror or str(error)) from error
-    if digest.hexdigest() != wanted[1]:
-        text = f"{path} is not the build {pin.release}: expected {pin.checksum}, got {wanted[0]}:{digest.hexdigest()}"
+    if digest.hexdigest() != expected:
+        text = f"{path} is not the build {pin.release}: expected {pin.checksum}, got {algorithm}:{digest.hexdigest()}"
         raise ImageRefused("Checksum", text, fix=f"fetch it again from {pin.url}")

@@ -106,9 +106,12 @@ def header_line(line: str) -> tuple[str, str]:
 
 
 def checksum_of(text: str) -> tuple[str, str] | None:
+    """The checksum of a source, checked; None if it has none."""
+    return read_checksum(text) if text else None
+
+
+def read_checksum(text: str) -> tuple[str, str]:
     """`algorithm:hex`, checked; the length of a bare hex string decides."""
-    if not text:
-        return None
     algorithm, found, value = text.strip().partition(":")
     if not found:
         value = algorithm

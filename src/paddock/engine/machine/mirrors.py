@@ -11,6 +11,7 @@ meanwhile. QEMU first ends all copies without changing over, which may fail; onl
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
@@ -65,20 +66,19 @@ class DiskMirrors:
         owner.observe(jobs={**owner.observed.jobs, **{name: JobState(KIND) for name in wanted}})
         try:
             for name, layer in wanted.items():
-                await self._copy(drives.find(self._owner, name), layer, speed)
+                await self._copy(drives.find(self._owner, name), sources[name], layer, speed)
         except BaseException as error:
             await self._drop_copies()
             self._over(str(error))
             raise
         self._watch()
 
-    async def _copy(self, disk: DiskConfig, layer: DiskLayer, speed: int) -> None:
+    async def _copy(self, disk: DiskConfig, path: Path, layer: DiskLayer, speed: int) -> None:
         owner = self._owner
         moved = replace(disk, layer=layer)
-        node = blocks.tree(moved, owner.surroundings.look(replace(owner.config, disks=(moved,))))
-        assert node is not None and disk.layer is not None
+        node = blocks.on_layer(moved, layer, owner.surroundings.look(replace(owner.config, disks=(moved,))))
         await owner.execute("blockdev-add", node)
-        source = names.format_node(disk.name, disk.layer.path)
+        source = names.format_node(disk.name, path)
         sizes = {
             str(each["node-name"]): int(each["image"]["virtual-size"])
             for each in await owner.execute("query-named-block-nodes", {"flat": True})

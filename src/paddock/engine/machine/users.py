@@ -53,7 +53,8 @@ class UserRange(Struct, frozen=True):
 
     def next_group(self) -> int:
         """A group that no layer has; after some hundred thousand the oldest again."""
-        assert self.counter is not None
+        if self.counter is None:
+            raise NoUser("cannot give a layer a group of its own", why="this host has no groups for layers")
         known = self.layer_groups
         try:
             last = int(self.counter.read_text())

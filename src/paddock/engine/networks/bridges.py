@@ -130,7 +130,8 @@ def _routes(routes: tuple[tuple[str, str], ...], family: Family) -> tuple[tuple[
 
 
 def _bridge_of(nic: NicSpec) -> HostBridge:
-    assert nic.bridge is not None
+    if nic.bridge is None:
+        raise ValueError(f"{nic.name} of {nic.owner} is in no bridge")
     return nic.bridge
 
 

@@ -31,8 +31,10 @@ _Client = tuple[str, int] | tuple[str, int, int, int]
 class _Side(asyncio.Protocol):
     """One of two connected transports: what comes here goes there, and waits until there is a there."""
 
+    # From `connection_made` on, which comes before everything else.
+    transport: asyncio.Transport
+
     def __init__(self) -> None:
-        self.transport: asyncio.Transport | None = None
         self.other: _Side | None = None
         self._early = b""
         self._ended = False
@@ -45,15 +47,13 @@ class _Side(asyncio.Protocol):
         if self.other is None:
             # Only here: the asyncio of Python 3.11 reads on after a pause that comes while the connection is made.
             self._early += data
-            assert self.transport is not None
             self.transport.pause_reading()
-        elif self.other.transport is not None:
+        else:
             self.other.transport.write(data)
 
     def join(self, other: "_Side") -> None:
         """From now on everything goes to the other, first what came before."""
         self.other = other
-        assert self.transport is not None and other.transport is not None
         other.transport.write(self._early)
         self._early = b""
         if self._ended:
@@ -66,7 +66,7 @@ class _Side(asyncio.Protocol):
         if other is None:
             # It may have said all it had to say, and wait for the answer.
             return True
-        if other.transport is None or other.transport.is_closing():
+        if other.transport.is_closing():
             return False
         if other._ended:
             # Both have said everything: what is buffered is still sent.
@@ -176,8 +176,7 @@ class TcpForward:
         for task in self._tasks:
             task.cancel()
         for client in [*self._clients]:
-            if client.transport is not None:
-                client.transport.abort()
+            client.transport.abort()
 
     def arrived(self, client: _Arrived) -> None:
         """A client is there."""
@@ -190,18 +189,15 @@ class TcpForward:
 
     async def _connect(self, client: _Arrived) -> None:
         transport = client.transport
-        assert transport is not None
         peer = transport.get_extra_info("peername")[0]
         guest = await self._reach(peer) if self.allowed(peer) else None
         if guest is None:
             client.refuse(transport)
             return
         if transport.is_closing():
-            assert guest.transport is not None
             guest.transport.abort()
             return
         for side, other in ((client, guest), (guest, client)):
-            assert side.transport is not None
             known = side.transport.get_extra_info("socket")
             known.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             side.join(other)

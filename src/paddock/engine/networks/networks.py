@@ -408,9 +408,8 @@ class Networks:
         entry, card = self._ledger.get((owner, name)), self._cards.get((owner, name))
         if entry is None or card is None:
             raise GuestUnreachable(f"cannot reach {name}", why="the card is not plugged")
-        if (owner, name) in self._user:
+        if self._routed is None or (owner, name) in self._user:
             return await self._user.reach(entry, protocol, port)
-        assert self._routed is not None
         return self._routed.place(entry, port)
 
 

@@ -154,7 +154,8 @@ class _Writer:
         self._label = label
         self._root = root
         self._directories: dict[_Tree, list[tuple[_Node, _Node]]] = {"iso": self._walk("iso"), "joliet": self._walk("joliet")}
-        self._files = [child for node, _ in self._directories["iso"] for child in node.sorted("iso") if child.data is not None]
+        nodes = [child for node, _ in self._directories["iso"] for child in node.sorted("iso")]
+        self._files = [(node, node.data) for node in nodes if node.data is not None]
         # what does not fit into a directory record; at its own sectors
         self._overflow = bytearray()
         self._overflow_at = 0
@@ -176,7 +177,7 @@ class _Writer:
         for tree in tables:
             parts += [self._directory(node, parent, tree) for node, parent in self._directories[tree]]
         parts.append(bytes(self._overflow))
-        parts += [node.data or b"" for node in self._files]
+        parts += [data for _, data in self._files]
         parts.append(bytes(_PADDING * SECTOR))
         return b"".join(part + bytes(-len(part) % SECTOR) for part in parts)
 
@@ -198,11 +199,10 @@ class _Writer:
         self._overflow_at = at
         at += _sectors(len(self._overflow))
         self._overflow.clear()
-        for node in self._files:
-            assert node.data is not None
+        for node, data in self._files:
             node.at = {"iso": at, "joliet": at}
-            node.size = {"iso": len(node.data), "joliet": len(node.data)}
-            at += _sectors(len(node.data))
+            node.size = {"iso": len(data), "joliet": len(data)}
+            at += _sectors(len(data))
         return at
 
     def _directory(self, node: _Node, parent: _Node, tree: _Tree) -> bytes:

@@ -167,8 +167,7 @@ class SimulatedNetworks:
         return entry
 
     def _free_number(self, key: tuple[str, str]) -> int:
-        network = self._network or self._network6
-        assert network is not None
+        network = next(each for each in (self._network, self._network6) if each is not None)
         count = min(network.num_addresses, 1 << 32) - _FIRST - _LAST_FREE
         start = int.from_bytes(hashlib.sha256("\0".join(("address", *key)).encode()).digest()[:8], "big")
         if len(self._numbers) >= count:

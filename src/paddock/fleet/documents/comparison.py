@@ -43,8 +43,15 @@ class ObjectPair(msgspec.Struct, frozen=True):
     @property
     def kind(self) -> Kind | None:
         """The kind of both."""
+        return self.side.admission.kind
+
+    @property
+    def side(self) -> ComparedObject:
+        """The newest form that there is of it."""
         side = self.new or self.old
-        return side.admission.kind if side else None
+        if side is None:
+            raise ValueError("a pair of no objects")
+        return side
 
     def differences(self) -> Iterator[FieldDifference]:
         """Yield the differences of the two forms."""
@@ -127,8 +134,7 @@ def _side(each: RenderedObject) -> ComparedObject:
 def place(pair: ObjectPair, difference: FieldDifference) -> LocatedFinding:
     """Return the position of a difference: in the new manifest, or in the old one if it is gone."""
     gone = difference.how is ValueChange.REMOVED
-    side = (pair.old if gone else pair.new) or pair.new or pair.old
-    assert side is not None
+    side = (pair.old if gone else pair.new) or pair.side
     position = side.document.start if side.rendered else side.document.position(difference.path)
     return LocatedFinding(side.document.source, position, side.title, finding.note(difference.path, text(difference), ""))
 

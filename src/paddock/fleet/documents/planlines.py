@@ -71,8 +71,7 @@ def quotas(forecast: QuotaForecast) -> Iterator[str]:
 
 def _steps(change: ObjectChange, absent: str) -> Iterator[PlanLine]:
     pair = change.pair
-    side = pair.new or pair.old
-    assert side is not None
+    side = pair.side
     start = side.document.start
     if pair.old is None:
         yield PlanLine(side.document.source, *start, NEW, side.title, "", absent)

@@ -93,8 +93,7 @@ class ObjectChange(msgspec.Struct, frozen=True):
 
     def _loss(self, difference: FieldDifference) -> Loss | None:
         """The loss that is about a difference: of its field, or of something around or inside it."""
-        assert self.pair.new is not None
-        own = (each for each in self.losses if each.of == self.pair.new.title and each.path)
+        own = (each for each in self.losses if each.of == self.pair.side.title and each.path)
         return next((each for each in own if all(a == b for a, b in zip(each.path, difference.path, strict=False))), None)
 
     def _grown(self, row: EffectRow) -> ChangeVerdict | None:

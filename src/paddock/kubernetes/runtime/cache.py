@@ -102,7 +102,8 @@ class CacheChange(msgspec.Struct, frozen=True):
     def seen(self) -> CachedObject:
         """The newest there is of it."""
         found = self.new or self.old
-        assert found is not None
+        if found is None:
+            raise ValueError("a change of no object")
         return found
 
 

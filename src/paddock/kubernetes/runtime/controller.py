@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from paddock.base import together
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError, Terminal
 from paddock.kubernetes.client.errors import Conflict, QuotaExceeded
@@ -155,8 +156,7 @@ class Controller:
             await asyncio.gather(*workers, return_exceptions=True)
 
     async def _work(self) -> None:
-        task = asyncio.current_task()
-        assert task is not None
+        task = together.this_task()
         while not self._ending:
             key = await self.queue.get()
             self._busy.add(task)

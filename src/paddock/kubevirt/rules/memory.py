@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from paddock.base import quantity
 from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.field import Quantity
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubevirt.rules.place import HardwareContext, check, standing
 
@@ -22,21 +23,19 @@ def memory_can_grow(hardware: HardwareContext) -> Iterator[Finding]:
     if memory is None or memory.maxGuest is None or hardware.running or not hardware.settings.live_update:
         return
     path = hardware.at("domain", "memory", "guest")
-    for why, at in _cannot_grow(hardware):
+    for why, at in _cannot_grow(hardware, memory.maxGuest):
         yield standing(finding.invalid(path, memory.guest, why, "kubevirt/V6"), hardware.at("domain", *at))
 
 
-def _cannot_grow(hardware: HardwareContext) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _cannot_grow(hardware: HardwareContext, max_guest: Quantity) -> Iterator[tuple[str, tuple[str, ...]]]:
     domain = hardware.spec.domain
-    memory, cpu = domain.memory, domain.cpu
-    assert memory is not None and memory.maxGuest is not None
-    most = quantity.parse(memory.maxGuest)
+    cpu, most = domain.cpu, quantity.parse(max_guest)
     guest = _guest(hardware)
     if guest is None:
         if not hardware.sized:
             yield "must be given when maxGuest is", ("memory", "maxGuest")
     elif guest > most:
-        yield f"is greater than maxGuest ({memory.maxGuest})", ("memory", "guest")
+        yield f"is greater than maxGuest ({max_guest})", ("memory", "guest")
     elif guest % _BLOCK:
         yield "must be a multiple of 2Mi when maxGuest is given", ("memory", "guest")
     elif guest < quantity.parse("1Gi"):

@@ -106,8 +106,8 @@ def refusal(name: str, status: Data) -> Failure:
     denied = f'admission webhook "{name}" denied the request'
     message, reason, code = status.get("message"), status.get("reason") or "", status.get("code")
     text = f"{denied}: {message or reason}" if message or reason else f"{denied} without explanation"
-    details = status.get("details") if isinstance(status.get("details"), dict) else {}
-    assert details is not None
+    given = status.get("details")
+    details: Data = given if isinstance(given, dict) else {}
     about = FailureTarget(**{key: str(details.get(key) or "") for key in ("name", "group", "kind", "uid")})
     causes = [
         StatusCause(str(each.get("reason") or ""), str(each.get("message") or ""), str(each.get("field") or ""))

@@ -7,6 +7,8 @@ is refused with a condition. Requests for other signers are theirs.
 import base64
 from collections.abc import Callable
 from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
 
 from paddock.base.jsondata import Data
 from paddock.kubernetes.meta import ages, failure
@@ -17,6 +19,9 @@ from paddock.server.objects.encoding import decode
 from paddock.server.objects.requests import DeleteOptions, Options, Proposal
 from paddock.server.security.pki import Authority
 from paddock.server.store.contract import CommittedWrite, StoreKey
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 COLLECTION = f"certificatesigningrequests.{csr.GROUP}"
 _SERVER = "system:apiserver"
@@ -53,8 +58,11 @@ class CsrSigner:
         asked = decode(record.value)
         is_done = bool((asked.get("status") or {}).get("certificate")) or csr.has(asked, csr.FAILED) or csr.has(asked, csr.DENIED)
         if asked["spec"]["signerName"] == csr.CLIENT_SIGNER and csr.has(asked, csr.APPROVED) and not is_done:
-            wrong = _wrong(asked["spec"])
-            await self._say(name, self._failed(wrong) if wrong else self._signed)
+            request, wrong = csr.read_request(asked["spec"].get("request")), _wrong(asked["spec"])
+            if request is None:
+                await self._say(name, self._failed("the request cannot be read"))
+            else:
+                await self._say(name, self._failed(wrong) if wrong else partial(self._signed, request))
 
     async def _say(self, name: str, change: Callable[[Data], Data]) -> None:
         resource = self._parts.registry.find(csr.GROUP, "v1", "certificatesigningrequests")
@@ -68,9 +76,7 @@ class CsrSigner:
             if gone.code != 404:
                 raise
 
-    def _signed(self, old: Data) -> Data:
-        request = csr.read_request(old["spec"]["request"])
-        assert request is not None, "it was checked before"
+    def _signed(self, request: "x509.CertificateSigningRequest", old: Data) -> Data:
         seconds = min(old["spec"].get("expirationSeconds") or _YEAR, _YEAR)
         pem = self._authority.sign_client(request, timedelta(seconds=seconds))
         return {**(old.get("status") or {}), "certificate": base64.b64encode(pem).decode()}
@@ -102,8 +108,6 @@ def _last_said(asked: Data) -> str:
 
 
 def _wrong(spec: Data) -> str:
-    if csr.read_request(spec.get("request")) is None:
-        return "the request cannot be read"
     usages = spec.get("usages") or ()
     unfit = next((each for each in usages if each not in _USAGES), None)
     if unfit is not None:

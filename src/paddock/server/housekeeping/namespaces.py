@@ -121,9 +121,7 @@ class NamespaceController:
         return [found[collection] for collection in sorted(found)]
 
     def _resource(self) -> ServedResource:
-        found = self._parts.registry.find("", "v1", NAMESPACES)
-        assert found is not None
-        return found
+        return self._parts.registry.get("", "v1", NAMESPACES)
 
     async def _delete(self, resource: ServedResource, key: StoreKey) -> None:
         known = self._parts.index.envelope(key)

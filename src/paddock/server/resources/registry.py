@@ -70,6 +70,13 @@ class ResourceRegistry:
         place = (group, version, plural)
         return self._resources.get(place) or self._paths.get(place)
 
+    def get(self, group: str, version: str, plural: str) -> ServedResource:
+        """The resource of a kind that is always served, as built-in ones are; raises `LookupError` for others."""
+        found = self.find(group, version, plural)
+        if found is None:
+            raise LookupError(f"{plural} of {group or 'the core group'} are not served")
+        return found
+
     def find_kind(self, group: str, kind: str, version: str = "") -> ServedResource | None:
         """A resource of this kind, in the version asked for or the preferred one."""
         found = [each for each in self if each.group == group and each.kind == kind and version in ("", each.version)]

@@ -8,6 +8,7 @@ from paddock.base.jsondata import Data, copied
 from paddock.kubernetes.meta import failure, fieldpath, patch, selectors
 from paddock.kubernetes.meta.ages import age
 from paddock.kubernetes.schema import finding
+from paddock.kubernetes.schema.kind import Scale
 from paddock.server import bodies
 from paddock.server.context import RequestContext, ServerParts
 from paddock.server.edge.http import HttpResponse
@@ -34,8 +35,8 @@ async def get(parts: ServerParts, call: RequestContext) -> HttpResponse:
     """The scale of an object."""
     form = form_of(call.request, transforms=("Table",))
     record = parts.reader.get(call.resource, call.route.namespace, call.route.name)
-    data, paths = decode(await parts.served(call.resource, record.value)), call.resource.scale
-    if paths is not None and not call.resource.declared and fieldpath.at(data, paths.replicas) is None:
+    data, paths = decode(await parts.served(call.resource, record.value)), _paths(call)
+    if not call.resource.declared and fieldpath.at(data, paths.replicas) is None:
         # Whoever scales could not tell zero from nothing.
         raise failure.internal(f'the spec replicas field "{paths.replicas}" does not exist')
     return answer(form, orjson.dumps(_shown(form, _scale(call, data), parts.clock.seconds())))
@@ -79,9 +80,15 @@ async def patch_(parts: ServerParts, call: RequestContext) -> HttpResponse:
     raise failure.unsupported_media_type((JSON_PATCH, MERGE_PATCH, APPLY_PATCH))
 
 
+def _paths(call: RequestContext) -> Scale:
+    """Return the fields that the scale of an object is made of; kinds without any have no such path."""
+    if call.resource.scale is None:
+        raise failure.no_such_path()
+    return call.resource.scale
+
+
 def _scale(call: RequestContext, data: Data) -> Data:
-    paths, meta = call.resource.scale, data["metadata"]
-    assert paths is not None
+    paths, meta = _paths(call), data["metadata"]
     status: Data = {"replicas": fieldpath.at(data, paths.status_replicas) or 0}
     selector = fieldpath.at(data, paths.selector) if paths.selector else None
     if selector:
@@ -103,8 +110,7 @@ def _selector_text(selector: Any) -> str:
 async def _set(parts: ServerParts, call: RequestContext, change: Any) -> HttpResponse:
     form = form_of(call.request, transforms=())
     options = write_options(call, operation="Patch" if call.request.method == "PATCH" else "Update")
-    paths = call.resource.scale
-    assert paths is not None
+    paths = _paths(call)
 
     def compute(old: Data) -> Proposal:
         try:

@@ -19,6 +19,7 @@ from paddock.kubernetes.meta.storage import PersistentVolumeClaimSpec
 from paddock.kubernetes.meta.world import namespace_of
 from paddock.kubevirt.kinds import virtualmachine as kubevirt
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachineStatus
 from paddock.kubevirt.plan.machine.printable import condition
 
 _RESTART = "RestartRequired"
@@ -124,7 +125,7 @@ def _ready(status_facts: StatusFacts, before: StakaterMachineStatus) -> Conditio
     was = condition(before.conditions or (), READY)
     if was is not None and (was.status == "True" or was.reason == "Unavailable"):
         return no("Unavailable", machine.status.printableStatus)
-    return creating(_step(status_facts, unfilled))
+    return creating(_step(machine.status, unfilled))
 
 
 def _rests(status_facts: StatusFacts, before: StakaterMachineStatus) -> bool:
@@ -147,15 +148,13 @@ def _troubles(status_facts: StatusFacts) -> Iterator[str | None]:
         yield from (each.message for each in disk.seen.conditions if each.status == "False")
 
 
-def _step(status_facts: StatusFacts, unfilled: PlannedDisk | None) -> str:
-    machine = status_facts.machine
-    assert machine is not None and machine.status is not None
-    failure = condition(machine.status.conditions or (), "Failure")
+def _step(status: VirtualMachineStatus, unfilled: PlannedDisk | None) -> str:
+    failure = condition(status.conditions or (), "Failure")
     if failure is not None and failure.status == "True" and failure.message:
         return failure.message
     if unfilled is not None:
         return _filling(unfilled)
-    return f"the virtual machine is {machine.status.printableStatus}"
+    return f"the virtual machine is {status.printableStatus}"
 
 
 def _filling(disk: PlannedDisk) -> str:

@@ -193,11 +193,12 @@ def _address(ref: VMNetworkRef, static: StaticIPConfig | None) -> tuple[str, int
 def _policy(address: str, allocation: IPAllocation | None, network: VMNetworkAttachment | None) -> str:
     if address:
         return "static"
+    if network is None:
+        return ""
     if allocation is None or allocation.type == "DHCP":
-        return "dhcp" if network is not None else ""
+        return "dhcp"
     if allocation.type == "None":
         return "none"
-    assert network is not None
     place = f"{network.metadata.namespace}/{network.metadata.name}"
     why = f"VMNetworkAttachment {place} gives no address: ipAllocation.type is {allocation.type}"
     raise Refusal(why, fix="set ipAddress of the machine's network, or another type")

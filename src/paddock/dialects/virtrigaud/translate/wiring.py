@@ -100,9 +100,9 @@ def _network(
     existing = _existing(resolved, network, account)
     if existing is not None:
         return Network(name=name, multus=MultusNetwork(networkName=existing)), None
-    definition: NetworkAttachmentDefinition | None = _definition(resolved, network, account)
-    assert definition is not None
-    target = definition.metadata.name
+    own = _definition(resolved, network, account)
+    target = own.metadata.name
+    definition: NetworkAttachmentDefinition | None = own
     # What somebody else made under the network's own name is used as it is.
     foreign = resolved.world.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
     if foreign is not None and marks.NETWORK not in (foreign.metadata.annotations or {}):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paddock.base import pipes
 from paddock.engine.images.build import places
 from paddock.engine.images.build.apt import HOSTS, Options
 from paddock.engine.images.build.programs import BuildError, need, run
@@ -94,8 +95,8 @@ def _verify(path: Path, package: Package) -> None:
 def members(package: Path) -> Iterator[tuple[str, PackageMember]]:
     """Every file and link of a package; names begin without a slash."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as unpacking:
-        assert unpacking.stdout is not None
-        with tarfile.open(fileobj=unpacking.stdout, mode="r|") as archive:
+        output = pipes.opened(unpacking.stdout)
+        with tarfile.open(fileobj=output, mode="r|") as archive:
             for entry in archive:
                 name = entry.name.removeprefix("./")
                 if entry.isreg():
@@ -106,7 +107,7 @@ def members(package: Path) -> Iterator[tuple[str, PackageMember]]:
                 elif entry.islnk():
                     raise BuildError(f"cannot unpack {package.name}", why=f"{name} is a hard link, which no package had so far")
         # What follows the archive's end is read, so that the child is not ended by a closed pipe.
-        unpacking.stdout.read()
+        output.read()
     if unpacking.returncode:
         raise BuildError(f"cannot unpack {package.name}", fix="remove the file and build again")
 

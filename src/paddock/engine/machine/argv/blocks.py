@@ -60,11 +60,14 @@ def io_of(disk: DiskConfig, host: HostView) -> str:
 
 def tree(disk: DiskConfig, host: HostView) -> Properties | None:
     """The disk's block nodes, as `-blockdev` and `blockdev-add` take them. None: there is no medium."""
-    if disk.layer is None:
-        return None
+    return on_layer(disk, disk.layer, host) if disk.layer is not None else None
+
+
+def on_layer(disk: DiskConfig, layer: DiskLayer, host: HostView) -> Properties:
+    """The block nodes of a disk on this layer."""
     readonly = disk.readonly or disk.role == "cdrom"
     options = _FileOptions(direct=cache_of(disk, host) == "none", io=io_of(disk, host), shared=disk.shareable)
-    return _nodes(disk.name, disk.layer, options, host, writable=not readonly)
+    return _nodes(disk.name, layer, options, host, writable=not readonly)
 
 
 class _FileOptions(Struct, frozen=True):

@@ -201,7 +201,8 @@ class Https:
             made.connection_made(outer)
             return made
         inner = await loop.start_tls(outer, made, self._tls, server_hostname=name)
-        assert inner is not None
+        if inner is None:
+            raise ConnectionResetError("the proxy closed the connection")
         made.connection_made(inner)
         return made
 

@@ -74,7 +74,6 @@ def port_of(proxy: SplitResult) -> int:
 async def tunnel(proxy: SplitResult, host: str, port: int) -> socket.socket:
     """A socket that ends at the host; for proxies that are reached over plain TCP."""
     loop = asyncio.get_running_loop()
-    assert proxy.hostname is not None
     (family, kind, protocol, _, address), *_ = await loop.getaddrinfo(proxy.hostname, port_of(proxy), type=socket.SOCK_STREAM)
     connected = socket.socket(family, kind, protocol)
     try:

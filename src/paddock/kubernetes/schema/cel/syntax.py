@@ -345,7 +345,8 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 def _string(token: Token) -> str | bytes:
     match = _RAW.match(token.text)
-    assert match is not None
+    if match is None:
+        raise BadExpression(f"Syntax error: token recognition error at: '{token.text}'", token.at)
     mark, text = match["mark"].lower(), match["text"]
     as_bytes = "b" in mark
     if "r" in mark:

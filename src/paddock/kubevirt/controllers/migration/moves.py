@@ -72,9 +72,9 @@ class MoveReconciler(KindReconciler):
             await finalizers.take_off(self._client, MIGRATIONS, seen.meta, FINALIZER)
             return DONE
         now = ages.timestamp(self._clock.seconds())
-        if why := steps.obstacle(view):
+        why = steps.obstacle(view)
+        if there is None or why:
             return await self._enter(seen, there, view, steps.failed(view, why, now))
-        assert there is not None
         moving = there.read(INSTANCES)
         if view.phase in ("", "Pending") and (moving.status is None or moving.status.phase != "Running"):
             # It begins when the instance runs.

@@ -12,6 +12,7 @@ from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
 from paddock.engine.snapshots import Snapshots
 from paddock.engine.storage.errors import VolumeBroken
+from paddock.engine.storage.volume import Snapshot
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
@@ -77,7 +78,8 @@ class VolumeSnapshotReconciler(KindReconciler):
         return await self._take(seen, found)
 
     async def _take(self, seen: CachedObject, snapshot: VolumeSnapshot) -> Outcome:
-        if self._volumes.get_snapshot(seen.meta.uid) is None:
+        held = self._volumes.get_snapshot(seen.meta.uid)
+        if held is None:
             if TAKEN_WITH in (snapshot.metadata.annotations or {}):
                 return DONE
             name = snapshot.spec.source.persistentVolumeClaimName
@@ -93,12 +95,14 @@ class VolumeSnapshotReconciler(KindReconciler):
             except PaddockError as error:
                 await self._refuse(seen, snapshot, str(error))
                 raise
-        await self._ready(seen)
+            held = self._volumes.get_snapshot(seen.meta.uid)
+            if held is None:
+                # It was deleted at once.
+                return again(_CLAIM_SECONDS)
+        await self._ready(seen, held)
         return DONE
 
-    async def _ready(self, seen: CachedObject) -> None:
-        held = self._volumes.get_snapshot(seen.meta.uid)
-        assert held is not None
+    async def _ready(self, seen: CachedObject, held: Snapshot) -> None:
         content = f"snapcontent-{seen.meta.uid}"
         try:
             made = CachedObject.from_data(await self._client.create(VOLUME_CONTENTS, _content(content, seen, held.volume)))

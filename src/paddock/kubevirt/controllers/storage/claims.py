@@ -24,6 +24,7 @@ from paddock.kubernetes.client.options import merge_patch
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim, is_bound
 from paddock.kubernetes.core.storageclass import VOLUME_PROTECTION, StorageClass
+from paddock.kubernetes.meta.storage import PersistentVolumeClaimSpec
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject, Meta
 from paddock.kubernetes.runtime.controller import DONE, EventRecorder, Outcome, again
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler
@@ -259,8 +260,7 @@ class ClaimReconciler(KindReconciler):
 
 def persistent_volume(claim: PersistentVolumeClaim, storage_class: StorageClass, size: str, path: str) -> Data:
     """The volume that a claim gets."""
-    meta, spec = claim.metadata, claim.spec
-    assert spec is not None
+    meta, spec = claim.metadata, claim.spec or PersistentVolumeClaimSpec()
     owner = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -15,6 +15,7 @@ from paddock.kubernetes.client.options import DeletionOptions
 from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta import ages
+from paddock.kubernetes.meta.storage import PersistentVolumeClaimSpec
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Outcome, again
@@ -117,8 +118,7 @@ class ObjectTransferReconciler(KindReconciler):
             raise _Held("Pending", f"{there} is in use by machine {users[0].metadata.name}: stop it")
 
     async def _copy(self, transfer: ObjectTransfer, claim: PersistentVolumeClaim, key: Key) -> None:
-        source, spec = transfer.spec.source, claim.spec
-        assert spec is not None
+        source, spec = transfer.spec.source, claim.spec or PersistentVolumeClaimSpec()
         storage = {
             name: value for name, value in to_data(spec).items() if name in ("accessModes", "volumeMode", "resources", "storageClassName")
         }

@@ -322,20 +322,20 @@ class VirtualMachineReconciler(KindReconciler):
             return
         before = await self._actions.started_from(observed, _revision(data))
         if before is not None and liveupdate.update(before, observed.data["spec"], data, live=False).is_complete:
-            await self._bring_up_to_date(machine_pass, [])
+            await self._bring_up_to_date(machine_pass, data, [])
 
     async def _move_volumes(self, machine_pass: VirtualMachinePass) -> None:
         """Have the volumes of a running instance move to the claims that the machine names now."""
-        observed, instance = machine_pass.observed, machine_pass.observed.instance
+        observed, instance, data = machine_pass.observed, machine_pass.observed.instance, machine_pass.observed.instance_data
         runs = instance is not None and instance.status is not None and instance.status.phase == "Running"
-        if instance is None or not runs or not observed.is_ours or not self._is_live() or is_suspended(instance):
+        if instance is None or data is None or not runs or not observed.is_ours or not self._is_live() or is_suspended(instance):
             return
         decision = volumemigration.decide(observed.machine, instance, self._caches.claims_in(observed.key.namespace), self._now())
         machine_pass.restart = decision.restart
         if decision.error:
             machine_pass.trouble = FailureNote("VolumesUpdateError", decision.error)
         if decision.patch and instance.metadata.deletionTimestamp is None:
-            await self._change_instance(machine_pass, list(decision.patch))
+            await self._change_instance(machine_pass, data, list(decision.patch))
 
     async def _follow(self, machine_pass: VirtualMachinePass) -> None:
         """Apply the part of a changed template that a running instance can take now."""
@@ -354,22 +354,20 @@ class VirtualMachineReconciler(KindReconciler):
             # A guest on disk finds what it had. What changed meanwhile comes when it runs.
             return
         if update.is_complete:
-            await self._bring_up_to_date(machine_pass, list(update.patch))
+            await self._bring_up_to_date(machine_pass, data, list(update.patch))
         elif update.patch:
-            await self._change_instance(machine_pass, list(update.patch))
+            await self._change_instance(machine_pass, data, list(update.patch))
 
-    async def _bring_up_to_date(self, machine_pass: VirtualMachinePass, operations: list[Data]) -> None:
+    async def _bring_up_to_date(self, machine_pass: VirtualMachinePass, instance: Data, operations: list[Data]) -> None:
         """Change the instance so that it is of the generation of now."""
-        observed, revision = machine_pass.observed, _revision(machine_pass.observed.instance_data or {})
+        observed, revision = machine_pass.observed, _revision(instance)
         await self._actions.keep_start(observed)
-        await self._change_instance(machine_pass, _up_to_date(observed, operations))
+        await self._change_instance(machine_pass, instance, _up_to_date(observed, instance, operations))
         if machine_pass.error is None and revision != start_revision_name(observed.data):
             await self._actions.forget_revision(observed, revision)
 
-    async def _change_instance(self, machine_pass: VirtualMachinePass, operations: list[Data]) -> None:
-        observed = machine_pass.observed
-        assert observed.instance_data is not None
-        revision = at_revision(observed.instance_data["metadata"]["resourceVersion"])
+    async def _change_instance(self, machine_pass: VirtualMachinePass, instance: Data, operations: list[Data]) -> None:
+        observed, revision = machine_pass.observed, at_revision(instance["metadata"]["resourceVersion"])
         written = await self._try(machine_pass, self._actions.update_instance(observed, [revision, *operations]))
         if written is not None:
             self._caches.instances.expectations.wrote(CachedObject.from_data(written))
@@ -462,13 +460,10 @@ def _revision(instance: Data) -> str:
     return name
 
 
-def _up_to_date(observed: ObservedVirtualMachine, operations: list[Data]) -> list[Data]:
+def _up_to_date(observed: ObservedVirtualMachine, instance: Data, operations: list[Data]) -> list[Data]:
     """The operations by which an instance says that it is as the machine of now is."""
-    assert observed.instance_data is not None
     path, name = "/metadata/annotations", start_revision_name(observed.data)
-    annotations = next(
-        (each["value"] for each in operations if each["path"] == path), observed.instance_data["metadata"].get("annotations")
-    )
+    annotations = next((each["value"] for each in operations if each["path"] == path), instance["metadata"].get("annotations"))
     wanted = {**(annotations or {}), GENERATION: str(observed.meta.generation or 1)}
     return [
         *(each for each in operations if each["path"] != path),

@@ -73,9 +73,9 @@ BLANK = VolumeContent(kind="blank")
 def of_claim(claim: PersistentVolumeClaim, lookup: Lookup) -> VolumeContent | UnclearContent:
     """Return the content of a claim."""
     namespace, notes = claim.metadata.namespace or "", claim.metadata.annotations or {}
-    if _reference(claim.spec) is not None:
+    if (reference := _reference(claim.spec)) is not None:
         # Also where a DataVolume has it by now: a claim that was restored has the data of its snapshot, and not of that one's source.
-        return _referred(claim, lookup)
+        return _referred(claim, reference, lookup)
     for owner in claim.metadata.ownerReferences or ():
         if owner.kind == "DataVolume" and owner.apiVersion.startswith(f"{CDI}/"):
             volume = lookup.data_volume(namespace, owner.name)
@@ -175,10 +175,8 @@ def _of_member(kind: str, source: Object | None, namespace: str) -> VolumeConten
     return UnclearContent("NoSource", "no source is given")
 
 
-def _referred(claim: PersistentVolumeClaim, lookup: Lookup) -> VolumeContent | UnclearContent:
+def _referred(claim: PersistentVolumeClaim, reference: TypedReference, lookup: Lookup) -> VolumeContent | UnclearContent:
     """Return the content of the object in a claim's `dataSourceRef`."""
-    reference = _reference(claim.spec)
-    assert reference is not None
     namespace = reference.namespace or claim.metadata.namespace or ""
     place = f"{reference.kind} {namespace}/{reference.name}"
     if namespace != claim.metadata.namespace:

@@ -12,6 +12,7 @@ from paddock.dialects.virtrigaud.controllers.migrations.migrationpass import (
     MigrationSide,
     state_of,
 )
+from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.plan import marks, power, reasons
 from paddock.dialects.virtrigaud.plan.migrations import phases
@@ -37,8 +38,9 @@ class SourceFence:
         if phases.needs_fence(migration_pass.migration):
             await self.fence(migration_pass, machine)
             await self.check_off(migration_pass, machine, end)
-        if migration_pass.migration.spec.source.snapshotRef is not None:
-            self._select(migration_pass)
+        ref = migration_pass.migration.spec.source.snapshotRef
+        if ref is not None:
+            self._select(migration_pass, ref)
         elif migration_pass.migration.spec.source.createSnapshot:
             await self._take(migration_pass, machine, end)
 
@@ -126,10 +128,8 @@ class SourceFence:
 
     # --- the snapshot ---------------------------------------------------------------------------------------------------------
 
-    def _select(self, migration_pass: MigrationPass) -> None:
+    def _select(self, migration_pass: MigrationPass, ref: LocalObjectReference) -> None:
         """Find the snapshot that the migration names: a VMSnapshot of the same machine."""
-        ref = migration_pass.migration.spec.source.snapshotRef
-        assert ref is not None
         key = Key(migration_pass.namespace, ref.name)
         seen = migration_pass.parts.caches.snapshots.cache.get(key)
         if seen is None:

@@ -5,7 +5,7 @@ import ipaddress
 import msgspec
 
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, ProviderPlacement, UserData, VirtrigaudMachineSpec, VMNetworkRef
-from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, ObjectRef
+from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, LocalObjectReference, ObjectRef
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmclone import CloneStorage, NetworkCustomization, VMClone
 from paddock.dialects.virtrigaud.plan import marks, power, reasons
@@ -30,7 +30,7 @@ def from_machine(clone: VMClone, source: VirtrigaudVirtualMachine) -> Virtrigaud
     own_class = target.classRef is not None
     spec = VirtrigaudMachineSpec(
         providerRef=_moved(given.providerRef, place, clone),
-        classRef=_class(clone) if own_class else _moved(given.classRef, place, clone),
+        classRef=_class(target.classRef, clone) if target.classRef is not None else _moved(given.classRef, place, clone),
         networks=networks(clone, source),
         disks=whole(target.disks) if target.disks is not None else given.disks,
         userData=_user_data(clone, source),
@@ -54,7 +54,7 @@ def from_image(clone: VMClone, user_data: UserData | None) -> VirtrigaudVirtualM
     place = namespace_of(clone)
     spec = VirtrigaudMachineSpec(
         providerRef=_moved(target.providerRef, place, clone),
-        classRef=_class(clone),
+        classRef=_class(target.classRef, clone),
         imageRef=_moved(ref, place, clone),
         networks=networks(clone, None),
         disks=whole(target.disks),
@@ -140,9 +140,8 @@ def _moved(ref: ObjectRef, place: str, clone: VMClone) -> ObjectRef:
     return ObjectRef(name=ref.name, namespace=None if found == namespace(clone) else found)
 
 
-def _class(clone: VMClone) -> ObjectRef:
-    assert clone.spec.target.classRef is not None
-    return _moved(ObjectRef(name=clone.spec.target.classRef.name), namespace_of(clone), clone)
+def _class(ref: LocalObjectReference, clone: VMClone) -> ObjectRef:
+    return _moved(ObjectRef(name=ref.name), namespace_of(clone), clone)
 
 
 def _card(vm_network_ref: VMNetworkRef, place: str, clone: VMClone) -> VMNetworkRef:
