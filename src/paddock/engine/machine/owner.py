@@ -94,7 +94,7 @@ class MachineOwner:
             self.tell()
 
     def tell(self) -> None:
-        """Tell of a change that is not observed, but learned by asking the guest."""
+        """Tell of a change, also of one that is not observed, but learned by asking the guest."""
         self.shared.tell(self.id)
 
     def save(self, **changes: Any) -> None:
