@@ -1,6 +1,9 @@
-"""Writing to file descriptors."""
+"""File descriptors and pipes."""
 
 import os
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -8,3 +11,10 @@ def write_all(descriptor: int, data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[os.write(descriptor, left) :]
+
+
+def piped(stream: T | None) -> T:
+    """Return the stream of a program that was started with a pipe there."""
+    if stream is None:
+        raise ValueError("the program was started without this pipe")
+    return stream

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from paddock.base import pipes
+from paddock.base.descriptors import piped
 from paddock.engine.host.efi import EfiFirmware
 from paddock.engine.host.qemu import Qemu
 from paddock.engine.host.subprocesses import run
@@ -134,7 +134,7 @@ def _argv(qemu: Qemu, files: EfiFiles | None, folder: Path, *, smm: bool, accele
 async def _watch(argv: Sequence[str], marks: tuple[bytes, ...], seconds: float) -> str:
     streams = {"stdin": asyncio.subprocess.DEVNULL, "stdout": asyncio.subprocess.PIPE, "stderr": asyncio.subprocess.STDOUT}
     process = await asyncio.create_subprocess_exec(*argv, **streams)  # type: ignore[arg-type]
-    output, seen = pipes.opened(process.stdout), b""
+    output, seen = piped(process.stdout), b""
     try:
         async with asyncio.timeout(seconds):
             while chunk := await output.read(4096):

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from paddock.base import pipes
+from paddock.base.descriptors import piped
 from paddock.engine import confine
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.facts import ImageFacts
@@ -215,8 +215,8 @@ class _Watch:
         """All output and all errors."""
         output, errors = bytearray(), bytearray()
         with selectors.DefaultSelector() as selector:
-            selector.register(pipes.opened(self._process.stdout), selectors.EVENT_READ, output)
-            selector.register(pipes.opened(self._process.stderr), selectors.EVENT_READ, errors)
+            selector.register(piped(self._process.stdout), selectors.EVENT_READ, output)
+            selector.register(piped(self._process.stderr), selectors.EVENT_READ, errors)
             while selector.get_map():
                 self._look()
                 for key, _ in selector.select(0.25):

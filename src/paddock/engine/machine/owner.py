@@ -28,15 +28,13 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory, RunRecord, Stopping, next_run
 from paddock.engine.machine.errors import StartFailed, Unanswered
 from paddock.engine.machine.events import Events
-from paddock.engine.machine.files import MachineFiles
 from paddock.engine.machine.host import SharedHost
 from paddock.engine.machine.inbox import Inbox
 from paddock.engine.machine.observation import Observation, RunEnd
-from paddock.engine.machine.ownerparts import OwnerParts
+from paddock.engine.machine.ownerparts import MachineFiles, MachineRun, OwnerParts
 from paddock.engine.machine.process import STOPPED, HelperProcesses, Process, boot_id, start_ticks, state_of
 from paddock.engine.machine.programs import identify
 from paddock.engine.machine.qmp import PATIENCE, Qmp
-from paddock.engine.machine.run import MachineRun
 from paddock.engine.machine.timers import Tasks, Timers
 
 _LOG = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.base import pipes
+from paddock.base.descriptors import piped
 from paddock.engine.images.build import places
 from paddock.engine.images.build.apt import HOSTS, Options
 from paddock.engine.images.build.programs import BuildError, need, run
@@ -95,7 +95,7 @@ def _verify(path: Path, package: Package) -> None:
 def members(package: Path) -> Iterator[tuple[str, PackageMember]]:
     """Every file and link of a package; names begin without a slash."""
     with subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE) as unpacking:
-        output = pipes.opened(unpacking.stdout)
+        output = piped(unpacking.stdout)
         with tarfile.open(fileobj=output, mode="r|") as archive:
             for entry in archive:
                 name = entry.name.removeprefix("./")
