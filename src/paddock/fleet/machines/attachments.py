@@ -11,10 +11,11 @@ from paddock.fleet.machines.nics import POD
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.targets import kind_target
 
-_DEFINITIONS = plain("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition")
-_CONFIGURATIONS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")
+_DEFINITIONS = kind_target("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
+_CONFIGURATIONS = kind_target("vitistack.io", "NetworkConfiguration")
 
 
 async def check(server: ServerSession, machine: MachineView, network: str) -> None:
