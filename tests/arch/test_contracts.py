@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "paddock"
 
 EFFECTS = ("asyncio", "random", "socket", "sqlite3", "subprocess", "time")
-KUBERNETES = ("admission", "catalog", "client", "core", "meta", "quotas", "releases", "runtime", "schema", "storage")
+KUBERNETES = ("admission", "catalog", "client", "core", "meta", "quotas", "releases", "runtime", "schema", "storage", "targets")
 DRIVERS = ("fake", "firecracker", "kit", "kubevirt", "libvirt", "proxmox", "vsphere")
 FLOORS = ("kinds", "rules", "translate", "plan", "controllers")
 # The pure floors: no effects, no clock, no chance.
