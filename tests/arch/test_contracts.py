@@ -25,7 +25,7 @@ DRIVERS = ("fake", "firecracker", "kit", "kubevirt", "libvirt", "proxmox", "vsph
 FLOORS = ("kinds", "rules", "translate", "plan", "controllers")
 # The pure floors: no effects, no clock, no chance.
 PURE = (
-    *(f"kubernetes.{each}" for each in KUBERNETES if each not in ("client", "runtime")),
+    *(f"kubernetes.{each}" for each in KUBERNETES if each not in ("client", "runtime", "targets")),
     *(f"{room}.{floor}" for room in ("kubevirt", "dialects.alpha") for floor in FLOORS[:-1]),
     "fleet.moves.plan",
 )

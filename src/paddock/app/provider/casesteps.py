@@ -15,11 +15,10 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import merge_patch
 from paddock.kubernetes.client.target import Key, Target, plain
-from paddock.kubernetes.targets import kind_target
 
 _LOOK_SECONDS = 0.5
 _CLEANUP_SECONDS = 300.0
-_PROVIDERS = kind_target("infra.virtrigaud.io", "Provider")
+_PROVIDERS = plain("infra.virtrigaud.io", "v1beta1", "providers", "Provider")
 _MACHINE = "VirtualMachine"
 Place = tuple[Target[Data], Key]
 

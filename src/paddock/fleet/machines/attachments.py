@@ -11,11 +11,11 @@ from paddock.fleet.machines.nics import POD
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.targets import kind_target
 
 _DEFINITIONS = kind_target("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
-_CONFIGURATIONS = kind_target("vitistack.io", "NetworkConfiguration")
+_CONFIGURATIONS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")
 
 
 async def check(server: ServerSession, machine: MachineView, network: str) -> None:

@@ -21,13 +21,13 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
-from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.snapshots.memory import note_of
 
 SNAPSHOTS = kind_target("snapshot.kubevirt.io", "VirtualMachineSnapshot")
 RESTORES = kind_target("snapshot.kubevirt.io", "VirtualMachineRestore")
-RIGAUD_SNAPSHOTS = kind_target("infra.virtrigaud.io", "VMSnapshot")
+RIGAUD_SNAPSHOTS = plain("infra.virtrigaud.io", "v1beta1", "vmsnapshots", "VMSnapshot")
 # Stakater's controller leaves a machine alone that has this.
 _PAUSED = "crossplane.io/paused"
 
@@ -325,7 +325,7 @@ async def stopped(server: ServerSession, machine: MachineView, seconds: float) -
 # --- clones -----------------------------------------------------------------------------------------------------------------
 
 CLONES = kind_target("clone.kubevirt.io", "VirtualMachineClone")
-RIGAUD_CLONES = kind_target("infra.virtrigaud.io", "VMClone")
+RIGAUD_CLONES = plain("infra.virtrigaud.io", "v1beta1", "vmclones", "VMClone")
 _OVER: Mapping[str, bool] = {"Succeeded": True, "Ready": True, "Failed": False}
 
 

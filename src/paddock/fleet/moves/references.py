@@ -15,7 +15,7 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, references
@@ -31,9 +31,9 @@ CARRIED: Mapping[KindId, Target[Data]] = {
     (_TYPES, "VirtualMachineClusterInstancetype"): kind_target(_TYPES, "VirtualMachineClusterInstancetype"),
     (_TYPES, "VirtualMachinePreference"): kind_target(_TYPES, "VirtualMachinePreference"),
     (_TYPES, "VirtualMachineClusterPreference"): kind_target(_TYPES, "VirtualMachineClusterPreference"),
-    ("vitistack.io", "MachineClass"): kind_target("vitistack.io", "MachineClass"),
-    ("vitistack.io", "MachineTemplate"): kind_target("vitistack.io", "MachineTemplate"),
-    ("vitistack.io", "NetworkConfiguration"): kind_target("vitistack.io", "NetworkConfiguration"),
+    ("vitistack.io", "MachineClass"): plain("vitistack.io", "v1alpha1", "machineclasses", "MachineClass", namespaced=False),
+    ("vitistack.io", "MachineTemplate"): plain("vitistack.io", "v1alpha1", "machinetemplates", "MachineTemplate"),
+    ("vitistack.io", "NetworkConfiguration"): plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration"),
 }
 # Only looked for: what they lead to is a disk already, but the machine's controller wants to see them.
 _EXPECTED: Mapping[KindId, Target[Data]] = {
