@@ -20,12 +20,12 @@ ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "paddock"
 
 EFFECTS = ("asyncio", "random", "socket", "sqlite3", "subprocess", "time")
-KUBERNETES = ("admission", "catalog", "client", "core", "meta", "quotas", "releases", "runtime", "schema", "storage")
+KUBERNETES = ("admission", "catalog", "client", "core", "meta", "quotas", "releases", "runtime", "schema", "storage", "targets")
 DRIVERS = ("fake", "firecracker", "kit", "kubevirt", "libvirt", "proxmox", "vsphere")
 FLOORS = ("kinds", "rules", "translate", "plan", "controllers")
 # The pure floors: no effects, no clock, no chance.
 PURE = (
-    *(f"kubernetes.{each}" for each in KUBERNETES if each not in ("client", "runtime")),
+    *(f"kubernetes.{each}" for each in KUBERNETES if each not in ("client", "runtime", "targets")),
     *(f"{room}.{floor}" for room in ("kubevirt", "dialects.alpha") for floor in FLOORS[:-1]),
     "fleet.moves.plan",
 )

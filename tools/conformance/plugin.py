@@ -6,8 +6,9 @@ The items travel as user properties of the test reports. With pytest-xdist the w
 process with their properties, so only that process writes the file and nothing has to be merged.
 
 A run of a part keeps what the file says of tests that were left out: those of files that were not looked at, those that a choice of
-names or marks passed over, and those that were skipped. What is there no more goes. Workers collect, and tell the controlling process what
-they found.
+names or marks passed over, and those that were skipped. What is there no more goes. A test that is skipped because the machine lacks
+something counts as skipped when the file knows nothing of it; one that the run had no time for says nothing. Workers collect, and tell the
+controlling process what they found.
 """
 
 import time
@@ -25,6 +26,8 @@ from tools.conformance.results import ItemId, Outcome, ProviderRun, TestResult, 
 Digests = Callable[[Iterable[str]], Mapping[str, str]]
 
 _PROPERTY = "spec-item"
+# A run leaves tests out for these reasons, which say nothing of the machine.
+_LEFT_OUT = ("slow: ", "no time: ")
 # A run of the providers' conformance suite.
 RUN_PROPERTY = "provider-run"
 # Members of what a worker tells at its end.
@@ -79,6 +82,7 @@ class ConformanceRecorder:
         self._runs: dict[str, tuple[ProviderRun, ...]] = {}
         self._outcomes: dict[str, Outcome] = {}
         self._skipped: set[str] = set()
+        self._left_out_nodes: set[str] = set()
         # the tests of every collected file, and those that the run chose of them
         self._seen: set[str] = set()
         self._chosen: set[str] = set()
@@ -99,12 +103,14 @@ class ConformanceRecorder:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         items = tuple(parse_item(str(value)) for name, value in report.user_properties if name == _PROPERTY)
         runs = tuple(parse_run(str(value)) for name, value in report.user_properties if name == RUN_PROPERTY)
-        if report.when == "teardown" and (items or runs):
+        if report.when == "teardown" and (items or runs) and report.nodeid not in self._left_out_nodes:
             # One that was interrupted has not ended, and says nothing.
             self._items[report.nodeid] = items
             self._runs[report.nodeid] = runs
         if report.skipped and not hasattr(report, "wasxfail"):
             self._skipped.add(report.nodeid)
+            if _reason(report).startswith(_LEFT_OUT):
+                self._left_out_nodes.add(report.nodeid)
         self._outcomes[report.nodeid] = _worse(self._outcomes.get(report.nodeid, "passed"), _outcome(report))
 
     @pytest.hookimpl(optionalhook=True)
@@ -178,6 +184,12 @@ def items_of(marker: pytest.Mark, totals: Mapping[str, int], clauses_of: Mapping
 
 def _file(node: str) -> str:
     return node.partition("::")[0]
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Return the reason of a skipped test."""
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+    return text.removeprefix("Skipped: ")
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:

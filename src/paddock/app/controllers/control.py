@@ -11,7 +11,7 @@ from typing import Protocol, cast
 
 from msgspec.structs import replace
 
-from paddock.app.controllers import instances, networks, snapshots, storage, virtualmachines
+from paddock.app.controllers import kubevirt, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.usage import in_use
 from paddock.app.localtransport import door
@@ -77,15 +77,13 @@ class EmbeddedControllers:
 
     async def start(self) -> None:
         """Begin to look after everything. The engine has started."""
-        self.storage = storage.wire(self.program, self.engine, self._around)
+        self.storage = kubevirt.wire_storage(self.program, self.engine, self._around)
         given = self._around.machines
         virtualmachines.wire(self.program, given.kubevirt_release, moves=given.guests == "simulated")
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
-        attachments = networks.wire(self.program, self.engine, self._around)
-        more = [
-            *instances.wire(self.program, self.engine, self._around, attachments),
-            *snapshots.wire(self.program, self.engine),
-        ]
+        attachments = kubevirt.wire_networks(self.program, self.engine, self._around)
+        more = kubevirt.wire_instances(self.program, self.engine, self._around, attachments)
+        kubevirt.wire_snapshots(self.program, self.engine)
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
         self._late.extend(asyncio.create_task(self._run_late(dialect), name=dialect.name) for dialect in _DIALECTS)

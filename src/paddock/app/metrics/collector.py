@@ -19,7 +19,7 @@ from paddock.base.errors import PaddockError
 from paddock.base.metrics import Counter
 from paddock.engine.engine import Engine
 from paddock.engine.machine.observation import Statistics
-from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.quotas import launcher
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer
@@ -28,9 +28,10 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.snapshots.targets import SNAPSHOTS
 from paddock.kubevirt.controllers.storage import targets
 from paddock.kubevirt.controllers.virtualmachineinstance.controller import RECONCILES
+from paddock.kubevirt.kinds import virtualmachine
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
-MACHINES: Target[VirtualMachine] = Target("kubevirt.io", "v1", "virtualmachines", "VirtualMachine", VirtualMachine)
+MACHINES: Target[VirtualMachine] = declared(virtualmachine.KINDS[0], VirtualMachine)
 _SERIES = {
     "console": "kubevirt_console_active_connections",
     "vnc": "kubevirt_vnc_active_connections",

@@ -14,11 +14,12 @@ from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.schema.field import Object
 from paddock.kubernetes.schema.shape import ObjectShape, shape_of
+from paddock.kubernetes.targets import kind_target
 
-DEFINITIONS = plain("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False)
+DEFINITIONS = kind_target("apiextensions.k8s.io", "CustomResourceDefinition")
 # API group -> the dialect whose front kinds are in it
 FRONT_GROUPS = {each.group: each.name for each in catalog.fronts()}
 _INSTALL = {

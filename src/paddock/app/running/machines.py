@@ -25,11 +25,12 @@ from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.http.websocket import connected
 from paddock.kubernetes.client.options import WriteOptions
 from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.targets import kind_target
 
-MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
-INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
-VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
-SERVICES = plain("", "v1", "services", "Service")
+MACHINES = kind_target("kubevirt.io", "VirtualMachine")
+INSTANCES = kind_target("kubevirt.io", "VirtualMachineInstance")
+VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")
+SERVICES = kind_target("", "Service")
 _MANAGER = WriteOptions(manager="paddock-run")
 _TAKING = WriteOptions(manager="paddock-run", force=True)
 _SSH = "/apis/subresources.kubevirt.io/v1/namespaces/{}/virtualmachineinstances/{}/portforward/22/tcp"

@@ -9,9 +9,10 @@ from paddock.fleet.kinds import FRONTS, VM
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Target, plain
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.targets import kind_target
 
-_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
+_VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")
 
 
 async def of(client: Client, namespace: str) -> set[str]:

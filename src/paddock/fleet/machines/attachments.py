@@ -12,8 +12,9 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
 from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.targets import kind_target
 
-_DEFINITIONS = plain("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition")
+_DEFINITIONS = kind_target("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
 _CONFIGURATIONS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")
 
 

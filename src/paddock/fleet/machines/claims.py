@@ -12,10 +12,11 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import DeletionOptions
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.targets import kind_target
 
-CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-DATA_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
+CLAIMS = kind_target("", "PersistentVolumeClaim")
+DATA_VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")
 
 
 async def growth(client: Client, machine: MachineView, claim: str, size: str) -> ObjectEdit:

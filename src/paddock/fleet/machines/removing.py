@@ -15,12 +15,13 @@ from paddock.fleet.machines.waiting import MachineWaiter
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.targets import kind_target
 
-_CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
-_REVISIONS = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
-_PLAIN = {"secrets": plain("", "v1", "secrets", "Secret"), "services": plain("", "v1", "services", "Service")}
+_CLAIMS = kind_target("", "PersistentVolumeClaim")
+_VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")
+_REVISIONS = kind_target("apps", "ControllerRevision")
+_PLAIN = {"secrets": kind_target("", "Secret"), "services": kind_target("", "Service")}
 _LONG = 300.0
 
 

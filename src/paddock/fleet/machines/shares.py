@@ -10,10 +10,11 @@ from paddock.fleet.machines import parts
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.targets import kind_target
 
-CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+CLAIMS = kind_target("", "PersistentVolumeClaim")
+VOLUMES = kind_target("", "PersistentVolume")
 
 
 class MachineShare(msgspec.Struct, frozen=True, kw_only=True):

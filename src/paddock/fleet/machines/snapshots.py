@@ -22,10 +22,11 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
 from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.snapshots.memory import note_of
 
-SNAPSHOTS = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", "VirtualMachineSnapshot")
-RESTORES = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinerestores", "VirtualMachineRestore")
+SNAPSHOTS = kind_target("snapshot.kubevirt.io", "VirtualMachineSnapshot")
+RESTORES = kind_target("snapshot.kubevirt.io", "VirtualMachineRestore")
 RIGAUD_SNAPSHOTS = plain("infra.virtrigaud.io", "v1beta1", "vmsnapshots", "VMSnapshot")
 # Stakater's controller leaves a machine alone that has this.
 _PAUSED = "crossplane.io/paused"
@@ -323,7 +324,7 @@ async def stopped(server: ServerSession, machine: MachineView, seconds: float) -
 
 # --- clones -----------------------------------------------------------------------------------------------------------------
 
-CLONES = plain("clone.kubevirt.io", "v1beta1", "virtualmachineclones", "VirtualMachineClone")
+CLONES = kind_target("clone.kubevirt.io", "VirtualMachineClone")
 RIGAUD_CLONES = plain("infra.virtrigaud.io", "v1beta1", "vmclones", "VMClone")
 _OVER: Mapping[str, bool] = {"Succeeded": True, "Ready": True, "Failed": False}
 

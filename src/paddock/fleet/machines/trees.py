@@ -15,11 +15,12 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Target, plain
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.targets import kind_target
 
-_CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
-_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
-_SERVICES = plain("", "v1", "services", "Service")
+_CLAIMS = kind_target("", "PersistentVolumeClaim")
+_VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")
+_SERVICES = kind_target("", "Service")
 
 
 class TreeNode(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,9 +21,10 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.targets import kind_target
 
-EXPORTS = plain("export.kubevirt.io", "v1beta1", "virtualmachineexports", "VirtualMachineExport")
+EXPORTS = kind_target("export.kubevirt.io", "VirtualMachineExport", "v1beta1")
 _STARTS = ("Always", "Once", "RerunOnFailure")
 Named = Mapping[str, Data]
 

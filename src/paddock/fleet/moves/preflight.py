@@ -21,16 +21,17 @@ from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.sides import NAMESPACES, MoveSide
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import EVERYTHING, Selection, WriteOptions
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import from_data
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.kinds import missinggates
 from paddock.kubevirt.kinds.gates import of_installations
 from paddock.kubevirt.kinds.missinggates import MissingGates
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
-_CLASSES = plain("storage.k8s.io", "v1", "storageclasses", "StorageClass", namespaced=False)
-_CAPACITIES = plain("storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity")
+_CLASSES = kind_target("storage.k8s.io", "StorageClass")
+_CAPACITIES = kind_target("storage.k8s.io", "CSIStorageCapacity")
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _INSTANCETYPES = ("instancetype.kubevirt.io",)
 

@@ -17,32 +17,27 @@ from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection, WriteOptions
 from paddock.kubernetes.client.target import Key, Target, plain
 from paddock.kubernetes.schema.dialect import KindId
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, references
 
 _TYPES = "instancetype.kubevirt.io"
 # The kinds that a move makes at the target. A reference to any other kind has to be there.
 CARRIED: Mapping[KindId, Target[Data]] = {
-    ("", "Secret"): plain("", "v1", "secrets", "Secret"),
-    ("", "ConfigMap"): plain("", "v1", "configmaps", "ConfigMap"),
-    ("", "Service"): plain("", "v1", "services", "Service"),
-    ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"): plain(
-        "k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition"
-    ),
-    (_TYPES, "VirtualMachineInstancetype"): plain(_TYPES, "v1beta1", "virtualmachineinstancetypes", "VirtualMachineInstancetype"),
-    (_TYPES, "VirtualMachineClusterInstancetype"): plain(
-        _TYPES, "v1beta1", "virtualmachineclusterinstancetypes", "VirtualMachineClusterInstancetype", namespaced=False
-    ),
-    (_TYPES, "VirtualMachinePreference"): plain(_TYPES, "v1beta1", "virtualmachinepreferences", "VirtualMachinePreference"),
-    (_TYPES, "VirtualMachineClusterPreference"): plain(
-        _TYPES, "v1beta1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", namespaced=False
-    ),
+    ("", "Secret"): kind_target("", "Secret"),
+    ("", "ConfigMap"): kind_target("", "ConfigMap"),
+    ("", "Service"): kind_target("", "Service"),
+    ("k8s.cni.cncf.io", "NetworkAttachmentDefinition"): kind_target("k8s.cni.cncf.io", "NetworkAttachmentDefinition"),
+    (_TYPES, "VirtualMachineInstancetype"): kind_target(_TYPES, "VirtualMachineInstancetype"),
+    (_TYPES, "VirtualMachineClusterInstancetype"): kind_target(_TYPES, "VirtualMachineClusterInstancetype"),
+    (_TYPES, "VirtualMachinePreference"): kind_target(_TYPES, "VirtualMachinePreference"),
+    (_TYPES, "VirtualMachineClusterPreference"): kind_target(_TYPES, "VirtualMachineClusterPreference"),
     ("vitistack.io", "MachineClass"): plain("vitistack.io", "v1alpha1", "machineclasses", "MachineClass", namespaced=False),
     ("vitistack.io", "MachineTemplate"): plain("vitistack.io", "v1alpha1", "machinetemplates", "MachineTemplate"),
     ("vitistack.io", "NetworkConfiguration"): plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration"),
 }
 # Only looked for: what they lead to is a disk already, but the machine's controller wants to see them.
 _EXPECTED: Mapping[KindId, Target[Data]] = {
-    ("cdi.kubevirt.io", "DataSource"): plain("cdi.kubevirt.io", "v1beta1", "datasources", "DataSource"),
+    ("cdi.kubevirt.io", "DataSource"): kind_target("cdi.kubevirt.io", "DataSource"),
 }
 _OF_TEMPLATES = "dataVolumeTemplates"
 

@@ -13,11 +13,11 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client import ownrights
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import EVERYTHING, Selection
-from paddock.kubernetes.client.target import plain
+from paddock.kubernetes.targets import kind_target
 
-INSTALLATIONS = plain("kubevirt.io", "v1", "kubevirts", "KubeVirt")
-_INGRESSES = plain("networking.k8s.io", "v1", "ingresses", "Ingress")
-_ROUTES = plain("route.openshift.io", "v1", "routes", "Route")
+INSTALLATIONS = kind_target("kubevirt.io", "KubeVirt")
+_INGRESSES = kind_target("networking.k8s.io", "Ingress")
+_ROUTES = kind_target("route.openshift.io", "Route")
 _EXPORT_PROXY, _KUBEVIRT = "virt-exportproxy", "kubevirt"
 # group and resource, and the verbs
 NeededRights = Mapping[tuple[str, str], tuple[str, ...]]

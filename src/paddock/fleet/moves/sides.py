@@ -17,9 +17,10 @@ from paddock.kubernetes.client.access import Access
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.errors import BadAccess, NotFound
 from paddock.kubernetes.client.http.https import Https
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.targets import kind_target
 
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = kind_target("", "Namespace")
 _SYSTEM = "kube-system"
 
 

@@ -21,11 +21,12 @@ from paddock.fleet.moves.plan.disks import CarriedDisk
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.options import Selection, json_patch
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink, LinkChannel, Unpacker
 
-_SECRETS = plain("", "v1", "secrets", "Secret")
+_SECRETS = kind_target("", "Secret")
 _READY_SECONDS, _ANSWER_SECONDS = 600.0, 3600.0
 _TTL = "24h"
 _SMALL = 64 << 10

@@ -16,13 +16,14 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.errors import Forbidden
 from paddock.kubernetes.client.http import websocket
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink, UploadPlace
 
-SERVICES = plain("", "v1", "services", "Service")
-_PODS = plain("", "v1", "pods", "Pod")
-_MAPS = plain("", "v1", "configmaps", "ConfigMap")
+SERVICES = kind_target("", "Service")
+_PODS = kind_target("", "Pod")
+_MAPS = kind_target("", "ConfigMap")
 _INNER = re.compile(r"([^.]+)\.([^.]+)\.svc(\..*)?")
 _PROXY, _CDI = "cdi-uploadproxy", "cdi"
 _BUNDLE = "cdi-uploadproxy-signer-bundle"

@@ -20,12 +20,13 @@ from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.quotas import measuring
 from paddock.kubernetes.quotas.measuring import INSTANCES, ObjectUsage
 from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.machine import instancetypes
 from paddock.kubevirt.plan.quotas.becoming import MACHINES, POOLS, ObjectKey, PlannedObject, PresentObjects
 from paddock.kubevirt.plan.quotas.forecast import QuotaForecast, forecast
 
-_VMS = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")
-_VMIS = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
+_VMS = kind_target("kubevirt.io", "VirtualMachine")
+_VMIS = kind_target("kubevirt.io", "VirtualMachineInstance")
 # An instancetype is found in one round, those of machines that it brings to light in the next.
 _ROUNDS = 4
 

@@ -13,21 +13,22 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.fleet.tenants import tenant
 from paddock.fleet.tenants.tenant import TenantShares
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.quotas import measuring, quota
+from paddock.kubernetes.targets import kind_target
 
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
-QUOTAS = plain("", "v1", "resourcequotas", "ResourceQuota")
-_SECRETS = plain("", "v1", "secrets", "Secret")
+NAMESPACES = kind_target("", "Namespace")
+QUOTAS = kind_target("", "ResourceQuota")
+_SECRETS = kind_target("", "Secret")
 _RBAC = "rbac.authorization.k8s.io"
 _TARGETS: dict[str, Target[Any]] = {
     "Namespace": NAMESPACES,
-    "ServiceAccount": plain("", "v1", "serviceaccounts", "ServiceAccount"),
+    "ServiceAccount": kind_target("", "ServiceAccount"),
     "Secret": _SECRETS,
-    "Role": plain(_RBAC, "v1", "roles", "Role"),
-    "RoleBinding": plain(_RBAC, "v1", "rolebindings", "RoleBinding"),
+    "Role": kind_target(_RBAC, "Role"),
+    "RoleBinding": kind_target(_RBAC, "RoleBinding"),
     "ResourceQuota": QUOTAS,
-    "NetworkPolicy": plain("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
+    "NetworkPolicy": kind_target("networking.k8s.io", "NetworkPolicy"),
 }
 _TOKEN_SECONDS, _TOKEN_PAUSE = 10.0, 0.1
 

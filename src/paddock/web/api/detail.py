@@ -18,14 +18,15 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
+from paddock.kubernetes.targets import kind_target
 from paddock.web import rights
 from paddock.web.answers.machine import WebMachineDetail, WebSnapshotPart
 from paddock.web.api import actionstates, graphs, guestparts, hardware, objectparts, pending, snapshottrees
 from paddock.web.live import kindtable, machinerows
 from paddock.web.routes import WebRequest, WebRoute
 
-_NODES = plain("", "v1", "nodes", "Node", namespaced=False)
+_NODES = kind_target("", "Node")
 # A guest agent that does not answer must not hold the page up.
 _AGENT_SECONDS = 5.0
 

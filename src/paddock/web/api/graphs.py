@@ -8,7 +8,8 @@ from paddock.fleet.diagnosis.scene import ObjectPlace, texts
 from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines import facts, nics, parts, trees
 from paddock.fleet.machines.finding import MachineView
-from paddock.kubernetes.client.target import Target, plain
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.changes.references import references
 from paddock.web.answers.machine import WebGraph, WebGraphEdge, WebGraphNode, WebSnapshotPart
 from paddock.web.answers.rows import State
@@ -16,7 +17,7 @@ from paddock.web.live import kindtable
 from paddock.web.live import parts as liveparts
 
 Named = Mapping[str, Data]
-_SERVICES = plain("", "v1", "services", "Service")
+_SERVICES = kind_target("", "Service")
 # Of these, the picture has nodes of its own.
 _DRAWN = frozenset(("DataVolume", "PersistentVolumeClaim", "NetworkAttachmentDefinition", "VirtualMachine", "VirtualMachineInstance"))
 

@@ -15,12 +15,12 @@ from paddock.fleet.machines import facts, waiting
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound, Unavailable
-from paddock.kubernetes.client.target import plain
+from paddock.kubernetes.targets import kind_target
 from paddock.web.answers.rows import State, WebHostCheck, WebHostInfo, WebNodeInfo, WebPressure
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession
 
-_NODES = plain("", "v1", "nodes", "Node", namespaced=False)
+_NODES = kind_target("", "Node")
 _METRICS = "/apis/metrics.k8s.io/v1beta1/nodes"
 _UNKNOWN = WebPressure(cpu=-1.0, memory=-1.0, io=-1.0)
 # The check of the host that knows whether /dev/kvm is of use: KubeVirt's nodes promise the device to guests that are emulated, too.

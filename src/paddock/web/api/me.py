@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from paddock.fleet.servers.discovery import KindDiscovery
 from paddock.kubernetes.client.errors import Forbidden, NotFound
-from paddock.kubernetes.client.target import plain
+from paddock.kubernetes.targets import kind_target
 from paddock.web import identities, rights
 from paddock.web.answers.rows import WebMe, WebMissing
 from paddock.web.api.serverparts import ServedParts
@@ -15,7 +15,7 @@ from paddock.web.rights import AccessCheck
 from paddock.web.routes import WebRequest, WebRoute
 from paddock.web.session import WebSession
 
-_NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+_NAMESPACES = kind_target("", "Namespace")
 # Parts of the page, and the right that each needs. Of verbs, `rights/WORD/NAMESPACE` tells.
 CHECKS: Mapping[str, AccessCheck] = {
     "list": AccessCheck("list", "kubevirt.io", "virtualmachines"),

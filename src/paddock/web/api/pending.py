@@ -15,14 +15,15 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers import surroundings
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema import finding
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.changes.differences import ABSENT, format_named
 from paddock.kubevirt.plan.changes.effects import Effect
 from paddock.web.answers.machine import WebPendingPart
 
-REVISIONS = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+REVISIONS = kind_target("apps", "ControllerRevision")
 # What a running guest gets without a restart is no longer pending.
 _AT_ONCE = (str(Effect.NONE), str(Effect.LIVE))
 

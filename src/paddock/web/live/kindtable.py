@@ -1,30 +1,31 @@
 """The kinds whose objects the console shows, besides machines. A test holds this table against the declarations."""
 
 from paddock.kubernetes.client.target import EVENTS, plain
+from paddock.kubernetes.targets import kind_target
 
-DATA_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")
-DATA_SOURCES = plain("cdi.kubevirt.io", "v1beta1", "datasources", "DataSource")
-IMPORT_CRONS = plain("cdi.kubevirt.io", "v1beta1", "dataimportcrons", "DataImportCron")
-CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+DATA_VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")
+DATA_SOURCES = kind_target("cdi.kubevirt.io", "DataSource")
+IMPORT_CRONS = kind_target("cdi.kubevirt.io", "DataImportCron")
+CLAIMS = kind_target("", "PersistentVolumeClaim")
 KUBERMATIC_IMAGES = plain("virtualization.k8c.io", "v1alpha1", "images", "Image")
 RIGAUD_IMAGES = plain("infra.virtrigaud.io", "v1beta1", "vmimages", "VMImage")
-ATTACHMENTS = plain("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition")
+ATTACHMENTS = kind_target("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
 VITISTACK_NETWORKS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")
 RIGAUD_NETWORKS = plain("infra.virtrigaud.io", "v1beta1", "vmnetworkattachments", "VMNetworkAttachment")
-SNAPSHOTS = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinesnapshots", "VirtualMachineSnapshot")
-RESTORES = plain("snapshot.kubevirt.io", "v1beta1", "virtualmachinerestores", "VirtualMachineRestore")
+SNAPSHOTS = kind_target("snapshot.kubevirt.io", "VirtualMachineSnapshot")
+RESTORES = kind_target("snapshot.kubevirt.io", "VirtualMachineRestore")
 RIGAUD_SNAPSHOTS = plain("infra.virtrigaud.io", "v1beta1", "vmsnapshots", "VMSnapshot")
-VOLUME_SNAPSHOTS = plain("snapshot.storage.k8s.io", "v1", "volumesnapshots", "VolumeSnapshot")
-POOLS = plain("pool.kubevirt.io", "v1beta1", "virtualmachinepools", "VirtualMachinePool")
+VOLUME_SNAPSHOTS = kind_target("snapshot.storage.k8s.io", "VolumeSnapshot")
+POOLS = kind_target("pool.kubevirt.io", "VirtualMachinePool")
 KUBERMATIC_POOLS = plain("kubevirt.io", "v1alpha1", "virtualmachinepools", "VirtualMachinePool")
-REPLICA_SETS = plain("kubevirt.io", "v1", "virtualmachineinstancereplicasets", "VirtualMachineInstanceReplicaSet")
+REPLICA_SETS = kind_target("kubevirt.io", "VirtualMachineInstanceReplicaSet")
 RIGAUD_SETS = plain("infra.virtrigaud.io", "v1beta1", "vmsets", "VMSet")
 PROVIDERS = plain("infra.virtrigaud.io", "v1beta1", "providers", "Provider")
-MIGRATIONS = plain("kubevirt.io", "v1", "virtualmachineinstancemigrations", "VirtualMachineInstanceMigration")
+MIGRATIONS = kind_target("kubevirt.io", "VirtualMachineInstanceMigration")
 RIGAUD_MIGRATIONS = plain("infra.virtrigaud.io", "v1beta1", "vmmigrations", "VMMigration")
-CLONES = plain("clone.kubevirt.io", "v1beta1", "virtualmachineclones", "VirtualMachineClone")
+CLONES = kind_target("clone.kubevirt.io", "VirtualMachineClone")
 RIGAUD_CLONES = plain("infra.virtrigaud.io", "v1beta1", "vmclones", "VMClone")
-EXPORTS = plain("export.kubevirt.io", "v1", "virtualmachineexports", "VirtualMachineExport")
+EXPORTS = kind_target("export.kubevirt.io", "VirtualMachineExport")
 
 EVERY = (
     *(DATA_VOLUMES, DATA_SOURCES, IMPORT_CRONS, CLAIMS, KUBERMATIC_IMAGES, RIGAUD_IMAGES),

@@ -124,6 +124,21 @@ def test_a_test_that_is_skipped_keeps_what_it_showed(pytester: pytest.Pytester) 
         assert [one.outcome for one in read(pytester.path / "out.json")] == [outcome]
 
 
+@pytest.mark.parametrize(
+    ("reason", "recorded"),
+    [
+        ("needs kvm: there is none", ["skipped"]),
+        ("slow: `make test-host SLOW=1` runs it", []),
+        ("no time: the run was given 60 s", []),
+    ],
+)
+def test_only_what_the_machine_lacks_is_noted_as_skipped(pytester: pytest.Pytester, reason: str, recorded: list[str]) -> None:
+    pytester.makeconftest(CONFTEST)
+    pytester.makepyfile(test_it=f'import pytest\n@pytest.mark.spec("stakater", 1)\ndef test_it(): pytest.skip({reason!r})')
+    run(pytester)
+    assert [one.outcome for one in read(pytester.path / "out.json")] == recorded
+
+
 def test_a_whole_run_keeps_nothing_of_what_it_ran(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CONFTEST)
     for test in ("def test_it(): pass", "def test_it(): assert False", "def test_other(): pass"):

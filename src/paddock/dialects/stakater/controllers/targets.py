@@ -4,12 +4,13 @@ from paddock.base.jsondata import Data
 from paddock.dialects.stakater.kinds import virtualmachine
 from paddock.dialects.stakater.kinds.virtualmachine import StakaterVirtualMachine
 from paddock.dialects.stakater.plan import disks
-from paddock.kubernetes.client.target import Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import networkattachment, persistentvolumeclaim, service, storageclass
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.service import Service
 from paddock.kubernetes.core.storageclass import StorageClass
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import cdiconfig, datasource, datavolume_kind, instance, kubevirt_cr
 from paddock.kubevirt.kinds import virtualmachine as kubevirt
 from paddock.kubevirt.kinds.cdiconfig import CDIConfig
@@ -25,7 +26,7 @@ INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualM
 SERVICES: Target[Service] = declared(service.KINDS[0], Service)
 SERVICE_DATA: Target[Data] = declared(service.KINDS[0], dict)
 # Plain: what is in a Secret is read into nothing.
-SECRETS: Target[Data] = plain("", "v1", "secrets", "Secret")
+SECRETS: Target[Data] = kind_target("", "Secret")
 DISKS: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 DISK_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
@@ -35,5 +36,5 @@ SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
 DEFINITIONS: Target[NetworkAttachmentDefinition] = declared(networkattachment.KINDS[0], NetworkAttachmentDefinition)
 INSTALLATIONS: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
 CONFIGS: Target[CDIConfig] = declared(cdiconfig.KINDS[0], CDIConfig)
-ROLES = plain(disks.RBAC_GROUP, "v1", "roles", "Role")
-ROLE_BINDINGS = plain(disks.RBAC_GROUP, "v1", "rolebindings", "RoleBinding")
+ROLES = kind_target(disks.RBAC_GROUP, "Role")
+ROLE_BINDINGS = kind_target(disks.RBAC_GROUP, "RoleBinding")

@@ -23,9 +23,10 @@ from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import VMNetworkAttac
 from paddock.dialects.virtrigaud.kinds.vmplacementpolicy import VMPlacementPolicy
 from paddock.dialects.virtrigaud.kinds.vmset import VMSet
 from paddock.dialects.virtrigaud.kinds.vmsnapshot import VMSnapshot
-from paddock.kubernetes.client.target import Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import secret
 from paddock.kubernetes.core.secret import Secret
+from paddock.kubernetes.targets import kind_target
 
 MACHINES: Target[VirtrigaudVirtualMachine] = declared(virtualmachine.KINDS[0], VirtrigaudVirtualMachine)
 MACHINE_DATA: Target[Data] = declared(virtualmachine.KINDS[0], dict)
@@ -38,7 +39,7 @@ SNAPSHOT_DATA: Target[Data] = declared(vmsnapshot.KINDS[0], dict)
 CLONES: Target[VMClone] = declared(vmclone.KINDS[0], VMClone)
 MIGRATIONS: Target[VMMigration] = declared(vmmigration.KINDS[0], VMMigration)
 SETS: Target[VMSet] = declared(vmset.KINDS[0], VMSet)
-REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
+REVISIONS: Target[Data] = kind_target("apps", "ControllerRevision")
 POLICIES: Target[VMPlacementPolicy] = declared(vmplacementpolicy.KINDS[0], VMPlacementPolicy)
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = kind_target("", "Namespace")

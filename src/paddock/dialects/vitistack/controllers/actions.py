@@ -11,6 +11,7 @@ from paddock.dialects.vitistack.controllers import targets
 from paddock.dialects.vitistack.controllers.context import ControllerParts, MachineContext
 from paddock.dialects.vitistack.controllers.networks import NetworkDefinitions, networks_of
 from paddock.dialects.vitistack.controllers.reader import VitistackCaches
+from paddock.dialects.vitistack.controllers.targets import VM_DATA
 from paddock.dialects.vitistack.controllers.translation import Translation, WantedObjects
 from paddock.dialects.vitistack.kinds.marks import FINALIZER
 from paddock.dialects.vitistack.plan import claims, objects, phases, problems, report
@@ -30,7 +31,7 @@ from paddock.dialects.vitistack.translate.errors import (
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import BadRequest, Conflict, Forbidden, Invalid, MissingRight, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, WriteOptions, merge_patch
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.runtime import finalizers
 from paddock.kubernetes.runtime.adoption import Adopter, adopt
@@ -43,7 +44,6 @@ from paddock.kubernetes.runtime.unreadfields import UnreadFieldEvents
 
 _LOG = logging.getLogger(__name__)
 _Step = Callable[[MachineContext, WantedObjects], Awaitable[None]]
-_VM_DATA: Target[Data] = plain("kubevirt.io", "v1", targets.VMS.plural, targets.VMS.kind)
 _INSTALLED: dict[Aspect, str] = {"network": "install Multus", "storage": "install CDI", "machine": "install KubeVirt"}
 _TARGETS: Mapping[str, Target[Data]] = {"PersistentVolumeClaim": targets.CLAIM_DATA, "DataVolume": targets.VOLUMES}
 
@@ -214,13 +214,13 @@ class MachineMaker:
     def _with_power(machine_context: MachineContext, vm: Data) -> DesiredObject:
         """The VirtualMachine with what it says of power; where that only repeats what is there, it must still be there."""
         if machine_context.vm_seen is None:
-            return DesiredObject(_VM_DATA, vm)
+            return DesiredObject(VM_DATA, vm)
         there: Data = orjson.loads(machine_context.vm_seen.raw)
         ours = {name.removeprefix("f:") for name in (applied_fields(there, targets.MANAGER) or {}).get("f:spec", {})}
         on = objects.declared_power(machine_context.machine)
         spec = objects.with_power(vm["spec"], there.get("spec") or {}, ours, on)
         repeats = on is None and spec.keys() & {objects.RUNNING, objects.STRATEGY}
-        return DesiredObject(_VM_DATA, {**vm, "spec": spec}, at=machine_context.vm_seen.meta.resourceVersion if repeats else "")
+        return DesiredObject(VM_DATA, {**vm, "spec": spec}, at=machine_context.vm_seen.meta.resourceVersion if repeats else "")
 
 
 # --- the way out: VirtualMachine, claims, networks, finalizer, each when the one before is gone -----------------------------
@@ -263,18 +263,20 @@ class MachineFinalizer:
 
     async def _delete_vm(self, machine_context: MachineContext) -> None:
         if machine_context.vm_seen is not None:
-            await delete_seen(self._client, _VM_DATA, machine_context.vm_seen)
+            await delete_seen(self._client, VM_DATA, machine_context.vm_seen)
 
     async def _is_behind(self, machine_context: MachineContext) -> bool:
         """Delete a VirtualMachine that the cache does not have yet; return whether there was one."""
-        found = await self._client.find(_VM_DATA, machine_context.key)
+        found = await self._client.find(VM_DATA, machine_context.key)
         if found is None:
             return False
         meta = found["metadata"]
         if not any(each.get("uid") == machine_context.seen.meta.uid for each in meta.get("ownerReferences") or ()):
             return False
         await self._client.delete(
-            _VM_DATA, machine_context.key, DeletionOptions(uid=meta["uid"], revision=meta["resourceVersion"], propagation="Background")
+            VM_DATA,
+            machine_context.key,
+            DeletionOptions(uid=meta["uid"], revision=meta["resourceVersion"], propagation="Background"),
         )
         return True
 

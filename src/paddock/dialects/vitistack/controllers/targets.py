@@ -8,7 +8,7 @@ from paddock.dialects.vitistack.kinds.machinetemplate import MachineTemplate
 from paddock.dialects.vitistack.kinds.networkconfiguration import NetworkConfiguration
 from paddock.dialects.vitistack.plan.claims import ExistingClaim
 from paddock.dialects.vitistack.plan.observed import Instance, Vm
-from paddock.kubernetes.client.target import Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import configmap, networkattachment, persistentvolumeclaim, secret, storageclass
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
@@ -24,11 +24,12 @@ ATTACHMENTS: Target[NetworkAttachmentDefinition] = declared(networkattachment.KI
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
 CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
-VMS: Target[Vm] = Target("kubevirt.io", "v1", virtualmachine.KINDS[0].plural, "VirtualMachine", Vm)
-INSTANCES: Target[Instance] = Target("kubevirt.io", "v1", instance.KINDS[0].plural, "VirtualMachineInstance", Instance)
-CLAIMS: Target[ExistingClaim] = Target("", "v1", persistentvolumeclaim.KINDS[0].plural, "PersistentVolumeClaim", ExistingClaim)
+VMS: Target[Vm] = declared(virtualmachine.KINDS[0], Vm)
+INSTANCES: Target[Instance] = declared(instance.KINDS[0], Instance)
+CLAIMS: Target[ExistingClaim] = declared(persistentvolumeclaim.KINDS[0], ExistingClaim)
 VOLUMES: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
-CLAIM_DATA: Target[Data] = plain("", "v1", CLAIMS.plural, CLAIMS.kind)
+CLAIM_DATA: Target[Data] = declared(persistentvolumeclaim.KINDS[0], dict)
+VM_DATA: Target[Data] = declared(virtualmachine.KINDS[0], dict)
 
 # Who applies, and the source of events.
 MANAGER = "paddock-vitistack"

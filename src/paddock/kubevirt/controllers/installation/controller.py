@@ -14,7 +14,7 @@ from paddock.kubernetes import releases
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch
-from paddock.kubernetes.client.target import Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
@@ -23,13 +23,14 @@ from paddock.kubernetes.runtime.kindreconciler import KindReconciler
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.statuses import StatusWriter
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.controllers.installation import protection
 from paddock.kubevirt.kinds import instancetype, kubevirt_cr, preference
 from paddock.kubevirt.kinds.kubevirt_cr import KubeVirt
 
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
 INSTALLATION_DATA: Target[Data] = declared(kubevirt_cr.KINDS[0], dict)
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = kind_target("", "Namespace")
 KEY = Key("kubevirt", "kubevirt")
 EDITION = ownnames.COMMON_INSTANCETYPES.name
 _ARCHITECTURE = "amd64"

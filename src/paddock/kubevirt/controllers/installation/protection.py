@@ -8,14 +8,15 @@ from collections.abc import Iterator
 from paddock.base import ownnames
 from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
-from paddock.kubernetes.client.target import Target, plain
+from paddock.kubernetes.client.target import Target
+from paddock.kubernetes.targets import kind_target
 
 LABEL, VALUE = "kubevirt.io/vm-delete-protection", "True"
 EDITION, VERSION = ownnames.DELETE_PROTECTION.name, "1"
 NAME = "kubevirt-vm-deletion-protection"
 _GROUP = "admissionregistration.k8s.io"
-POLICIES: Target[Data] = plain(_GROUP, "v1", "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False)
-BINDINGS: Target[Data] = plain(_GROUP, "v1", "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False)
+POLICIES: Target[Data] = kind_target(_GROUP, "ValidatingAdmissionPolicy")
+BINDINGS: Target[Data] = kind_target(_GROUP, "ValidatingAdmissionPolicyBinding")
 # Who deletes an instance of KubeVirt alone ends its guest; the machine stays.
 _MACHINES = {each.machines[0].group: each.machines[0].plural for each in (catalog.dialect(catalog.HUB), *catalog.fronts())}
 _UNPROTECTED = (

@@ -14,7 +14,7 @@ from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.options import DeletionOptions
-from paddock.kubernetes.client.target import Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.meta.conditions import holds
 from paddock.kubernetes.meta.wire import to_data
@@ -26,6 +26,7 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.reference import reference
 from paddock.kubernetes.runtime.statuses import StatusWriter
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import instance, migration, migrationpolicy
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.migration import MigrationPhaseTransition, MigrationStatus, VirtualMachineInstanceMigration
@@ -40,7 +41,7 @@ MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
 INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 VMIS: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 POLICIES: Target[MigrationPolicy] = declared(migrationpolicy.KINDS[0], MigrationPolicy)
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = kind_target("", "Namespace")
 BY_INSTANCE = "volume migrations of instances"
 # The source of events, as upstream names it.
 COMPONENT = "virtualmachineinstancemigration-controller"

@@ -8,20 +8,21 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from paddock.engine.networks.nics import NicPolicy
-from paddock.kubernetes.client.target import Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, ControllerSettings, Outcome
 from paddock.kubernetes.runtime.kindreconciler import WholeKindReconciler
 from paddock.kubernetes.runtime.memo import StateMemo
 from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import instance
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.plan.instance.identity import owner_of
 from paddock.kubevirt.plan.network.endpoints import labels_of, primary_card
 from paddock.kubevirt.plan.network.policies import ClusterView, PolicySubject, policies
 
-POLICIES = plain("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+POLICIES = kind_target("networking.k8s.io", "NetworkPolicy")
+NAMESPACES = kind_target("", "Namespace")
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
 _ALL = Key("", "all")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from paddock.kubernetes.client.client import Client
-from paddock.kubernetes.client.target import Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.core import service
 from paddock.kubernetes.core.service import Service, ServiceSpec
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
@@ -17,6 +17,7 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.recorder import Recorder
 from paddock.kubernetes.runtime.reference import InvolvedObject, reference
 from paddock.kubernetes.runtime.statuses import StatusWriter
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.controllers.services.published import PublishedServices, ServiceNetworks
 from paddock.kubevirt.kinds import instance
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
@@ -25,8 +26,8 @@ from paddock.kubevirt.plan.network.endpoints import MachineBackend
 
 SERVICES: Target[Service] = declared(service.KINDS[0], Service)
 INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualMachineInstance)
-ENDPOINTS = plain("", "v1", "endpoints", "Endpoints")
-SLICES = plain("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
+ENDPOINTS = kind_target("", "Endpoints")
+SLICES = kind_target("discovery.k8s.io", "EndpointSlice")
 
 
 # A port that another program has may be free by then.

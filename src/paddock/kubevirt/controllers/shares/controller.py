@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from paddock.base import cpushares
-from paddock.kubernetes.client.target import plain
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Controller, ControllerSettings, Outcome
 from paddock.kubernetes.runtime.kindreconciler import WholeKindReconciler
 from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubernetes.targets import kind_target
 
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = kind_target("", "Namespace")
 
 
 class SharingEngine(Protocol):

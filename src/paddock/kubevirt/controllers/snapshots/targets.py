@@ -2,10 +2,11 @@
 
 from paddock.base import ownnames
 from paddock.base.jsondata import Data
-from paddock.kubernetes.client.target import Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import persistentvolumeclaim, volumesnapshot
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.volumesnapshot import VolumeSnapshot
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import datavolume_kind, instance, restore, snapshot, virtualmachine
 from paddock.kubevirt.kinds.restore import VirtualMachineRestore
 from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot, VirtualMachineSnapshotContent
@@ -22,5 +23,5 @@ INSTANCES: Target[Data] = declared(instance.KINDS[0], dict)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
 DATA_VOLUMES: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 VOLUME_SNAPSHOTS: Target[VolumeSnapshot] = declared(volumesnapshot.KINDS[0], VolumeSnapshot)
-REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
-VOLUME_CONTENTS = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents", "VolumeSnapshotContent", namespaced=False)
+REVISIONS: Target[Data] = kind_target("apps", "ControllerRevision")
+VOLUME_CONTENTS = kind_target("snapshot.storage.k8s.io", "VolumeSnapshotContent")

@@ -7,18 +7,19 @@ import msgspec
 from paddock.base.jsondata import Data
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.storageclass import IS_DEFAULT, IS_DEFAULT_FOR_MACHINES, StorageClass
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Outcome
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler
 from paddock.kubernetes.runtime.statuses import StatusWriter
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.controllers.storage.targets import CLASS_NAME, CLASSES, PROFILES, PROVISIONER
 from paddock.kubevirt.controllers.storage.view import StorageView
 from paddock.kubevirt.kinds.storageprofile import StorageProfileSpec, StorageProfileStatus
 from paddock.kubevirt.plan.storage.datavolumeclaims import PROPERTIES
 
-_SNAPSHOT_CLASSES = plain("snapshot.storage.k8s.io", "v1", "volumesnapshotclasses", "VolumeSnapshotClass", namespaced=False)
+_SNAPSHOT_CLASSES = kind_target("snapshot.storage.k8s.io", "VolumeSnapshotClass")
 _LABELS = {"app": "containerized-data-importer", "app.kubernetes.io/component": "storage"}
 _ALWAYS = Key("", CLASS_NAME)
 

@@ -1,12 +1,13 @@
 """The kinds that storage reads and writes, and the names that it goes by."""
 
-from paddock.kubernetes.client.target import Target, declared, plain
+from paddock.kubernetes.client.target import Target, declared
 from paddock.kubernetes.core import configmap, persistentvolumeclaim, secret, storageclass, volumesnapshot
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubernetes.core.storageclass import StorageClass
 from paddock.kubernetes.core.volumesnapshot import VolumeSnapshot
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import (
     cdiconfig,
     dataimportcron,
@@ -33,13 +34,13 @@ POOL = "pool"
 BIND_NOW = "cdi.kubevirt.io/storage.bind.immediate.requested"
 
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
-VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+VOLUMES = kind_target("", "PersistentVolume")
 CLASSES: Target[StorageClass] = declared(storageclass.KINDS[0], StorageClass)
-SECRETS = plain("", "v1", "secrets", "Secret")
-CONFIG_MAPS = plain("", "v1", "configmaps", "ConfigMap")
+SECRETS = kind_target("", "Secret")
+CONFIG_MAPS = kind_target("", "ConfigMap")
 TYPED_SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 TYPED_CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
-ACCESS_REVIEWS = plain("authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", namespaced=False)
+ACCESS_REVIEWS = kind_target("authorization.k8s.io", "SubjectAccessReview")
 DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
 IMPORT_CRONS: Target[DataImportCron] = declared(dataimportcron.KINDS[0], DataImportCron)

@@ -4,6 +4,7 @@ from paddock.base.jsondata import Data
 from paddock.kubernetes.client.target import Target, declared, plain
 from paddock.kubernetes.core import persistentvolumeclaim
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import datasource, datavolume_kind, instance, kubevirt_cr, virtualmachine
 from paddock.kubevirt.kinds.datasource import DataSource
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
@@ -20,8 +21,8 @@ DATA_SOURCES: Target[DataSource] = declared(datasource.KINDS[0], DataSource)
 DISK_DATA: Target[Data] = declared(datavolume_kind.KINDS[0], dict)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
 INSTALLATIONS: Target[KubeVirt] = declared(kubevirt_cr.KINDS[0], KubeVirt)
-REVISIONS: Target[Data] = plain("apps", "v1", "controllerrevisions", "ControllerRevision")
-QUOTAS = plain("", "v1", "resourcequotas", "ResourceQuota")
+REVISIONS: Target[Data] = kind_target("apps", "ControllerRevision")
+QUOTAS = kind_target("", "ResourceQuota")
 
 
 def sizing(resource: str) -> Target[Data]:

@@ -1,12 +1,13 @@
 """The kinds that the controller reads and writes, and the names of an instance as a key and in events."""
 
 from paddock.base.jsondata import Data
-from paddock.kubernetes.client.target import Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.core import configmap, persistentvolumeclaim, secret
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubernetes.runtime.reference import InvolvedObject
+from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.kinds import datavolume_kind, instance, virtualmachine
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
@@ -15,14 +16,14 @@ INSTANCES: Target[VirtualMachineInstance] = declared(instance.KINDS[0], VirtualM
 MACHINES: Target[Data] = declared(virtualmachine.KINDS[0], dict)
 DATA_VOLUMES: Target[DataVolume] = declared(datavolume_kind.KINDS[0], DataVolume)
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
-VOLUMES = plain("", "v1", "persistentvolumes", "PersistentVolume", namespaced=False)
+VOLUMES = kind_target("", "PersistentVolume")
 SECRETS: Target[Secret] = declared(secret.KINDS[0], Secret)
 CONFIG_MAPS: Target[ConfigMap] = declared(configmap.KINDS[0], ConfigMap)
-NODES = plain("", "v1", "nodes", "Node", namespaced=False)
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
-QUOTAS = plain("", "v1", "resourcequotas", "ResourceQuota")
-LIMIT_RANGES = plain("", "v1", "limitranges", "LimitRange")
-PRIORITIES = plain("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+NODES = kind_target("", "Node")
+NAMESPACES = kind_target("", "Namespace")
+QUOTAS = kind_target("", "ResourceQuota")
+LIMIT_RANGES = kind_target("", "LimitRange")
+PRIORITIES = kind_target("scheduling.k8s.io", "PriorityClass")
 
 
 def key_of(vmi: VirtualMachineInstance) -> Key:

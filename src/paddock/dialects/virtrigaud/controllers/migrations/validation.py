@@ -20,14 +20,15 @@ from paddock.dialects.virtrigaud.plan import marks, reasons
 from paddock.dialects.virtrigaud.plan.migrations import documents, transfer, verdicts
 from paddock.dialects.virtrigaud.plan.migrations.verdicts import MigrationVerdict
 from paddock.kubernetes.client.errors import NotFound
-from paddock.kubernetes.client.target import Key, Target, declared, plain
+from paddock.kubernetes.client.target import Key, Target, declared
 from paddock.kubernetes.core import persistentvolumeclaim
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.core.secret import decoded
 from paddock.kubernetes.meta.world import namespace_of
+from paddock.kubernetes.targets import kind_target
 
 CLAIMS: Target[PersistentVolumeClaim] = declared(persistentvolumeclaim.KINDS[0], PersistentVolumeClaim)
-NAMESPACES = plain("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = kind_target("", "Namespace")
 # The addresses of a host name; nothing if the name is not known here.
 HostAddresses = Callable[[str], Awaitable[tuple[str, ...]]]
 

@@ -22,18 +22,19 @@ from paddock.dialects.virtrigaud.plan.programs.transport import TransportChoice
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, Invalid
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, plain
+from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.secret import Secret, decoded
 from paddock.kubernetes.runtime.cache import CacheChange
 from paddock.kubernetes.runtime.desired import DesiredObject, DesiredSet, ForeignObject
 from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubernetes.runtime.reference import InvolvedObject
+from paddock.kubernetes.targets import kind_target
 
 MANAGER = "paddock-virtrigaud"
-DEPLOYMENTS = plain("apps", "v1", "deployments", "Deployment")
-SERVICES = plain("", "v1", "services", "Service")
-SECRETS = plain("", "v1", "secrets", "Secret")
-CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
+DEPLOYMENTS = kind_target("apps", "Deployment")
+SERVICES = kind_target("", "Service")
+SECRETS = kind_target("", "Secret")
+CLAIMS = kind_target("", "PersistentVolumeClaim")
 _OURS = Selection(labels=f"app.kubernetes.io/managed-by={deployment.MANAGED_BY}")
 _STAGING = Selection(labels=deployment.STAGING_LABEL)
 # Types that no image serves: neither Paddock nor VirtRigaud has one.
