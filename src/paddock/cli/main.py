@@ -149,7 +149,7 @@ def _dispatch(argv: list[str], console: Console, known: Commands, groups: Groups
     if command == "__complete":
         from paddock.cli.completion import answer  # noqa: PLC0415 - only shells ask
 
-        return answer.run(rest, console, known)
+        return answer.run(rest, console)
     if command in ("-V", "--version"):
         return _dispatch(["version"], console, known, groups)
     return _unknown(command, rest, console, known)

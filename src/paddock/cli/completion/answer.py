@@ -1,15 +1,24 @@
 """`paddock __complete WORD...`: the question that shells ask. It fails quietly, because nobody reads its errors."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
-from paddock.cli.commandtree import Commands
 from paddock.cli.completion import names
-from paddock.cli.completion.candidates import complete, lines
+from paddock.cli.completion.candidates import Commands, complete, lines
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
+_FACTS = Path(__file__).parent / "facts" / "commands.json"
 
-def run(given: Sequence[str], console: Console, commands: Commands) -> int:
+
+def read() -> Commands:
+    """Return the facts of every command of the program."""
+    commands: Commands = json.loads(_FACTS.read_bytes())
+    return commands
+
+
+def run(given: Sequence[str], console: Console) -> int:
     """Print the candidates for the last word."""
-    console.out(lines(complete(given, commands, names.lookup)))
+    console.out(lines(complete(given, read(), names.lookup)))
     return GOOD
