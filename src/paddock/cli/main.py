@@ -3,6 +3,7 @@
 A command is a module that is loaded when it is called, because imports take most of the time of a short command.
 """
 
+import errno
 import gc
 import os
 import sys
@@ -11,6 +12,8 @@ from importlib import import_module
 
 from paddock.base import variables
 from paddock.base.errors import PaddockError
+from paddock.base.nearest import nearest
+from paddock.cli import synonyms
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
 
@@ -122,8 +125,6 @@ def every(more: Commands | None = None) -> Commands:
 
 def _of_system(error: OSError) -> str:
     """Describe an error of the operating system in one line that says what to do."""
-    import errno  # noqa: PLC0415 - only a failure needs it
-
     fixes = {
         errno.ENOSPC: "make room on that file system",
         errno.EDQUOT: "make room, or have the quota raised",
@@ -168,10 +169,6 @@ def _call(module: str, argv: list[str], console: Console) -> int:
 
 
 def _unknown(command: str, rest: list[str], console: Console, known: Commands) -> int:
-    # Only a mistyped command needs them.
-    from paddock.base.nearest import nearest  # noqa: PLC0415
-    from paddock.cli import synonyms  # noqa: PLC0415
-
     meant = nearest(command, known)
     hint = synonyms.hint(command, rest, known) or (f'did you mean "{meant}"?' if meant else "`paddock help` lists the commands")
     console.say(f'paddock: unknown command "{command}"; {hint}')

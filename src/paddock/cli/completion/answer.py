@@ -1,11 +1,10 @@
 """`paddock __complete WORD...`: the question that shells ask. It fails quietly, because nobody reads its errors."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from paddock.cli.completion import names
-from paddock.cli.completion.candidates import Commands, complete, lines
+from paddock.cli.completion.candidates import Candidate, Commands, NamesQuery, complete, lines
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
@@ -20,5 +19,11 @@ def read() -> Commands:
 
 def run(given: Sequence[str], console: Console) -> int:
     """Print the candidates for the last word."""
-    console.out(lines(complete(given, read(), names.lookup)))
+    console.out(lines(complete(given, read(), _names)))
     return GOOD
+
+
+def _names(query: NamesQuery) -> Iterable[Candidate]:
+    from paddock.cli.completion import names  # noqa: PLC0415 - commands, options and files complete without a client
+
+    return names.lookup(query)
