@@ -5,9 +5,9 @@ import json
 from collections.abc import Mapping
 
 from paddock.app.main import COMMANDS
-from paddock.cli import arguments, commandtree, main
-from paddock.cli.commandtree import CommandEntry
-from paddock.cli.completion.candidates import CommandFacts, Commands, OptionFacts
+from paddock.cli import arguments, main
+from paddock.cli.commandtree import CommandEntry, Commands
+from paddock.cli.completion.candidates import CommandFacts, OptionFacts
 from paddock.cli.verbs import VerbsParser
 from tools.commandpages.model import text_of
 
@@ -17,7 +17,7 @@ def files() -> Mapping[str, str]:
     return {"commands.json": json.dumps(_facts((), main.every(COMMANDS)), ensure_ascii=False, indent=1) + "\n"}
 
 
-def _facts(above: tuple[str, ...], commands: commandtree.Commands) -> Commands:
+def _facts(above: tuple[str, ...], commands: Commands) -> Mapping[str, CommandFacts]:
     return {word: _command(CommandEntry((*above, word), module, summary)) for word, (module, summary) in commands.items()}
 
 

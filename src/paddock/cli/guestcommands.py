@@ -1,4 +1,4 @@
-"""The parts of a command line that commands about one guest share. It loads nothing heavy: a parser is made of it."""
+"""The parts of a command line that commands about one guest share."""
 
 import argparse
 import os

@@ -1,6 +1,7 @@
 """`paddock COMMAND ...`: finds the command, and turns an error into one line and an exit code.
 
-A command is a module that is loaded when it is called, because imports take most of the time of a short command.
+A command is a module that is loaded when it is called, because imports take most of the time of a short command. It imports what it needs
+at its top: the list of all commands and completion load none.
 """
 
 import errno

@@ -1,19 +1,19 @@
 """`paddock __complete WORD...`: the question that shells ask. It fails quietly, because nobody reads its errors."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from paddock.cli.completion.candidates import Candidate, Commands, NamesQuery, complete, lines
+from paddock.cli.completion.candidates import Candidate, CommandFacts, NamesQuery, complete, lines
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 
 _FACTS = Path(__file__).parent / "facts" / "commands.json"
 
 
-def read() -> Commands:
+def read() -> Mapping[str, CommandFacts]:
     """Return the facts of every command of the program."""
-    commands: Commands = json.loads(_FACTS.read_bytes())
+    commands: Mapping[str, CommandFacts] = json.loads(_FACTS.read_bytes())
     return commands
 
 

@@ -33,10 +33,6 @@ class CommandFacts(TypedDict):
     verbs: "Mapping[str, CommandFacts]"
 
 
-# command -> its facts
-Commands = Mapping[str, CommandFacts]
-
-
 class Directive(IntFlag):
     """What the shell does with the candidates; the numbers are cobra's."""
 
@@ -73,7 +69,7 @@ Lookup = Callable[[NamesQuery], Iterable[Candidate]]
 _OWN = {"help": "Show the commands, or the help of one"}
 
 
-def complete(words: Sequence[str], commands: Commands, lookup: Lookup) -> Completion:
+def complete(words: Sequence[str], commands: Mapping[str, CommandFacts], lookup: Lookup) -> Completion:
     """Return what may stand in place of the last word; the words begin after the program's name."""
     begun = words[-1] if words else ""
     if len(words) <= 1:
@@ -165,7 +161,7 @@ def lines(completion: Completion) -> str:
     return "\n".join([*rows, f":{int(completion.directive)}"]) + "\n"
 
 
-def _summaries(commands: Commands) -> dict[str, str]:
+def _summaries(commands: Mapping[str, CommandFacts]) -> dict[str, str]:
     return {name: command["summary"] for name, command in commands.items()}
 
 
