@@ -149,9 +149,9 @@ def _dispatch(argv: list[str], console: Console, known: Commands, groups: Groups
         console.out(_usage(known, groups))
         return GOOD
     if command == "__complete":
-        from paddock.cli.completion import answer  # noqa: PLC0415 - only shells ask
+        from paddock.cli.completion import candidates  # noqa: PLC0415 - only shells ask
 
-        return answer.run(rest, console)
+        return candidates.run(rest, console)
     if command in ("-V", "--version"):
         return _dispatch(["version"], console, known, groups)
     return _unknown(command, rest, console, known)

@@ -1,16 +1,23 @@
-"""Lists the words that may come next on a command line. Pure.
+"""`paddock __complete WORD...`, the question that shells ask: lists the words that may come next on a command line.
 
-What the parsers of all commands say is generated into `facts/commands.json`, so that a shell's question loads no command.
+It loads no command: what the parsers of all commands say is generated into `facts/commands.json`. It fails quietly, because nobody reads its
+errors.
 
 The answer has the form of cobra's `__complete`: a candidate a line, a tab and its text, and a last line with a directive. So
 `kubectl paddock` completes as kubectl's own commands do.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntFlag
+from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from paddock.cli.arguments import KnownNames
+from paddock.cli.console import Console
+from paddock.cli.exits import GOOD
+
+_FACTS = Path(__file__).parent / "facts" / "commands.json"
 
 
 class OptionFacts(TypedDict):
@@ -67,6 +74,24 @@ class NamesQuery(NamedTuple):
 # Answers with the names that begin as the question says.
 Lookup = Callable[[NamesQuery], Iterable[Candidate]]
 _OWN = {"help": "Show the commands, or the help of one"}
+
+
+def run(given: Sequence[str], console: Console) -> int:
+    """Print the candidates for the last word."""
+    console.out(lines(complete(given, read(), _names)))
+    return GOOD
+
+
+def read() -> Mapping[str, CommandFacts]:
+    """Return the facts of every command of the program."""
+    commands: Mapping[str, CommandFacts] = json.loads(_FACTS.read_bytes())
+    return commands
+
+
+def _names(query: NamesQuery) -> Iterable[Candidate]:
+    from paddock.cli.completion import names  # noqa: PLC0415 - commands, options and files complete without a client
+
+    return names.lookup(query)
 
 
 def complete(words: Sequence[str], commands: Mapping[str, CommandFacts], lookup: Lookup) -> Completion:

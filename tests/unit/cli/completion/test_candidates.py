@@ -8,11 +8,11 @@ from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.arguments import KnownNames
 from paddock.cli.commandtree import walk
-from paddock.cli.completion import answer, names
-from paddock.cli.completion.candidates import Candidate, Directive, NamesQuery, complete, lines
+from paddock.cli.completion import names
+from paddock.cli.completion.candidates import Candidate, Directive, NamesQuery, complete, lines, read
 from paddock.kubernetes import catalog
 
-TREE = answer.read()
+TREE = read()
 
 
 def lookup(query: NamesQuery) -> Iterable[Candidate]:
