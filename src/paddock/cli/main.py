@@ -8,8 +8,9 @@ import errno
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from paddock.base import variables
 from paddock.base.errors import PaddockError
@@ -17,6 +18,9 @@ from paddock.base.nearest import nearest
 from paddock.cli import synonyms
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
+
+if TYPE_CHECKING:
+    from paddock.cli.completion.candidates import Candidate, NamesQuery
 
 # command -> summary; the module of the same name in `commands` has `parser()` and `run(arguments, console)` (see `commandtree`)
 COMMANDS = {
@@ -151,10 +155,16 @@ def _dispatch(argv: list[str], console: Console, known: Commands, groups: Groups
     if command == "__complete":
         from paddock.cli.completion import candidates  # noqa: PLC0415 - only shells ask
 
-        return candidates.run(rest, console)
+        return candidates.run(rest, console, _names)
     if command in ("-V", "--version"):
         return _dispatch(["version"], console, known, groups)
     return _unknown(command, rest, console, known)
+
+
+def _names(query: "NamesQuery") -> "Iterable[Candidate]":
+    from paddock.cli.completion import names  # noqa: PLC0415 - a client comes with it; commands, options and files complete without
+
+    return names.lookup(query)
 
 
 def _call(module: str, argv: list[str], console: Console) -> int:

@@ -1,7 +1,6 @@
 """`paddock __complete WORD...`, the question that shells ask: lists the words that may come next on a command line.
 
-It loads no command: what the parsers of all commands say is generated into `facts/commands.json`. It fails quietly, because nobody reads its
-errors.
+It loads no command: what the parsers of all commands say is generated into `facts/commands.json`.
 
 The answer has the form of cobra's `__complete`: a candidate a line, a tab and its text, and a last line with a directive. So
 `kubectl paddock` completes as kubectl's own commands do.
@@ -76,9 +75,9 @@ Lookup = Callable[[NamesQuery], Iterable[Candidate]]
 _OWN = {"help": "Show the commands, or the help of one"}
 
 
-def run(given: Sequence[str], console: Console) -> int:
+def run(given: Sequence[str], console: Console, lookup: Lookup) -> int:
     """Print the candidates for the last word."""
-    console.out(lines(complete(given, read(), _names)))
+    console.out(lines(complete(given, read(), lookup)))
     return GOOD
 
 
@@ -86,12 +85,6 @@ def read() -> Mapping[str, CommandFacts]:
     """Return the facts of every command of the program."""
     commands: Mapping[str, CommandFacts] = json.loads(_FACTS.read_bytes())
     return commands
-
-
-def _names(query: NamesQuery) -> Iterable[Candidate]:
-    from paddock.cli.completion import names  # noqa: PLC0415 - commands, options and files complete without a client
-
-    return names.lookup(query)
 
 
 def complete(words: Sequence[str], commands: Mapping[str, CommandFacts], lookup: Lookup) -> Completion:
