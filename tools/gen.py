@@ -19,7 +19,7 @@ from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.generate import files, reference
 from paddock.kubernetes.schema.kind import KindFacts
 from tools import migrationpairs, pictures, upstream
-from tools.commandpages import man, markdown
+from tools.commandpages import completion, man, markdown
 from tools.kubevirtsupport import table
 from tools.referencepages import admission, dialects, figures, functional, homes, metrics, reported, settings, tried
 from tools.webtypes import typescript
@@ -154,6 +154,7 @@ TARGETS: Sequence[Target] = (
     Target("deploy/kustomize/definitions", kustomize_definitions),
     Target("deploy/man", man.pages),
     Target("docs/pictures", pictures.pictures),
+    Target("src/paddock/cli/completion/facts", completion.files),
     Target("src/paddock/kubernetes/facts", kind_facts),
     Target("docs/evidence", evidence_pages, foreign=_EVIDENCE),
     Target("docs/reference", reference_pages, foreign=_REFERENCE),

@@ -1,1 +1,1 @@
-"""The pages that are made of the parsers: man pages, and the reference of every command and option."""
+"""What is made of the parsers: man pages, the reference of every command and option, and the facts of completion."""

@@ -8,7 +8,6 @@ from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.arguments import Parser
 from paddock.cli.commandtree import CommandEntry, walk
-from paddock.cli.completion.candidates import text_of
 from paddock.cli.verbs import VerbsParser
 
 _EXITS = "exit codes:\n"
@@ -69,3 +68,10 @@ def paragraphs(text: str) -> Iterator[tuple[bool, str]]:
     for paragraph in text.split("\n\n"):
         is_table = any(line.startswith("  ") for line in paragraph.splitlines())
         yield is_table, paragraph if is_table else " ".join(paragraph.split())
+
+
+def text_of(action: argparse.Action) -> str:
+    """Return the text of an option, with its default filled in."""
+    if not action.help or action.help == argparse.SUPPRESS:
+        return ""
+    return " ".join((action.help % {"default": action.default, "prog": ""} if "%" in action.help else action.help).split())

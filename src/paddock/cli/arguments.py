@@ -1,12 +1,15 @@
 """Command lines: their parser, the layout of their help, and the options that several commands share."""
 
 import argparse
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NoReturn
 
+from paddock.base import duration
 from paddock.base.errors import UsageError
+from paddock.cli import terminal
 
 # Columns of a help that is piped; of one on a terminal, the least and the most: longer lines are hard to read.
 _WIDTH, _NARROWEST, _WIDEST = 80, 60, 120
@@ -93,8 +96,6 @@ class Parser(argparse.ArgumentParser):
 
     def fit(self) -> None:
         """Lay the help out for the terminal, within what can be read."""
-        from paddock.cli import terminal  # noqa: PLC0415 - only a help needs it, and commands have to start quickly
-
         self.columns = min(max(terminal.current().width, _NARROWEST), _WIDEST)
 
 
@@ -125,8 +126,6 @@ class _Layout(argparse.HelpFormatter):
         return f"{names}[={value}]" if action.nargs == "?" else f"{names} {value}"
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        import textwrap  # noqa: PLC0415 - only a help needs it, and commands have to start quickly
-
         # An option such as --request-timeout stays whole.
         return textwrap.wrap(text, width, break_on_hyphens=False)
 
@@ -224,9 +223,6 @@ def _minutes(seconds: int) -> str:
 
 
 def _seconds(word: str) -> float:
-    # Only this option needs durations.
-    from paddock.base import duration  # noqa: PLC0415
-
     try:
         found = duration.parse(f"{word}s" if word.isdecimal() else word) / duration.SECOND
     except duration.NotADuration as error:

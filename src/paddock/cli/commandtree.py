@@ -1,4 +1,4 @@
-"""The tree of all commands with their parsers: completion, man pages and the reference are made of it.
+"""The tree of all commands with their parsers: the facts of completion, man pages and the reference are made of it.
 
 A command is a module with `parser()`, which builds its parser and does nothing else, and `run(arguments, console)`, which begins with
 `parser().parse_args(arguments)`. A command that only has verbs has `COMMANDS` as well: verb -> module and summary.

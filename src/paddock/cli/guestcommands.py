@@ -1,17 +1,15 @@
-"""The parts of a command line that commands about one guest share. It loads nothing heavy: a parser is made of it."""
+"""The parts of a command line that commands about one guest share."""
 
 import argparse
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.console import Console
-
-if TYPE_CHECKING:
-    from paddock.fleet.guests.guest import GuestAccess
+from paddock.fleet.guests import guest
+from paddock.fleet.guests.guest import GuestAccess
 
 MACHINE_TEXT = "Machine, by the name of its object in any dialect"
 
@@ -49,14 +47,11 @@ def server_options(parsed: argparse.Namespace, environ: Mapping[str, str] = os.e
 
 
 @asynccontextmanager
-async def reached(parsed: argparse.Namespace, console: Console, what: str, *, running: bool = True) -> AsyncIterator["GuestAccess"]:
+async def reached(parsed: argparse.Namespace, console: Console, what: str, *, running: bool = True) -> AsyncIterator[GuestAccess]:
     """Connect to the server, and find the machine that the command line names. `what` is for errors: "open the console".
 
     With `running`, raise `NotRunning` for a machine without a running guest.
     """
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-    from paddock.fleet.guests import guest  # noqa: PLC0415
-
     async with servers.connected(parsed, console) as server:
         found = await guest.access(server, parsed.name, what)
         if running:

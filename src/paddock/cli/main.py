@@ -1,18 +1,26 @@
 """`paddock COMMAND ...`: finds the command, and turns an error into one line and an exit code.
 
-A command is a module that is loaded when it is called, because imports take most of the time of a short command.
+A command is a module that is loaded when it is called, because imports take most of the time of a short command. It imports what it needs
+at its top: the list of all commands and completion load none.
 """
 
+import errno
 import gc
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from paddock.base import variables
 from paddock.base.errors import PaddockError
+from paddock.base.nearest import nearest
+from paddock.cli import synonyms
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
+
+if TYPE_CHECKING:
+    from paddock.cli.completion.candidates import Candidate, NamesQuery
 
 # command -> summary; the module of the same name in `commands` has `parser()` and `run(arguments, console)` (see `commandtree`)
 COMMANDS = {
@@ -122,8 +130,6 @@ def every(more: Commands | None = None) -> Commands:
 
 def _of_system(error: OSError) -> str:
     """Describe an error of the operating system in one line that says what to do."""
-    import errno  # noqa: PLC0415 - only a failure needs it
-
     fixes = {
         errno.ENOSPC: "make room on that file system",
         errno.EDQUOT: "make room, or have the quota raised",
@@ -147,12 +153,18 @@ def _dispatch(argv: list[str], console: Console, known: Commands, groups: Groups
         console.out(_usage(known, groups))
         return GOOD
     if command == "__complete":
-        from paddock.cli.completion import answer  # noqa: PLC0415 - only shells ask
+        from paddock.cli.completion import candidates  # noqa: PLC0415 - only shells ask
 
-        return answer.run(rest, console, known)
+        return candidates.run(rest, console, _names)
     if command in ("-V", "--version"):
         return _dispatch(["version"], console, known, groups)
     return _unknown(command, rest, console, known)
+
+
+def _names(query: "NamesQuery") -> "Iterable[Candidate]":
+    from paddock.cli.completion import names  # noqa: PLC0415 - a client comes with it; commands, options and files complete without
+
+    return names.lookup(query)
 
 
 def _call(module: str, argv: list[str], console: Console) -> int:
@@ -168,10 +180,6 @@ def _call(module: str, argv: list[str], console: Console) -> int:
 
 
 def _unknown(command: str, rest: list[str], console: Console, known: Commands) -> int:
-    # Only a mistyped command needs them.
-    from paddock.base.nearest import nearest  # noqa: PLC0415
-    from paddock.cli import synonyms  # noqa: PLC0415
-
     meant = nearest(command, known)
     hint = synonyms.hint(command, rest, known) or (f'did you mean "{meant}"?' if meant else "`paddock help` lists the commands")
     console.say(f'paddock: unknown command "{command}"; {hint}')

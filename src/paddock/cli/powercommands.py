@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Sequence
 
-from paddock.cli import arguments, several
+from paddock.cli import arguments, servers, several
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
+from paddock.fleet.machines.running import VERBS, MachineRunner, RunOptions
 
 
 def parser(verb: str, text: str, *, waits: bool = True) -> Parser:
@@ -23,16 +24,10 @@ def parser(verb: str, text: str, *, waits: bool = True) -> Parser:
 def carry_out(verb: str, options: Parser, given: Sequence[str], console: Console) -> int:
     """Do what the verb says for all machines that are named."""
     parsed = options.parse_args(given)
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    return serve(_work(verb, parsed, console))
+    return servers.serve(_work(verb, parsed, console))
 
 
 async def _work(verb: str, parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines.running import VERBS, MachineRunner, RunOptions  # noqa: PLC0415 - as above
-
     options = RunOptions(
         force=getattr(parsed, "force", False),
         paused=getattr(parsed, "paused", False),
@@ -46,6 +41,6 @@ async def _work(verb: str, parsed: argparse.Namespace, console: Console) -> int:
         if not parsed.quiet:
             console.say(line)
 
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         runner = MachineRunner(session.client, session.clock, options, tell)
         return await several.each(session, parsed.names, console, lambda machine: VERBS[verb](runner, machine))

@@ -2,15 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments, several
+from paddock.cli import arguments, servers, several
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
-    from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.machines import facts, writing
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.errors import ApiError, Forbidden, Invalid
+from paddock.kubernetes.client.options import DeletionOptions
 
 
 def parser(command: str, text: str) -> Parser:
@@ -24,29 +24,20 @@ def parser(command: str, text: str) -> Parser:
 
 def carry_out(options: Parser, given: Sequence[str], console: Console, *, wanted: bool) -> int:
     """Protect the machines that are named, or take their protection off."""
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    return serve(_work(options.parse_args(given), console, wanted))
+    return servers.serve(_work(options.parse_args(given), console, wanted))
 
 
 async def _work(parsed: argparse.Namespace, console: Console, wanted: bool) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415 - as above
+    async with servers.connected(parsed, console) as session:
 
-    async with connected(parsed, console) as session:
-
-        async def one(machine: "MachineView") -> str:
+        async def one(machine: MachineView) -> str:
             return await protect(session, machine, wanted=wanted, dry_run=parsed.dry_run)
 
         return await several.each(session, parsed.names, console, one)
 
 
-async def protect(session: "ServerSession", machine: "MachineView", *, wanted: bool, dry_run: bool) -> str:
+async def protect(session: ServerSession, machine: MachineView, *, wanted: bool, dry_run: bool) -> str:
     """Set or remove the label, and try whether the server enforces it. Return the outcome for people."""
-    from paddock.fleet.machines import facts, writing  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client.errors import ApiError, Forbidden, Invalid  # noqa: PLC0415
-    from paddock.kubernetes.client.options import DeletionOptions  # noqa: PLC0415
-
     if not wanted and not facts.is_protected(machine.data):
         return "is not protected"
     value = facts.PROTECTED if wanted else None

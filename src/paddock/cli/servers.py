@@ -1,7 +1,4 @@
-"""A connection to the server that the command line names.
-
-Everything here is heavy, because it loads the client. A command imports this module inside the function that uses it.
-"""
+"""A connection to the server that the command line names."""
 
 import argparse
 import asyncio

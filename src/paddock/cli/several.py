@@ -2,16 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
-    from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.machines.waiting import NotReached
+from paddock.fleet.servers.session import ServerSession
 
 _AT_A_TIME = 8
 EXITS = {0: "done", 1: "a machine did not get there in time", 2: "failure, or wrong usage"}
@@ -24,15 +23,12 @@ def add_names(options: arguments.Container) -> None:
 
 
 async def each(
-    session: "ServerSession",
+    session: ServerSession,
     names: Sequence[str],
     console: Console,
-    work: Callable[["MachineView"], Awaitable[str]],
+    work: Callable[[MachineView], Awaitable[str]],
 ) -> int:
     """Do the work for every name, some at a time. Print a line for each as it ends; return the exit code of the worst."""
-    from paddock.fleet.machines import finding  # noqa: PLC0415 - everything that talks to servers is heavy
-    from paddock.fleet.machines.waiting import NotReached  # noqa: PLC0415
-
     turns = asyncio.Semaphore(_AT_A_TIME)
 
     async def one(name: str) -> int:

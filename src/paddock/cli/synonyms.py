@@ -1,6 +1,7 @@
 """Words that people have in their fingers from other tools, and the command here that does it, or the line elsewhere."""
 
 from collections.abc import Mapping
+from shlex import quote
 
 # word -> the command of paddock that does it
 SYNONYMS: Mapping[str, str] = {
@@ -82,7 +83,5 @@ def hint(word: str, rest: list[str], known: Mapping[str, object]) -> str:
 
 
 def _quoted(rest: list[str]) -> list[str]:
-    from shlex import quote  # noqa: PLC0415 - only a mistyped command needs it
-
     # Options of other tools mean other things.
     return [quote(each) for each in rest if not each.startswith("-")]

@@ -180,13 +180,25 @@ def test_a_terminal_without_utf8(tmp_path: Path) -> None:
 HEAVY = {"asyncio", "rich", "socket", "ssl", "subprocess", "email", "http", "unittest", "dataclasses", "xml", "sqlite3", "orjson"}
 
 
+def loaded_by(*words: str) -> set[str]:
+    code = "import sys; from paddock.app.main import main; main(); print(*sorted(sys.modules), sep='\\n', file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, timeout=60, check=True)
+    return set(done.stderr.decode().split())
+
+
+@pytest.mark.parametrize("words", ["help", "__complete mo", "__complete move --", "__complete up --network r", "__complete disk "])
+def test_help_and_completion_load_no_command(words: str) -> None:
+    loaded = loaded_by(*words.split(" "))
+    assert not loaded & HEAVY
+    assert not {each for each in loaded if each.startswith(("paddock.cli.commands", "paddock.app.commands"))}
+    assert words != "help" or "argparse" not in loaded
+
+
 @pytest.mark.parametrize("command", ["validate", "render"])
 def test_what_a_short_command_does_not_load(command: str, tmp_path: Path) -> None:
     file = tmp_path / "f.yaml"
     file.write_text(GOOD_FILE)
-    code = "import sys; from paddock.cli.main import main; main(); print(*sorted(sys.modules), sep='\\n', file=sys.stderr)"
-    done = subprocess.run([sys.executable, "-c", code, command, "-f", str(file)], capture_output=True, timeout=60, check=True)
-    loaded = set(done.stderr.decode().split())
+    loaded = loaded_by(command, "-f", str(file))
     assert not loaded & HEAVY
     assert "paddock.dialects.virtrigaud.kinds.virtualmachine" not in loaded
     assert "paddock.dialects.stakater.kinds.virtualmachine" not in loaded

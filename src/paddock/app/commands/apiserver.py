@@ -1,6 +1,7 @@
 """`paddock apiserver`: starts the API server alone, for tests that need one."""
 
 from paddock.app.options import server
+from paddock.app.server.start import start
 from paddock.cli import arguments
 from paddock.cli.console import Console
 
@@ -15,6 +16,4 @@ def parser() -> arguments.Parser:
 
 def run(argv: list[str], console: Console) -> int:
     """Start, and run until a signal ends the server."""
-    from paddock.app.server.start import start  # noqa: PLC0415 - the options do without
-
     return start("apiserver", TEXT, argv, console)

@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+from paddock.app.commands import backup_restore
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
@@ -29,8 +30,6 @@ def parser() -> Parser:
 def run(argv: list[str], console: Console) -> int:
     """Copy the committed state; a reader does not disturb the writer."""
     if argv[:1] == ["restore"]:
-        from paddock.app.commands import backup_restore  # noqa: PLC0415 - the way back is a command of its own
-
         return backup_restore.run(argv[1:], console)
     parsed = parser().parse_args(argv)
     source = DataPaths(parsed.dir or default_root()).store

@@ -1,22 +1,23 @@
 """`paddock doctor`: checks what this host can do for machines, and what limits them."""
 
+import asyncio
 import json
 import os
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from paddock.app.doctor import gather, judge, repair
+from paddock.app.doctor.check import HostCheck
+from paddock.app.doctor.repair import ChangeDone
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
-from paddock.cli import arguments
+from paddock.base.lines import Colour
+from paddock.cli import arguments, terminal
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
-
-if TYPE_CHECKING:
-    from paddock.app.doctor.check import HostCheck
-    from paddock.app.doctor.repair import ChangeDone
-    from paddock.base.lines import Colour
-    from paddock.cli.terminal import Screen
+from paddock.cli.terminal import Screen
 
 TEXT = """Check what this host can do for machines: programs, accelerator, networks, room, limits, kernel, clock. Each check is ok,
 limited (machines run, with a limit) or broken (machines do not run), and says what that means and one way to mend it. Nothing is
@@ -24,7 +25,7 @@ changed without --fix."""
 _INDENT = 9
 # Long lines are hard to read.
 _WIDEST = 100
-_COLOURS: "Mapping[str, Colour]" = {"ok": "green", "limited": "yellow", "broken": "red"}
+_COLOURS: Mapping[str, Colour] = {"ok": "green", "limited": "yellow", "broken": "red"}
 _EXITS = {0: "no check is broken", 1: "a check is broken", 2: "failure, or wrong usage"}
 
 
@@ -45,17 +46,12 @@ def run(argv: list[str], console: Console) -> int:
     if parsed.fix and os.geteuid() != 0:
         fix = "sudo paddock doctor --fix, or do what each check says"
         raise Terminal("--fix changes the host", why="Paddock does not run as root", fix=fix)
-    import asyncio  # noqa: PLC0415 - help and completion do without
-
-    from paddock.app.doctor import judge, repair  # noqa: PLC0415 - as above
-    from paddock.app.doctor.gather import gather  # noqa: PLC0415 - as above
-
     root = (parsed.dir or default_root()).absolute()
-    checks = judge.judge(asyncio.run(gather(root)))
+    checks = judge.judge(asyncio.run(gather.gather(root)))
     done: list[ChangeDone] = []
     if parsed.fix:
         done = repair.carry_out(repair.proposed(checks), repair.by_command)
-        checks = judge.judge(asyncio.run(gather(root))) if done else checks
+        checks = judge.judge(asyncio.run(gather.gather(root))) if done else checks
     state = judge.worst(checks)
     if parsed.output == "json":
         console.out(json.dumps(_document(checks, done, state), indent=2) + "\n")
@@ -64,9 +60,7 @@ def run(argv: list[str], console: Console) -> int:
     return FINDINGS if state == "broken" else GOOD
 
 
-def _report(checks: "Sequence[HostCheck]", done: "Sequence[ChangeDone]", quiet: bool, console: Console) -> None:
-    from paddock.cli import terminal  # noqa: PLC0415 - help and completion do without
-
+def _report(checks: Sequence[HostCheck], done: Sequence[ChangeDone], quiet: bool, console: Console) -> None:
     screen = terminal.current()
     for each in done:
         outcome = f"failed to {each.change.text}: {each.error}" if each.error else f"changed: {each.change.text}"
@@ -80,9 +74,7 @@ def _report(checks: "Sequence[HostCheck]", done: "Sequence[ChangeDone]", quiet: 
     console.say(f"{len(checks)} checks: " + ", ".join(f"{count} {state}" for state, count in counts.items() if count))
 
 
-def _entry(check: "HostCheck", width: int, screen: "Screen") -> str:
-    import textwrap  # noqa: PLC0415 - loads regular expressions
-
+def _entry(check: HostCheck, width: int, screen: Screen) -> str:
     given = check.outcome
     indent = " " * _INDENT
     columns = min(screen.width, _WIDEST)
@@ -94,7 +86,7 @@ def _entry(check: "HostCheck", width: int, screen: "Screen") -> str:
     return screen.paint(given.state, _COLOURS[given.state]) + text[len(given.state) :] + "\n"
 
 
-def _document(checks: "Sequence[HostCheck]", done: "Sequence[ChangeDone]", state: str) -> dict[str, Any]:
+def _document(checks: Sequence[HostCheck], done: Sequence[ChangeDone], state: str) -> dict[str, Any]:
     entries = [
         {
             "id": each.id,

@@ -1,6 +1,7 @@
 """`paddock down`: stops the server of a directory; `--guests` shuts down its guests, `--purge` also removes its host resources."""
 
 import argparse
+import asyncio
 import contextlib
 import os
 import signal
@@ -8,13 +9,14 @@ import sys
 import time
 from pathlib import Path
 
-from paddock.app.directory import diskformat, guestkind, process
+from paddock.app.directory import contents, contexts, diskformat, guestkind, process, purge, shutdown
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import PaddockError, Terminal, Transient
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.engine.networks import hostnetwork, hostobjects
 
 TEXT = """Stop the control plane. Guests keep running, and the next `paddock up` adopts them. With --guests, the guests shut down as
 well, and those that should run start again with the next `paddock up`."""
@@ -74,10 +76,6 @@ def _check(parsed: argparse.Namespace) -> None:
 
 def _shut_down(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     """Stop the servers, which would start the guests again, and kill those that do not stop; then shut down the guests."""
-    import asyncio  # noqa: PLC0415
-
-    from paddock.app.directory import shutdown  # noqa: PLC0415 - a plain stop does without the engine
-
     directories = {places.root: places}
     if parsed.all:
         try:
@@ -135,8 +133,6 @@ def _wait_for(running_server: process.RunningServer, patience: float) -> None:
 
 
 def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.app.directory import contents, purge  # noqa: PLC0415 - a plain stop does without the engine
-
     if parsed.delete_data:
         contents.check(places.root)
     for line in purge.describe(places, data=parsed.delete_data, orderly=parsed.guests):
@@ -152,10 +148,6 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 
 
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
-    import asyncio  # noqa: PLC0415
-
-    from paddock.app.directory import contents, contexts, purge  # noqa: PLC0415
-
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():
         contents.delete(places.root)
@@ -168,10 +160,6 @@ def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> N
 
 def _collect(console: Console) -> None:
     """Networks of directories that are gone."""
-    import asyncio  # noqa: PLC0415
-
-    from paddock.engine.networks import hostnetwork, hostobjects  # noqa: PLC0415
-
     if hostnetwork.may_filter():
         for gone in asyncio.run(hostobjects.collect()):
             console.say(f"paddock: removed the network of {gone}, which is gone")

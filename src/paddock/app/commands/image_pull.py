@@ -7,6 +7,7 @@ from paddock.app.directory import imagelibrary
 from paddock.cli import arguments, progress
 from paddock.cli.console import Console
 from paddock.engine.images import catalogue, pins
+from paddock.engine.images.registry import host_architecture
 from paddock.engine.images.sources import File, Http, RegistryImage, Source
 
 TEXT = "Fetch an image into the library of this host."
@@ -60,6 +61,4 @@ def _source(options: arguments.Parser, parsed: argparse.Namespace) -> Source:
 
 
 def _host() -> str:
-    from paddock.engine.images.registry import host_architecture  # noqa: PLC0415 - HTTP comes with it
-
     return host_architecture()

@@ -1,6 +1,6 @@
 """`paddock operator`: runs the controllers of other dialects against a cluster."""
 
-from paddock.app.operator import options
+from paddock.app.operator import options, process
 from paddock.cli import arguments
 from paddock.cli.console import Console
 
@@ -18,7 +18,5 @@ def run(argv: list[str], console: Console) -> int:
     """Run until a signal ends the operator."""
     options.refuse(argv)
     parsed = parser().parse_args(argv)
-
-    from paddock.app.operator import process  # noqa: PLC0415 - everything that an operator needs; `--help` does without
 
     return process.run(parsed)

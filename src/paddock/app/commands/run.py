@@ -1,16 +1,18 @@
 """`paddock run`: makes machines from an image in a few words, waits until they are usable, and says how to get in."""
 
 import argparse
+import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from paddock.app.running import wishes
+from paddock.app.running.wishes import RunPlan
 from paddock.cli import arguments
+from paddock.cli.commands.console import attach
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
+from paddock.cli.output import print_objects
+from paddock.fleet.creation.newmachine import manifests
 from paddock.kubernetes import catalog
-
-if TYPE_CHECKING:
-    from paddock.app.running.wishes import RunPlan
 
 _TEXT = """Make a machine from an image, wait until it is usable, and say how to get in. IMAGE is `tiny`, a name of
 `paddock image ls --known`, a container disk (quay.io/containerdisks/fedora:40), an http(s) URL or a file of this host.
@@ -56,21 +58,12 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error("--count and --cpus must be at least 1")
     if parsed.count > 1 and (parsed.publish or parsed.rm):
         options.error("-p and --rm are for one machine, not for --count")
-    # Everything that makes manifests and talks to servers is heavy, and a help needs none of it.
-    import asyncio  # noqa: PLC0415
-
-    from paddock.app.running import wishes  # noqa: PLC0415
-    from paddock.cli.commands.console import attach  # noqa: PLC0415
-
     if parsed.dry_run:
         return _dry_run(wishes.offline(parsed), parsed, console)
     return GOOD if asyncio.run(wishes.carry_out(parsed, console, attach)) else FINDINGS
 
 
-def _dry_run(plan: "RunPlan", parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.output import print_objects  # noqa: PLC0415
-    from paddock.fleet.creation.newmachine import manifests  # noqa: PLC0415 - as above
-
+def _dry_run(plan: RunPlan, parsed: argparse.Namespace, console: Console) -> int:
     for remark in plan.remarks:
         console.say(f"paddock: {remark}")
     print_objects(console, manifests(plan.machines), parsed.output)

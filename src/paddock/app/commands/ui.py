@@ -4,15 +4,18 @@ import argparse
 import asyncio
 import os
 import signal
+import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments
+import msgspec
+
+from paddock.app.server import eventloop, start
+from paddock.app.webconsole import program
+from paddock.base.directories import default_root
+from paddock.cli import arguments, serveraccess
 from paddock.cli.console import Console
-
-if TYPE_CHECKING:
-    from paddock.kubernetes.client.access import Access
-    from paddock.web.server import ConsoleServer
+from paddock.kubernetes.client.access import Access
+from paddock.web.server import ConsoleServer
 
 TEXT = """Serve the web console on this host until Ctrl+C: machines of every dialect as they are now, what is wrong with them, and what an
 edit will do. It works with every server that the kubeconfig names and has the rights of its user, no others. The link that it prints
@@ -41,9 +44,6 @@ def parser() -> arguments.Parser:
 def run(argv: list[str], console: Console) -> int:
     """Serve the console until a signal ends it."""
     parsed = parser().parse_args(argv)
-    from paddock.app.server import eventloop, start  # noqa: PLC0415 - help and completion do without
-    from paddock.cli import serveraccess  # noqa: PLC0415 - as above
-
     access = serveraccess.find(parsed, console)
     start.log_to_stderr()
     with asyncio.Runner(loop_factory=eventloop.new) as runner:
@@ -51,12 +51,7 @@ def run(argv: list[str], console: Console) -> int:
     return 0
 
 
-async def _serve(parsed: argparse.Namespace, access: "Access", console: Console) -> None:
-    import msgspec  # noqa: PLC0415 - help and completion do without
-
-    from paddock.app.webconsole import program  # noqa: PLC0415 - as above
-    from paddock.base.directories import default_root  # noqa: PLC0415 - as above
-
+async def _serve(parsed: argparse.Namespace, access: Access, console: Console) -> None:
     if parsed.namespace:
         access = msgspec.structs.replace(access, namespace=parsed.namespace)
     given = program.ConsoleOptions(
@@ -78,15 +73,13 @@ async def _serve(parsed: argparse.Namespace, access: "Access", console: Console)
         await server.close()
 
 
-def _announce(server: "ConsoleServer", console: Console, *, wants_browser: bool) -> None:
+def _announce(server: ConsoleServer, console: Console, *, wants_browser: bool) -> None:
     link = server.link()
     console.out(f"{link}\n")
     console.flush()
     console.say(f"paddock: the console is ready at {server.address}; Ctrl+C ends it")
     if not wants_browser:
         return
-    import webbrowser  # noqa: PLC0415 - seldom wanted
-
     # Without a display the module would start a browser in this very terminal.
     if not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")) or not webbrowser.open(link):
         console.say("paddock: no browser can be opened here; open the link yourself")

@@ -9,6 +9,7 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.kubevirt.kinds.gates import RELEASES
+from paddock.kubevirt.plan.storage import hostdirectories
 
 
 def add(options: Parser) -> None:
@@ -85,8 +86,6 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
 
 def _shared(given: Path) -> Path:
     """Return a directory to share, free of links."""
-    from paddock.kubevirt.plan.storage import hostdirectories  # noqa: PLC0415 - hardly anybody gives this option
-
     path = given.expanduser().resolve()
     if not path.is_dir():
         raise Terminal(f"--share has {given}, which is no directory of this host", fix="make it first, or correct the path")

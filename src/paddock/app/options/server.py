@@ -2,6 +2,7 @@
 
 import argparse
 import ipaddress
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -213,8 +214,6 @@ def read(command: str, text: str, given: Sequence[str]) -> tuple[argparse.Namesp
 def _root(parsed: argparse.Namespace, *, in_memory: bool) -> Path:
     place = parsed.dir or parsed.cert_dir
     if place is None and in_memory:
-        import tempfile  # noqa: PLC0415 - loads every compression there is
-
         place = Path(tempfile.mkdtemp(prefix="paddock-"))
     return Path(place or default_root()).absolute()
 

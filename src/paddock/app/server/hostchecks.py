@@ -2,12 +2,11 @@
 
 import logging
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from paddock.app.doctor import judge
+from paddock.app.doctor.check import HostCheck
 from paddock.server.housekeeping.node import NodeLimit
-
-if TYPE_CHECKING:
-    from paddock.app.doctor.check import HostCheck
 
 _LOG = logging.getLogger(__name__)
 # Rooms fill and groups change while a server runs; one look costs some milliseconds.
@@ -55,22 +54,17 @@ class HostExamination:
     async def look(self) -> None:
         """Look at the host. What cannot be found out is no reason not to run machines."""
         from paddock.app.doctor.gather import gather  # noqa: PLC0415 - the engine, which is loaded when it is needed
-        from paddock.app.doctor.judge import judge  # noqa: PLC0415 - as above
 
         try:
-            self._checks = judge(await gather(self._root))
+            self._checks = judge.judge(await gather(self._root))
         except Exception:
             _LOG.exception("host cannot be examined")
 
     def conditions(self) -> tuple[NodeLimit, ...]:
         """Return a condition for each check that is not ok. Whether this server has its port is no property of a Node."""
-        from paddock.app.doctor import judge  # noqa: PLC0415 - as above
-
         found = [each for each in judge.shortfalls(self._checks) if each.id != "port"]
         return tuple(NodeLimit(judge.condition_type(each.id), each.outcome.state.capitalize(), each.sentence) for each in found)
 
     def line(self) -> str:
         """Return what machines cannot have here, in a line; "" if nothing is missing."""
-        from paddock.app.doctor import judge  # noqa: PLC0415 - as above
-
         return judge.at_start(self._checks)

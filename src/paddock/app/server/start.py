@@ -4,10 +4,10 @@ import asyncio
 import contextlib
 import fcntl
 import gc
-import importlib
 import logging
 import os
 import select
+import shutil
 import signal
 import sqlite3
 import sys
@@ -16,15 +16,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from paddock.app.directory import diskformat, guestkind, process
+from paddock.app.directory import contexts, diskformat, guestkind, process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options import server as options
 from paddock.app.options.settings import ServerSettings
 from paddock.app.server import eventloop
 from paddock.base import allocator
+from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError, Terminal
 from paddock.base.notify import ServiceNotifier
 from paddock.cli.console import Console
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.runtime.logs import TextLines
 
 if TYPE_CHECKING:
     from paddock.app.server.server import ServerHandle
@@ -114,8 +117,6 @@ class _Directory:
     def remove(self) -> None:
         """Remove the directory if this start made it."""
         if self._is_ours:
-            import shutil  # noqa: PLC0415 - loads every compression there is
-
             shutil.rmtree(self._root, ignore_errors=True)
 
 
@@ -135,8 +136,6 @@ class _Waiter:
 
 def log_to_stderr() -> None:
     """Write the log to standard error, one line a record."""
-    from paddock.kubernetes.runtime.logs import TextLines  # noqa: PLC0415 - `--detach` and `--help` do without
-
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(TextLines())
     logging.basicConfig(level=logging.INFO, handlers=[lines])
@@ -176,8 +175,6 @@ async def _serve(settings: ServerSettings, console: Console, directory: _Directo
         await server.stop()
         places.pid.unlink(missing_ok=True)
         if settings.temporary:
-            import shutil  # noqa: PLC0415 - loads every compression there is
-
             await _end_guests(settings, places)
             shutil.rmtree(settings.root, ignore_errors=True)
 
@@ -190,8 +187,6 @@ async def _open_page(settings: ServerSettings, places: DataPaths, server: "Serve
         why = "the server knows no client certificates of its own, so it wrote no kubeconfig"
         raise Terminal("--ui needs the kubeconfig of the server", why=why, fix="run `paddock ui` with a kubeconfig of yours")
     from paddock.app.webconsole import program  # noqa: PLC0415 - most servers have no console
-    from paddock.base.clock import SystemClock  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client import kubeconfig  # noqa: PLC0415 - as above
 
     access = kubeconfig.find({}, SystemClock(), explicit=places.kubeconfig)
     page = program.make(program.settings(program.ConsoleOptions(listen=settings.ui)), access, settings.root)
@@ -276,8 +271,6 @@ def _detach(settings: ServerSettings, console: Console, directory: _Directory) -
         # The parent removes what a failed start leaves, once it has read the log.
         directory.keep()
         return _run(settings, console, directory, _Waiter(pipe))
-    # What `_way_in` needs is loaded while the server starts.
-    importlib.import_module("paddock.app.directory.contexts")
     end = time.monotonic() + _READY_SECONDS
     while select.select([pipe], [], [], max(end - time.monotonic(), 0))[0]:
         has_ended = not os.read(pipe, 1)
@@ -330,8 +323,6 @@ def _fork(log: Path) -> tuple[int, int]:
 
 def _way_in(places: DataPaths) -> str:
     """Return how to use the server, until its context is in the user's kubeconfig."""
-    from paddock.app.directory import contexts  # noqa: PLC0415 - reads YAML, which a start does not need
-
     with contextlib.suppress(PaddockError):
         if name := contexts.name_in_file(places.root, os.environ):
             return f'its context is "{name}"'
@@ -339,8 +330,6 @@ def _way_in(places: DataPaths) -> str:
 
 
 def _offer_context(places: DataPaths, console: Console) -> None:
-    from paddock.app.directory import contexts  # noqa: PLC0415 - as above
-
     with contextlib.suppress(PaddockError):
         if not contexts.name_in_file(places.root, os.environ):
             contexts.offer(places.root, console)

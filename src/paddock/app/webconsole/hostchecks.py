@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from paddock.app.doctor import judge
 from paddock.web.answers.rows import State, WebHostCheck
 from paddock.web.session import CheckSource
 
@@ -28,8 +29,7 @@ def source(root: Path) -> CheckSource:
         return made
 
     async def look() -> list[WebHostCheck]:
-        from paddock.app.doctor import judge  # noqa: PLC0415 - nobody looks at a host at the start
-        from paddock.app.doctor.gather import gather  # noqa: PLC0415 - as above
+        from paddock.app.doctor.gather import gather  # noqa: PLC0415 - nobody looks at a host at the start
 
         found = judge.judge(await gather(root))
         return [

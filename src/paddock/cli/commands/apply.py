@@ -2,20 +2,22 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import PaddockError, Terminal
-from paddock.cli import arguments
+from paddock.base.jsondata import Data
+from paddock.cli import arguments, serverplans, servers, warned
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
-
-if TYPE_CHECKING:
-    from paddock.base.jsondata import Data
-    from paddock.fleet.documents.objects import InputObject
-    from paddock.fleet.servers.discovery import KindDiscovery
-    from paddock.fleet.servers.objectwrites import WrittenObject
-    from paddock.fleet.servers.session import ServerSession
-    from paddock.kubernetes.client.options import WriteOptions
+from paddock.fleet.documents import planlines
+from paddock.fleet.documents.objects import InputObject, InputReader
+from paddock.fleet.servers import objectwrites
+from paddock.fleet.servers.discovery import KindDiscovery
+from paddock.fleet.servers.objectwrites import WrittenObject
+from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.tenants import serverforecasts
+from paddock.kubernetes.client.errors import Conflict
+from paddock.kubernetes.client.options import WriteOptions
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = """Make the objects of manifests, or change them, by server-side apply with the field manager paddock. The server's warnings are
 printed. `paddock plan` predicts what a change does to a machine."""
@@ -37,20 +39,10 @@ def run(argv: Sequence[str], console: Console) -> int:
     options = parser()
     parsed = options.parse_args(argv)
     files = arguments.files(options, parsed)
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    return serve(_apply(parsed, files, console))
+    return servers.serve(_apply(parsed, files, console))
 
 
 async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Console) -> int:
-    from paddock.cli import warned  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415
-    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
-    from paddock.kubernetes.client.options import WriteOptions  # noqa: PLC0415
-    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
-
     reader = InputReader(console, AdmissionSettings())
     objects = list(reader.subjects(files))
     if reader.unusable:
@@ -61,7 +53,7 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
     code = GOOD
     options = WriteOptions(force=parsed.force_conflicts, dry_run=parsed.dry_run)
     warned.show(console)
-    async with connected(parsed, console, warnings=True) as session:
+    async with servers.connected(parsed, console, warnings=True) as session:
         discovery = KindDiscovery(session.client)
         made: list[tuple[InputObject, Data]] = []
         for each in objects:
@@ -80,23 +72,15 @@ async def _apply(parsed: argparse.Namespace, files: Sequence[str], console: Cons
     return code
 
 
-async def _tell_quotas(session: "ServerSession", made: "list[tuple[InputObject, Data]]", console: Console) -> None:
+async def _tell_quotas(session: ServerSession, made: list[tuple[InputObject, Data]], console: Console) -> None:
     """Say what the objects add to quotas, and which find no room."""
-    from paddock.cli import serverplans  # noqa: PLC0415 - as above
-    from paddock.fleet.documents import planlines  # noqa: PLC0415 - as above
-    from paddock.fleet.tenants import serverforecasts  # noqa: PLC0415
-    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
-
     forecast = await serverforecasts.on_server(session, serverplans.merged(made, AdmissionSettings()))
     for line in planlines.outlook(forecast):
         console.say(f"paddock: {line}")
 
 
-async def _one(session: "ServerSession", discovery: "KindDiscovery", data: "Data", options: "WriteOptions") -> "WrittenObject":
+async def _one(session: ServerSession, discovery: KindDiscovery, data: Data, options: WriteOptions) -> WrittenObject:
     """Apply one object."""
-    from paddock.fleet.servers import objectwrites  # noqa: PLC0415
-    from paddock.kubernetes.client.errors import Conflict  # noqa: PLC0415
-
     try:
         return await objectwrites.apply(session, discovery, data, options)
     except Conflict as error:

@@ -4,10 +4,12 @@ import argparse
 from collections.abc import Sequence
 
 from paddock.base.names import check_name
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.fleet.machines import clones
+from paddock.fleet.machines.finding import find
 
 _TEXT = """Make a machine with copies of another machine's disks, running or not. The clone has a firmware UUID and MAC addresses of its
 own; what the guest keeps in its disks, such as a host name or SSH host keys, is the same. The clone starts with --start."""
@@ -32,17 +34,11 @@ def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
     check_name(parsed.new)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_clone(parsed, console))
+    return servers.serve(_clone(parsed, console))
 
 
 async def _clone(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import clones  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         options = clones.MachineCloneOptions(
             as_kubevirt=parsed.dialect == "kubevirt",

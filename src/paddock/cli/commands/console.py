@@ -3,16 +3,19 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments
+from paddock.base.clock import SystemClock
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
+from paddock.fleet.guests import consoles
+from paddock.fleet.guests import guest as guests
 from paddock.fleet.guests.consoles import ConsoleWish
-
-if TYPE_CHECKING:
-    from paddock.fleet.guests.guest import GuestAccess
-    from paddock.kubernetes.client.access import Access
+from paddock.fleet.guests.guest import GuestAccess
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.access import Access
+from paddock.kubernetes.client.client import Client, ClientSettings
+from paddock.kubernetes.client.http.https import Https
 
 _TEXT = """Connect to the serial console of a machine. Ctrl+] disconnects. The session begins with the last screen and outlives a restart of
 the machine. One session at a time has the console: a new one ends the old."""
@@ -31,8 +34,6 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Connect the terminal with the console until either side ends."""
     parsed = parser().parse_args(argv)
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-
     servers.serve(_talk(parsed, console))
     console.say("\r" if sys.stdin.isatty() else "")
     return 0
@@ -43,14 +44,8 @@ async def _talk(parsed: argparse.Namespace, console: Console) -> None:
         await _at_terminal(guest, console, ConsoleWish(wait=parsed.wait, replay=parsed.replay))
 
 
-async def attach(access: "Access", namespace: str, name: str, console: Console) -> None:
+async def attach(access: Access, namespace: str, name: str, console: Console) -> None:
     """Connect the terminal with the console of a VirtualMachine, until either side ends this session."""
-    from paddock.base.clock import SystemClock  # noqa: PLC0415
-    from paddock.fleet.guests import guest as guests  # noqa: PLC0415
-    from paddock.fleet.servers.session import ServerSession  # noqa: PLC0415
-    from paddock.kubernetes.client.client import Client, ClientSettings  # noqa: PLC0415
-    from paddock.kubernetes.client.http.https import Https  # noqa: PLC0415
-
     async with Client(Https(access), ClientSettings(warnings=False)) as client:
         server = ServerSession(client, access, namespace, SystemClock())
         guest = await guests.access(server, f"vm/{name}", "open the console")
@@ -58,9 +53,7 @@ async def attach(access: "Access", namespace: str, name: str, console: Console) 
     console.say("\r")
 
 
-async def _at_terminal(guest: "GuestAccess", console: Console, wish: ConsoleWish) -> None:
-    from paddock.fleet.guests import consoles  # noqa: PLC0415
-
+async def _at_terminal(guest: GuestAccess, console: Console, wish: ConsoleWish) -> None:
     console.say("paddock: ctrl+] leaves, Enter shows a prompt")
     keyboard = consoles.Keyboard(sys.stdin.fileno())
     with consoles.raw(sys.stdin.fileno()):

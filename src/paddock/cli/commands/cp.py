@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from paddock.cli import arguments
+from paddock.cli import arguments, progress, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
+from paddock.fleet.guests import copying
 
 _TEXT = """Copy a file, or with -r a directory, to or from a guest by its guest agent. The guest needs no network; it needs
 qemu-guest-agent and a POSIX shell. Write NAME:PATH for a path of the guest; it begins with /. A local path with a colon needs ./ before it.
@@ -43,8 +44,6 @@ def run(argv: Sequence[str], console: Console) -> int:
     if bool(source.machine) == bool(target.machine):
         options.error("name a guest on one side: paddock cp FILE NAME:/PATH, or paddock cp NAME:/PATH FILE")
     parsed.name = source.machine or target.machine
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-
     servers.serve(_copy(parsed, source, target, console))
     return 0
 
@@ -58,9 +57,6 @@ def end_of(text: str) -> CopyEnd:
 
 
 async def _copy(parsed: argparse.Namespace, source: CopyEnd, target: CopyEnd, console: Console) -> None:
-    from paddock.cli import progress  # noqa: PLC0415
-    from paddock.fleet.guests import copying  # noqa: PLC0415
-
     async with commandline.reached(parsed, console, "copy files") as guest:
         with progress.ProgressBar(console, quiet=parsed.quiet) as bar:
 

@@ -7,6 +7,7 @@ from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.monitoring import grafana
 
 # The parser knows the names without reading the declarations.
 NAMES = ("machines", "server", "operator", "alerts")
@@ -25,8 +26,6 @@ def parser() -> arguments.Parser:
 
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
-    from paddock.cli.monitoring import grafana  # noqa: PLC0415 - the parser does without
-
     parsed = parser().parse_args(argv)
     files = {file: text for file, text in grafana.files().items() if parsed.name in (None, file.partition(".")[0])}
     if parsed.to is not None:

@@ -3,18 +3,19 @@
 import argparse
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import PaddockError
 from paddock.base.names import check_name
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-
-if TYPE_CHECKING:
-    from paddock.fleet.servers.discovery import KindDiscovery, ServedKind
-    from paddock.fleet.servers.session import ServerSession
-    from paddock.kubernetes.client.target import Key
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.servers.discovery import KindDiscovery, ServedKind
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.errors import NotFound
+from paddock.kubernetes.client.options import DeletionOptions
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = """Delete objects of any kind, with what they own. `paddock rm` deletes machines, and keeps their disks."""
 _PAUSE = 0.3
@@ -44,20 +45,12 @@ def run(argv: Sequence[str], console: Console) -> int:
     slashes = ["/" in each for each in parsed.names]
     if parsed.names and not all(slashes) and (any(slashes) or len(slashes) == 1):
         options.error("name each object as KIND/NAME, or a kind and then its objects")
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    return serve(_delete(parsed, console))
+    return servers.serve(_delete(parsed, console))
 
 
 async def _delete(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
-    from paddock.kubernetes.client.errors import NotFound  # noqa: PLC0415
-    from paddock.kubernetes.client.options import DeletionOptions  # noqa: PLC0415
-
     code, gone = GOOD, []
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         places = await _places(session, KindDiscovery(session.client), parsed, console)
         for kind, key in places or ():
             try:
@@ -81,14 +74,8 @@ async def _delete(parsed: argparse.Namespace, console: Console) -> int:
     return code
 
 
-async def _places(
-    session: "ServerSession", discovery: "KindDiscovery", parsed: argparse.Namespace, console: Console
-) -> list[_Place] | None:
+async def _places(session: ServerSession, discovery: KindDiscovery, parsed: argparse.Namespace, console: Console) -> list[_Place] | None:
     """Return the objects that are meant; None if an input cannot be read."""
-    from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client.target import Key  # noqa: PLC0415
-    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
-
     found: list[_Place] = []
     if parsed.files:
         reader = InputReader(console, AdmissionSettings())
@@ -109,9 +96,7 @@ async def _places(
     return found
 
 
-async def _all_gone(session: "ServerSession", places: Sequence[_Place], seconds: float) -> bool:
-    from paddock.kubernetes.client.errors import NotFound  # noqa: PLC0415 - as above
-
+async def _all_gone(session: ServerSession, places: Sequence[_Place], seconds: float) -> bool:
     try:
         async with asyncio.timeout(seconds):
             for kind, key in places:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, changing, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
+from paddock.fleet.machines import disks
 
 _TEXT = (
     """Add a disk to a machine: an empty one of SIZE, or with --claim one that exists. Where it can, the running guest sees it at once."""
@@ -33,9 +34,5 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(argv)
     if bool(parsed.size) == bool(parsed.claim):
         options.error("give a size for an empty disk, or --claim CLAIM for one that exists")
-    from paddock.cli import changing  # noqa: PLC0415 - heavy imports wait until there is something to do
-    from paddock.cli.servers import serve  # noqa: PLC0415
-    from paddock.fleet.machines import disks  # noqa: PLC0415 - heavy imports wait until there is something to do
-
     wish = disks.DiskWish(name=parsed.disk, size=parsed.size, claim=parsed.claim, storage_class=parsed.storage_class, bus=parsed.bus)
-    return serve(changing.change(parsed, console, lambda machine: disks.added(machine, wish), f"has the disk {parsed.disk}"))
+    return servers.serve(changing.change(parsed, console, lambda machine: disks.added(machine, wish), f"has the disk {parsed.disk}"))

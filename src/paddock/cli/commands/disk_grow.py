@@ -3,9 +3,11 @@
 import argparse
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, changing, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
+from paddock.fleet.machines import claims, disks, edits
+from paddock.fleet.machines.finding import MachineView
 
 _TEXT = """Make a disk larger. The guest sees the new size at once where the disk can grow while it runs, and has to grow its file
 system itself; cloud-init does that for the root disk at the next boot. A disk never shrinks."""
@@ -26,21 +28,14 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_grow(parsed, console))
+    return servers.serve(_grow(parsed, console))
 
 
 async def _grow(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import changing  # noqa: PLC0415 - as above
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import claims, disks, edits  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.finding import MachineView  # noqa: PLC0415
-
     # Computed once: a second attempt must not add `+20Gi` to the size that the first has written to one of the objects.
     size = ""
 
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
 
         async def attempt(machine: MachineView) -> int:
             nonlocal size

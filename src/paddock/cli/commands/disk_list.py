@@ -2,15 +2,16 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.disks import DiskRow
+from paddock.cli.machineviews import shown, size
+from paddock.fleet.machines.claims import sized
+from paddock.fleet.machines.disks import DiskRow, listed
+from paddock.fleet.machines.finding import find
 
 _TEXT = "List the disks of a machine: size, source, bus, and the name that the guest has for each."
 
@@ -27,19 +28,11 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_list(parsed, console))
+    return servers.serve(_list(parsed, console))
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machineviews import shown  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines.claims import sized  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.disks import listed  # noqa: PLC0415
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         rows = await sized(server.client, machine, listed(machine))
     titles = ("NAME", "SIZE", "SOURCE", "BUS", "GUEST", "STATE", *(("CLAIM",) if parsed.output == "wide" else ()))
@@ -47,13 +40,11 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
     return GOOD
 
 
-def _cells(row: "DiskRow", *, wide: bool) -> tuple[str, ...]:
-    from paddock.cli.machineviews import size  # noqa: PLC0415 - as above
-
+def _cells(row: DiskRow, *, wide: bool) -> tuple[str, ...]:
     return (row.name, size(row.size), row.source, row.bus, row.device, row.state, *((row.claim,) if wide else ()))
 
 
-def _data(row: "DiskRow") -> dict[str, Any]:
+def _data(row: DiskRow) -> dict[str, Any]:
     found = {
         "name": row.name,
         "size": row.size,

@@ -2,16 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments
+from paddock.cli import arguments, changing, confirming, servers
 from paddock.cli.arguments import Parser
+from paddock.cli.changing import repeated
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
-    from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.machines import claims, disks, edits, waiting
+from paddock.fleet.machines.finding import MachineView, find
+from paddock.fleet.servers.session import ServerSession
 
 _TEXT = """Take a disk out of a machine. Its data stays on its claim unless --purge is given, and another machine can use it. Unmount it
 in the guest first."""
@@ -35,25 +34,17 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_remove(parsed, console))
+    return servers.serve(_remove(parsed, console))
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.changing import repeated  # noqa: PLC0415 - as above
-    from paddock.cli.servers import connected  # noqa: PLC0415
-
     # the claims that a person agreed to delete
     agreed: set[str] = set()
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         return await repeated(server, parsed.name, lambda machine: _attempt(server, machine, parsed, agreed, console))
 
 
-async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argparse.Namespace, agreed: set[str], console: Console) -> int:
-    from paddock.cli import changing, confirming  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import disks, edits  # noqa: PLC0415
-
+async def _attempt(server: ServerSession, machine: MachineView, parsed: argparse.Namespace, agreed: set[str], console: Console) -> int:
     data, claim = disks.removed(machine, parsed.disk)
     if parsed.purge and not claim:
         raise edits.ChangeRefused(
@@ -82,10 +73,7 @@ async def _attempt(server: "ServerSession", machine: "MachineView", parsed: argp
     return code
 
 
-async def _purge(server: "ServerSession", machine: "MachineView", claim: str, console: Console) -> int:
-    from paddock.fleet.machines import claims, waiting  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-
+async def _purge(server: ServerSession, machine: MachineView, claim: str, console: Console) -> int:
     async def free() -> bool:
         return not claims.is_in_use(await find(server.client, str(machine), machine.namespace), claim)
 

@@ -8,18 +8,23 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import Terminal
+from paddock.base.jsondata import Data
 from paddock.base.names import check_name
-from paddock.cli import arguments, terminal
+from paddock.cli import arguments, servers, terminal, warned
+from paddock.cli.commands import plan
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
-
-if TYPE_CHECKING:
-    from paddock.base.jsondata import Data
-    from paddock.fleet.servers.discovery import ServedKind
-    from paddock.fleet.servers.session import ServerSession
+from paddock.fleet import kinds
+from paddock.fleet.documents.objects import InputReader
+from paddock.fleet.machines import finding
+from paddock.fleet.servers.discovery import KindDiscovery, ServedKind
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.options import WriteOptions
+from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.meta.manifests import write
+from paddock.kubernetes.schema.kind import AdmissionSettings
 
 _TEXT = """Open an object in $VISUAL, $EDITOR or vi, show what the change does to the machine, and send it. A name without a kind is a
 machine's: the object that you wrote opens. Nothing is sent if the file stays as it was."""
@@ -41,19 +46,11 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    return serve(_edit(parsed, console))
+    return servers.serve(_edit(parsed, console))
 
 
 async def _edit(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import warned  # noqa: PLC0415 - as above
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.kubernetes.client.options import WriteOptions  # noqa: PLC0415
-    from paddock.kubernetes.meta.manifests import write  # noqa: PLC0415
-
-    async with connected(parsed, console, warnings=True) as session:
+    async with servers.connected(parsed, console, warnings=True) as session:
         kind, data = await _object(session, parsed.name)
         shown = {**data, "metadata": {name: value for name, value in data["metadata"].items() if name not in _SERVERS}}
         shown.pop("status", None)
@@ -78,13 +75,8 @@ async def _edit(parsed: argparse.Namespace, console: Console) -> int:
     return GOOD
 
 
-async def _object(session: "ServerSession", text: str) -> tuple["ServedKind", "Data"]:
+async def _object(session: ServerSession, text: str) -> tuple[ServedKind, Data]:
     """Return the object of a name: of a machine, unless the kind says something else."""
-    from paddock.fleet import kinds  # noqa: PLC0415
-    from paddock.fleet.machines import finding  # noqa: PLC0415
-    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client.target import Key  # noqa: PLC0415
-
     discovery = KindDiscovery(session.client)
     word, slash, name = text.partition("/")
     if not slash or any(each.is_called(word) for each in kinds.MACHINES):
@@ -105,11 +97,8 @@ def _open(path: Path) -> None:
         raise Terminal("nothing was sent", why=f"the editor ended with {ended.returncode}")
 
 
-def _read(path: Path, console: Console) -> "Data | None":
+def _read(path: Path, console: Console) -> Data | None:
     """Return the object in the file; None if there is not exactly one that can be read."""
-    from paddock.fleet.documents.objects import InputReader  # noqa: PLC0415 - as above
-    from paddock.kubernetes.schema.kind import AdmissionSettings  # noqa: PLC0415
-
     reader = InputReader(console, AdmissionSettings())
     found = [each.data for each in reader.subjects([str(path)])]
     if reader.unusable or len(found) != 1 or not isinstance(found[0].get("metadata"), dict):
@@ -120,8 +109,6 @@ def _read(path: Path, console: Console) -> "Data | None":
 
 def _agreed(old: Path, new: Path, parsed: argparse.Namespace, console: Console) -> bool:
     """Show the plan of the change, and ask a person at a terminal."""
-    from paddock.cli.commands import plan  # noqa: PLC0415 - as above
-
     plan.run(["-f", str(new), "--against", str(old)], console)
     console.flush()
     if parsed.yes or parsed.dry_run or not terminal.has_input():

@@ -2,17 +2,19 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from paddock.base.jsondata import Data
 from paddock.base.lines import one_line
-from paddock.cli import arguments, tables, terminal
+from paddock.cli import arguments, servers, tables, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.tables import Cell, TableColumn
-
-if TYPE_CHECKING:
-    from paddock.base.jsondata import Data
-    from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.documents import report
+from paddock.fleet.machines import eventlists, finding
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.options import Selection, WatchOptions
+from paddock.kubernetes.client.target import EVENTS
+from paddock.kubernetes.meta import ages
 
 _TEXT = """Show what happened, the oldest first: to a machine and what was made of it, or in the whole namespace. With -w, keep showing."""
 _COLUMNS = (
@@ -41,21 +43,12 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(argv)
     if parsed.all_namespaces and parsed.name:
         options.error("-A goes without a machine")
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    serve(_show(parsed, console))
+    servers.serve(_show(parsed, console))
     return GOOD
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import eventlists  # noqa: PLC0415
-    from paddock.kubernetes.client.options import Selection, WatchOptions  # noqa: PLC0415
-    from paddock.kubernetes.client.target import EVENTS  # noqa: PLC0415
-
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         about = await _about(session, parsed.name)
         selection = Selection(namespace="" if parsed.all_namespaces else session.namespace)
         listed = await session.client.list(EVENTS, selection)
@@ -77,24 +70,19 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
                     console.flush()
 
 
-async def _about(session: "ServerSession", name: str) -> set[str]:
+async def _about(session: ServerSession, name: str) -> set[str]:
     """Return the names of the objects that the events are to be about; empty for all."""
     if not name:
         return set()
-    from paddock.fleet.machines import eventlists, finding  # noqa: PLC0415 - as above
-
     return eventlists.names(await finding.find(session.client, name, session.namespace))
 
 
-def _is_wanted(event: "Data", about: set[str], warnings: bool) -> bool:
+def _is_wanted(event: Data, about: set[str], warnings: bool) -> bool:
     named = (event.get("involvedObject") or {}).get("name")
     return (not about or named in about) and (not warnings or event.get("type") == "Warning")
 
 
-def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
-    from paddock.fleet.machines import eventlists  # noqa: PLC0415 - as above
-    from paddock.kubernetes.meta import ages  # noqa: PLC0415
-
+def _lines(events: Sequence[Data], now: float, *, header: bool) -> list[str]:
     rows: list[tables.Row] = []
     for event in events:
         about = event.get("involvedObject") or {}
@@ -107,8 +95,6 @@ def _lines(events: Sequence["Data"], now: float, *, header: bool) -> list[str]:
     return [f"{line}   {text}" for line, text in zip(lines, texts, strict=True)]
 
 
-def _message(event: "Data") -> str:
-    from paddock.fleet.machines import eventlists  # noqa: PLC0415 - as above
-
+def _message(event: Data) -> str:
     count = eventlists.count(event)
     return f"{event.get('message', '')}{f' (x{count})' if count > 1 else ''}"

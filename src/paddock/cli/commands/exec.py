@@ -3,16 +3,13 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.descriptors import write_all
 from paddock.base.errors import PaddockError
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-
-if TYPE_CHECKING:
-    from paddock.fleet.guests.guest import CommandOutcome, GuestAccess
+from paddock.fleet.guests.guest import INPUT_BYTES, CommandOutcome, GuestAccess, GuestRefused
 
 _TEXT = """Run a command in a guest by its guest agent, as root, and end with its exit code. The guest needs no network; it needs
 qemu-guest-agent. The agent gives the output when the command has ended, and no terminal: use `paddock ssh` or `paddock console` for
@@ -52,9 +49,6 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error("the guest agent gives no terminal; leave -t out, or use `paddock ssh` or `paddock console`")
     if wrong := [each for each in parsed.env if "=" not in each or each.startswith("=")]:
         options.error(f'-e "{wrong[0]}" is not NAME=VALUE')
-    from paddock.cli import servers  # noqa: PLC0415
-    from paddock.fleet.guests.guest import GuestRefused  # noqa: PLC0415
-
     try:
         outcome = servers.serve(_outcome(parsed, console))
     except GuestRefused as error:
@@ -74,7 +68,7 @@ def run(argv: Sequence[str], console: Console) -> int:
     return outcome.code if outcome.code >= 0 else min(255, _SIGNAL - outcome.code)
 
 
-async def _outcome(parsed: argparse.Namespace, console: Console) -> "CommandOutcome | None":
+async def _outcome(parsed: argparse.Namespace, console: Console) -> CommandOutcome | None:
     async with commandline.reached(parsed, console, "run a command in the guest") as guest:
         return await guest.run(wrapped(parsed.command, parsed.workdir, parsed.env), _input(parsed, guest), seconds=parsed.timeout)
 
@@ -85,11 +79,9 @@ def wrapped(command: Sequence[str], directory: str, variables: Sequence[str]) ->
     return ["/bin/sh", "-c", 'cd -- "$0" && exec "$@"', directory, *changed] if directory else changed
 
 
-def _input(parsed: argparse.Namespace, guest: "GuestAccess") -> bytes:
+def _input(parsed: argparse.Namespace, guest: GuestAccess) -> bytes:
     if not parsed.stdin:
         return b""
-    from paddock.fleet.guests.guest import INPUT_BYTES, GuestRefused  # noqa: PLC0415
-
     data = sys.stdin.buffer.read(INPUT_BYTES + 1)
     if len(data) > INPUT_BYTES:
         fix = f"copy it to the guest first: `paddock cp FILE {guest.name}:PATH`"

@@ -4,10 +4,11 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
 from paddock.fleet.documents import report
+from paddock.fleet.guests import exposing
 
 _TEXT = """Make a Service that leads to ports of a machine, and print its address. A ClusterIP Service is for guests of this server,
 NodePort opens a port of the host, and LoadBalancer takes an address of the host."""
@@ -39,8 +40,6 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error("name a port: --port 80, or --port 80:8080")
     if parsed.target_port and (len(parsed.port) > 1 or ":" in parsed.port[0]):
         options.error("--target-port goes with a single --port without a colon")
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-
     service, addresses = servers.serve(_expose(parsed, console))
     if parsed.output == "name":
         console.out(f"service/{service['metadata']['name']}\n")
@@ -56,8 +55,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _expose(parsed: argparse.Namespace, console: Console) -> tuple[dict[str, Any], list[str]]:
-    from paddock.fleet.guests import exposing  # noqa: PLC0415
-
     async with commandline.reached(parsed, console, "expose ports", running=False) as guest:
         ports = [exposing.port(text, parsed.target_port) for text in parsed.port]
         wanted = exposing.service(guest, parsed.service or guest.name, parsed.type, ports)

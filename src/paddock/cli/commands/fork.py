@@ -4,10 +4,11 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.fleet.machines import finding, forks
 
 _TEXT = """Make machines that continue where a running machine is, with its memory and layers over its disks. The machine runs on. A fork
 has MAC addresses, addresses and a firmware UUID of its own, and its guest agent gives the guest a host name, machine id, SSH host keys and
@@ -37,9 +38,7 @@ def run(argv: Sequence[str], console: Console) -> int:
     options = parser()
     parsed = options.parse_args(argv)
     _check(options, parsed)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_fork(parsed, console))
+    return servers.serve(_fork(parsed, console))
 
 
 def _check(options: Parser, parsed: argparse.Namespace) -> None:
@@ -53,9 +52,6 @@ def _check(options: Parser, parsed: argparse.Namespace) -> None:
 
 
 async def _fork(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli import servers  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import finding, forks  # noqa: PLC0415
-
     if parsed.rm:
         servers.end_as_by_interrupt()
     async with servers.connected(parsed, console) as server:

@@ -4,9 +4,10 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
+from paddock.fleet.guests import forwarding
 
 _TEXT = """Forward ports of this host to ports of a guest, over the server, until ctrl+C. PORT alone is the same port on both sides, and
 :PORT takes any free port here. The guest's network needs no route from here."""
@@ -31,8 +32,6 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error("name ports to forward, such as 8080:80, or --stdio PORT")
     if parsed.stdio is not None and not 1 <= parsed.stdio <= 65535:
         options.error(f"--stdio {parsed.stdio} is no port")
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-
     try:
         servers.serve(_forward(parsed, console))
     except KeyboardInterrupt:
@@ -42,8 +41,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _forward(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.fleet.guests import forwarding  # noqa: PLC0415
-
     forwards = [forwarding.parse(text, parsed.address) for text in parsed.ports]
     async with commandline.reached(parsed, console, "forward ports") as guest:
         if parsed.stdio is not None:

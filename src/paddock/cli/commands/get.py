@@ -1,19 +1,21 @@
 """`paddock get`: shows objects of any kind of the server."""
 
 import argparse
+import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paddock.base.names import check_name
-from paddock.cli import arguments, tables, terminal
+from paddock.cli import arguments, servers, tables, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.live import LiveView
 from paddock.cli.tables import TableColumn
-
-if TYPE_CHECKING:
-    from paddock.fleet.servers.discovery import ServedKind
-    from paddock.fleet.servers.session import ServerSession
-    from paddock.kubernetes.client.options import Selection
+from paddock.fleet.documents import report
+from paddock.fleet.servers.discovery import KindDiscovery, ServedKind
+from paddock.fleet.servers.session import ServerSession
+from paddock.kubernetes.client.options import Selection
+from paddock.kubernetes.client.target import Key
 
 _TEXT = """Show objects of any kind that the server has, with the server's own columns. `paddock ls` lists machines of every dialect."""
 _SECONDS = 2.0
@@ -36,25 +38,16 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    serve(_get(parsed, console))
+    servers.serve(_get(parsed, console))
     return GOOD
 
 
 async def _get(parsed: argparse.Namespace, console: Console) -> None:
-    import asyncio  # noqa: PLC0415 - as above
-
-    from paddock.cli.live import LiveView  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.servers.discovery import KindDiscovery  # noqa: PLC0415
-
     word, slash, name = parsed.kind.partition("/")
     names = [name, *(each.rpartition("/")[2] for each in parsed.names)] if slash else parsed.names
     for each in names:
         check_name(each)
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         kind = await KindDiscovery(session.client).called(word)
         if parsed.output in ("json", "yaml", "name"):
             await _print(session, kind, names, parsed, console)
@@ -71,16 +64,11 @@ async def _get(parsed: argparse.Namespace, console: Console) -> None:
             await asyncio.sleep(_SECONDS)
 
 
-def _selection(session: "ServerSession", kind: "ServedKind", parsed: argparse.Namespace) -> "Selection":
-    from paddock.kubernetes.client.options import Selection  # noqa: PLC0415 - as above
-
+def _selection(session: ServerSession, kind: ServedKind, parsed: argparse.Namespace) -> Selection:
     return Selection(namespace="" if parsed.all_namespaces or not kind.namespaced else session.namespace, labels=parsed.selector)
 
 
-async def _print(session: "ServerSession", kind: "ServedKind", names: Sequence[str], parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client.target import Key  # noqa: PLC0415
-
+async def _print(session: ServerSession, kind: ServedKind, names: Sequence[str], parsed: argparse.Namespace, console: Console) -> None:
     selection = _selection(session, kind, parsed)
     if names:
         found = [await session.client.get(kind.target, Key(selection.namespace, name)) for name in names]
@@ -95,7 +83,7 @@ async def _print(session: "ServerSession", kind: "ServedKind", names: Sequence[s
     console.out(report.structured(shown, parsed.output))
 
 
-async def _lines(session: "ServerSession", kind: "ServedKind", names: Sequence[str], parsed: argparse.Namespace) -> list[str]:
+async def _lines(session: ServerSession, kind: ServedKind, names: Sequence[str], parsed: argparse.Namespace) -> list[str]:
     selection = _selection(session, kind, parsed)
     answers = [await session.client.table(kind.target, selection, name) for name in names or ("",)]
     wide = parsed.output == "wide"

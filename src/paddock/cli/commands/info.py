@@ -2,17 +2,21 @@
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.lines import one_line
-from paddock.cli import arguments, terminal
+from paddock.cli import arguments, explanations, servers, terminal
+from paddock.cli.commands import ls
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
 from paddock.cli.terminal import Screen
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
-    from paddock.fleet.machines.shares import MachineShare
+from paddock.fleet.diagnosis.explain import explain
+from paddock.fleet.diagnosis.scene import at, holds, texts
+from paddock.fleet.documents import report
+from paddock.fleet.machines import facts, finding, parts, shares
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.machines.shares import MachineShare
+from paddock.fleet.servers.serverreader import ServerReader
+from paddock.kubernetes.meta import ages
 
 _TEXT = """Show a machine at a glance: its state, addresses, sizes, disks and networks. If it is not well, the cause stands below, as of
 `paddock why`."""
@@ -33,23 +37,12 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    serve(_show(parsed, console))
+    servers.serve(_show(parsed, console))
     return GOOD
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli import explanations  # noqa: PLC0415 - as above
-    from paddock.cli.commands import ls  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.diagnosis.explain import explain  # noqa: PLC0415
-    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import finding, shares  # noqa: PLC0415
-    from paddock.fleet.servers.serverreader import ServerReader  # noqa: PLC0415
-
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         machine = await finding.find(session.client, parsed.name, session.namespace)
         if parsed.output == "name":
             console.out(f"{machine}\n")
@@ -65,17 +58,13 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
         console.out("\n" + "".join(f"{line}\n" for line in explanations.lines(answer, scene.now)))
 
 
-def _lines(machine: "MachineView", now: float, screen: Screen, shared: Sequence["MachineShare"] = ()) -> Iterator[str]:
+def _lines(machine: MachineView, now: float, screen: Screen, shared: Sequence[MachineShare] = ()) -> Iterator[str]:
     for label, text in _facts(machine, shared, now, screen):
         if text:
             yield f"{f'{label}:' if label else '':<{_LABEL}} {text}"
 
 
-def _facts(machine: "MachineView", shared: Sequence["MachineShare"], now: float, screen: Screen) -> Iterator[tuple[str, str]]:
-    from paddock.fleet.diagnosis.scene import at, holds, texts  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import facts, parts  # noqa: PLC0415
-    from paddock.kubernetes.meta import ages  # noqa: PLC0415
-
+def _facts(machine: MachineView, shared: Sequence[MachineShare], now: float, screen: Screen) -> Iterator[tuple[str, str]]:
     found = facts.of(machine)
     status = screen.paint(found.status, found.colour)
     running = f" for {ages.age(found.since, now)}" if found.since and found.status == "Running" else ""

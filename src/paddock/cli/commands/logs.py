@@ -4,14 +4,12 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-
-if TYPE_CHECKING:
-    from paddock.fleet.guests.guest import GuestAccess
+from paddock.fleet.guests import guestlogs
+from paddock.fleet.guests.guest import GuestAccess
 
 _TEXT = """Print what the guest of a machine wrote to its serial console: firmware, boot loader, kernel, and everything that logs there.
 Paddock keeps the last 2 MiB of the present run and the last 512 KiB of the one before, also of a machine that is stopped. On a terminal,
@@ -40,8 +38,6 @@ def run(argv: Sequence[str], console: Console) -> int:
         options.error("--cloud-init goes with --tail alone")
     if parsed.follow and parsed.previous:
         options.error("a run that is over says no more; leave -f or --previous out")
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-
     try:
         servers.serve(_print(parsed, console))
     except KeyboardInterrupt:
@@ -50,8 +46,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _print(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.fleet.guests import guestlogs  # noqa: PLC0415
-
     clean = sys.stdout.isatty()
     async with commandline.reached(parsed, console, "read the log", running=parsed.cloud_init) as guest:
         if parsed.cloud_init:
@@ -65,9 +59,7 @@ async def _print(parsed: argparse.Namespace, console: Console) -> None:
             await _follow(guest, data, console, clean)
 
 
-async def _follow(guest: "GuestAccess", data: bytes, console: Console, clean: bool) -> None:
-    from paddock.fleet.guests import guestlogs  # noqa: PLC0415
-
+async def _follow(guest: GuestAccess, data: bytes, console: Console, clean: bool) -> None:
     follower = guestlogs.LogFollower(guest, data)
     while True:
         await asyncio.sleep(guestlogs.PAUSE_SECONDS)
@@ -78,7 +70,5 @@ async def _follow(guest: "GuestAccess", data: bytes, console: Console, clean: bo
 
 
 def _out(data: bytes, clean: bool) -> None:
-    from paddock.fleet.guests import guestlogs  # noqa: PLC0415
-
     sys.stdout.buffer.write(guestlogs.cleaned(data) if clean else data)
     sys.stdout.buffer.flush()

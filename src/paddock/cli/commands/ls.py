@@ -2,16 +2,19 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from paddock.cli import arguments, tables, terminal
+from paddock.cli import arguments, servers, tables, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.live import LiveView
 from paddock.cli.tables import Cell, TableColumn
 from paddock.cli.terminal import Screen
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.documents import report
+from paddock.fleet.machines import facts, finding
+from paddock.fleet.machines.finding import MachineView
+from paddock.fleet.machines.watching import MachineWatch
+from paddock.kubernetes.meta import ages
 
 _TEXT = """List the machines of every dialect. An object of a dialect and the VirtualMachine that was made of it are one row."""
 _NARROW = ("name", "dialect", "status", "ip", "cpus", "memory", "age", "node")
@@ -51,20 +54,12 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(argv)
     if parsed.watch and parsed.output not in (None, "wide"):
         options.error("-w goes with tables")
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    serve(_list(parsed, console))
+    servers.serve(_list(parsed, console))
     return GOOD
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.live import LiveView  # noqa: PLC0415 - as above
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import finding  # noqa: PLC0415
-    from paddock.fleet.machines.watching import MachineWatch  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         namespace = None if parsed.all_namespaces else server.namespace
         screen = terminal.current()
         if parsed.watch:
@@ -77,8 +72,6 @@ async def _list(parsed: argparse.Namespace, console: Console) -> None:
         if parsed.output == "name":
             console.out("".join(f"{each}\n" for each in found))
         elif parsed.output in ("json", "yaml"):
-            from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-
             console.out(report.structured([as_data(each) for each in found], parsed.output))
         elif not found:
             console.say(_nothing(namespace, parsed.selector))
@@ -92,7 +85,7 @@ def _nothing(namespace: str | None, selector: str) -> str:
     return f"paddock: no machines {where}{' with these labels' if selector else ''}{more}"
 
 
-def _lines(machines: Sequence["MachineView"], parsed: argparse.Namespace, now: float, screen: Screen, *, ages: bool = True) -> list[str]:
+def _lines(machines: Sequence[MachineView], parsed: argparse.Namespace, now: float, screen: Screen, *, ages: bool = True) -> list[str]:
     names: tuple[str, ...] = _WIDE if parsed.output == "wide" else _NARROW
     names = tuple(each for each in names if ages or each not in ("age", "uptime"))
     if parsed.all_namespaces:
@@ -107,10 +100,7 @@ def _unbounded(screen: Screen) -> Screen:
     return Screen(interactive=screen.interactive, colours=screen.colours, rows=screen.rows)
 
 
-def _cells(machine: "MachineView", now: float) -> dict[str, Cell | str]:
-    from paddock.fleet.machines import facts  # noqa: PLC0415 - as above
-    from paddock.kubernetes.meta import ages  # noqa: PLC0415
-
+def _cells(machine: MachineView, now: float) -> dict[str, Cell | str]:
     found = facts.of(machine)
     return {
         "namespace": machine.namespace,
@@ -129,10 +119,8 @@ def _cells(machine: "MachineView", now: float) -> dict[str, Cell | str]:
     }
 
 
-def as_data(machine: "MachineView") -> dict[str, Any]:
+def as_data(machine: MachineView) -> dict[str, Any]:
     """Return a machine for programs."""
-    from paddock.fleet.machines import facts  # noqa: PLC0415 - as above
-
     found = facts.of(machine)
     return {
         "name": machine.name,

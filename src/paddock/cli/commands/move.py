@@ -2,20 +2,26 @@
 
 import argparse
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+
+import msgspec
 
 from paddock.base.errors import PaddockError, UsageError
 from paddock.base.lines import one_line
 from paddock.base.names import check_name
-from paddock.cli import arguments, confirming
+from paddock.cli import arguments, confirming, progress, servers
 from paddock.cli.arguments import KnownNames, Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
-    from paddock.fleet.moves.mover import MoveOptions
-    from paddock.fleet.moves.sides import MoveSide
+from paddock.fleet.machines.finding import MachineView, every, find
+from paddock.fleet.machines.waiting import NotReached
+from paddock.fleet.moves import moverlease, preflight, sides, undoing
+from paddock.fleet.moves.mover import CannotMove, MachineMover, MoveOptions
+from paddock.fleet.moves.moverlease import MoverLease
+from paddock.fleet.moves.plan import record
+from paddock.fleet.moves.preflight import MovePreflight
+from paddock.fleet.moves.sides import MoveSide
+from paddock.fleet.moves.undoing import MoveUndoer
+from paddock.kubevirt.disklinks import HttpLinkChannel
 
 _TEXT = """Move machines with their disks to another server: host to host, host to cluster, and back. The command carries the disks
 itself, so the servers need not reach each other. The plan comes first: what the target lacks, and what will differ. A machine is off
@@ -56,9 +62,7 @@ def run(argv: Sequence[str], console: Console) -> int:
     options = parser()
     parsed = options.parse_args(argv)
     _check(options, parsed)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_run(parsed, console))
+    return servers.serve(_run(parsed, console))
 
 
 def _check(options: Parser, parsed: argparse.Namespace) -> None:
@@ -73,11 +77,7 @@ def _check(options: Parser, parsed: argparse.Namespace) -> None:
 
 
 async def _run(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines.finding import every, find  # noqa: PLC0415 - as above
-    from paddock.fleet.moves import sides  # noqa: PLC0415
-
-    async with connected(parsed, console, role="the source") as session:
+    async with servers.connected(parsed, console, role="the source") as session:
         source = await sides.side(session, session.namespace)
         if parsed.selector:
             machines = await every(session.client, session.namespace, parsed.selector)
@@ -94,13 +94,13 @@ async def _run(parsed: argparse.Namespace, console: Console) -> int:
 class _Moves:
     """The machines of one command, one after another."""
 
-    def __init__(self, parsed: argparse.Namespace, console: Console, source: "MoveSide", target: "MoveSide") -> None:
+    def __init__(self, parsed: argparse.Namespace, console: Console, source: MoveSide, target: MoveSide) -> None:
         self._parsed = parsed
         self._console = console
         self._source = source
         self._target = target
 
-    async def run(self, machines: "Sequence[MachineView]") -> int:
+    async def run(self, machines: Sequence[MachineView]) -> int:
         if self._parsed.undo:
             # The first machine of a move made what it shares with later ones.
             return await self._ended(machines[::-1], "Undo the move? What the guest wrote at the target is lost.", self._undo)
@@ -108,7 +108,7 @@ class _Moves:
             return await self._ended(machines, "Delete the source with its disks?", self._delete_source)
         return await self._move(machines)
 
-    async def _ended(self, machines: "Sequence[MachineView]", question: str, work: "Callable[[MachineView], Awaitable[str]]") -> int:
+    async def _ended(self, machines: Sequence[MachineView], question: str, work: Callable[[MachineView], Awaitable[str]]) -> int:
         if self._parsed.dry_run:
             for machine in machines:
                 self._console.out(f"{machine}: {question.partition('?')[0].lower()} (dry run); nothing was changed\n")
@@ -118,9 +118,7 @@ class _Moves:
             return FINDINGS
         return await self._each(machines, work)
 
-    async def _move(self, machines: "Sequence[MachineView]") -> int:
-        from paddock.fleet.moves.preflight import MovePreflight  # noqa: PLC0415 - as above
-
+    async def _move(self, machines: Sequence[MachineView]) -> int:
         options = self._options()
         plans = [await MovePreflight(self._source, self._at(machine), options).plan(machine) for machine in machines]
         for line in (line for each in plans for line in each.lines()):
@@ -137,9 +135,7 @@ class _Moves:
             return FINDINGS
         return await self._each(machines, self._carry_out)
 
-    def _options(self) -> "MoveOptions":
-        from paddock.fleet.moves.mover import MoveOptions  # noqa: PLC0415 - as above
-
+    def _options(self) -> MoveOptions:
         given = self._parsed
         return MoveOptions(
             storage_class=given.storage_class,
@@ -149,22 +145,15 @@ class _Moves:
             seconds=given.timeout,
         )
 
-    def _at(self, machine: "MachineView") -> "MoveSide":
+    def _at(self, machine: MachineView) -> MoveSide:
         """The target with its namespace: that of a move that has begun, unless another one is named."""
-        import msgspec  # noqa: PLC0415 - as above
-
-        from paddock.fleet.moves.plan import record  # noqa: PLC0415
-
         moved = record.read(machine.data)
         if moved is None or self._parsed.to_namespace:
             return self._target
         return msgspec.structs.replace(self._target, namespace=moved.namespace)
 
-    async def _each(self, machines: "Sequence[MachineView]", work: "Callable[[MachineView], Awaitable[str]]") -> int:
+    async def _each(self, machines: Sequence[MachineView], work: Callable[[MachineView], Awaitable[str]]) -> int:
         """Do the work for each machine. The first that fails ends the command: the others have not begun."""
-        from paddock.fleet.machines.waiting import NotReached  # noqa: PLC0415
-        from paddock.fleet.moves.mover import CannotMove  # noqa: PLC0415
-
         for machine in machines:
             try:
                 self._console.out(f"{machine} {await work(machine)}\n")
@@ -179,13 +168,7 @@ class _Moves:
                 return UNUSABLE
         return GOOD
 
-    async def _carry_out(self, machine: "MachineView") -> str:
-        from paddock.cli import progress  # noqa: PLC0415 - as above
-        from paddock.fleet.moves import moverlease, preflight, undoing  # noqa: PLC0415
-        from paddock.fleet.moves.mover import MachineMover  # noqa: PLC0415
-        from paddock.fleet.moves.moverlease import MoverLease  # noqa: PLC0415
-        from paddock.kubevirt.disklinks import HttpLinkChannel  # noqa: PLC0415
-
+    async def _carry_out(self, machine: MachineView) -> str:
         target = self._at(machine)
         with progress.ProgressBar(self._console, quiet=self._parsed.quiet) as bar:
 
@@ -202,14 +185,10 @@ class _Moves:
                 mover = MachineMover((self._source, target), HttpLinkChannel(), self._options(), tell, show)
                 return await mover.move(machine)
 
-    async def _undo(self, machine: "MachineView") -> str:
-        from paddock.fleet.moves.undoing import MoveUndoer  # noqa: PLC0415 - as above
-
+    async def _undo(self, machine: MachineView) -> str:
         return await MoveUndoer(self._source, self._at(machine), self._parsed.timeout, self._tell).undo(machine)
 
-    async def _delete_source(self, machine: "MachineView") -> str:
-        from paddock.fleet.moves import undoing  # noqa: PLC0415 - as above
-
+    async def _delete_source(self, machine: MachineView) -> str:
         return await undoing.delete_source(self._source, self._at(machine), machine, self._tell)
 
     def _tell(self, line: str) -> None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, changing, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
+from paddock.fleet.machines import attachments, nics
 
 _TEXT = """Add a network interface to a machine. NETWORK is a NetworkAttachmentDefinition, for Vitistack's machines a NetworkConfiguration,
 or the word pod. A running guest sees an interface on a bridge at once, and any other after a restart."""
@@ -28,14 +29,10 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli import changing  # noqa: PLC0415 - heavy imports wait until there is something to do
-    from paddock.cli.servers import serve  # noqa: PLC0415
-    from paddock.fleet.machines import attachments, nics  # noqa: PLC0415 - heavy imports wait until there is something to do
-
     name = parsed.interface or parsed.network.rpartition("/")[2]
     wish = nics.NicWish(name=name, network=parsed.network, mac=parsed.mac, model=parsed.model)
     done = f"has the interface {name}"
-    return serve(
+    return servers.serve(
         changing.change(
             parsed,
             console,

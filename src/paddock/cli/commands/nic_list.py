@@ -2,15 +2,15 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.nics import NicRow
+from paddock.cli.machineviews import shown
+from paddock.fleet.machines.finding import find
+from paddock.fleet.machines.nics import NicRow, listed
 
 _TEXT = "List the network interfaces of a machine: network, MAC address, and the addresses of a running guest."
 
@@ -27,18 +27,11 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_list(parsed, console))
+    return servers.serve(_list(parsed, console))
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machineviews import shown  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.nics import listed  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         rows = listed(await find(server.client, parsed.name, server.namespace))
     wide = parsed.output == "wide"
     titles = ("NAME", "NETWORK", "MAC", "ADDRESS", "STATE", *(("BINDING", "MODEL") if wide else ()))
@@ -46,12 +39,12 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
     return GOOD
 
 
-def _cells(row: "NicRow", *, wide: bool) -> tuple[str, ...]:
+def _cells(row: NicRow, *, wide: bool) -> tuple[str, ...]:
     addresses = ", ".join(row.addresses if wide else row.addresses[:1])
     return (row.name, row.network, row.mac, addresses, row.state, *((row.binding, row.model) if wide else ()))
 
 
-def _data(row: "NicRow") -> dict[str, Any]:
+def _data(row: NicRow) -> dict[str, Any]:
     found = {
         "name": row.name,
         "network": row.network,

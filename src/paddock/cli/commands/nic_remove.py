@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, changing, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
+from paddock.fleet.machines import nics
 
 _TEXT = "Take a network interface out of a machine: on a bridge at once, any other when the guest restarts."
 
@@ -24,9 +25,5 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli import changing  # noqa: PLC0415 - heavy imports wait until there is something to do
-    from paddock.cli.servers import serve  # noqa: PLC0415
-    from paddock.fleet.machines import nics  # noqa: PLC0415 - heavy imports wait until there is something to do
-
     done = f"no longer has the interface {parsed.interface}"
-    return serve(changing.change(parsed, console, lambda machine: nics.removed(machine, parsed.interface), done))
+    return servers.serve(changing.change(parsed, console, lambda machine: nics.removed(machine, parsed.interface), done))

@@ -3,12 +3,12 @@
 import argparse
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from paddock.base.lines import one_line
-from paddock.cli import arguments, targets
+from paddock.cli import arguments, serverplans, servers, targets
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNUSABLE
 from paddock.fleet.documents import planlines, report
@@ -17,14 +17,12 @@ from paddock.fleet.documents.objects import InputReader
 from paddock.fleet.documents.planlines import NEW, NOT_ON_SERVER, REFUSED, WAITS, PlanLine
 from paddock.fleet.documents.rendering import RenderSummary
 from paddock.fleet.documents.verdicts import FAILS
-from paddock.fleet.tenants import forecasting
+from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.tenants import forecasting, serverforecasts
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.plan.changes.differences import ABSENT, format_named
 from paddock.kubevirt.plan.changes.effects import Effect
 from paddock.kubevirt.plan.quotas.forecast import QuotaForecast
-
-if TYPE_CHECKING:
-    from paddock.fleet.servers.session import ServerSession
 
 _TEXT = """Show the effect of each changed field on the machine: none, live, restart, recreate or data loss. Changes that
 validation refuses or that cannot be carried out are listed, too, and so is what the objects add to each quota of their namespaces. The
@@ -65,22 +63,18 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 def _on_server(parsed: argparse.Namespace, console: Console, objects: InputObjects, settings: AdmissionSettings) -> int:
     """Plan against the objects of the server."""
-    from paddock.cli.servers import connected, serve  # noqa: PLC0415 - heavy imports wait until there is something to do
 
     async def planned() -> int:
-        async with connected(parsed, console) as session:
+        async with servers.connected(parsed, console) as session:
             steps, forecast = await _compared(session, objects, settings, console)
         return _told(steps, objects, forecast, parsed.output, console)
 
-    return serve(planned())
+    return servers.serve(planned())
 
 
 async def _compared(
-    session: "ServerSession", objects: InputObjects, settings: AdmissionSettings, console: Console
+    session: ServerSession, objects: InputObjects, settings: AdmissionSettings, console: Console
 ) -> tuple[list[PlanLine], QuotaForecast]:
-    from paddock.cli import serverplans  # noqa: PLC0415 - as above
-    from paddock.fleet.tenants import serverforecasts  # noqa: PLC0415
-
     sides = await serverplans.sides(session, objects.subjects, settings)
     around = await serverforecasts.around(session, sides.whole)
     old, new = (msgspec.structs.replace(each, world=each.world.within(around)) for each in (sides.old, sides.new))

@@ -2,17 +2,17 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import UsageError
-from paddock.cli import arguments, confirming
+from paddock.cli import arguments, confirming, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.finding import MachineView
-    from paddock.fleet.machines.snapshots import SnapshotRow
+from paddock.fleet.kinds import VIRTRIGAUD
+from paddock.fleet.machines import restores, snapshots, waiting
+from paddock.fleet.machines.edits import ChangeRefused
+from paddock.fleet.machines.finding import MachineView, find
+from paddock.fleet.machines.snapshots import SnapshotRow
 
 _TEXT = """Bring the disks of a machine back to a snapshot. A running machine stops for it and starts again. If the snapshot has the
 memory of the guest, the guest continues where it was. What it wrote after that is lost, so take a snapshot before if you may want it.
@@ -49,17 +49,11 @@ def run(argv: Sequence[str], console: Console) -> int:
             why="a single word would be the backup of a server's store",
             fix=f"for that: paddock backup restore {parsed.name}",
         )
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_restore(parsed, console))
+    return servers.serve(_restore(parsed, console))
 
 
 async def _restore(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import restores, snapshots, waiting  # noqa: PLC0415
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         found = await restores.usable(server, machine, parsed.snapshot)
         running = waiting.runs(machine)
@@ -79,10 +73,7 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
     return GOOD
 
 
-def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running: bool) -> None:
-    from paddock.fleet.kinds import VIRTRIGAUD  # noqa: PLC0415
-    from paddock.fleet.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
-
+def _check_start(parsed: argparse.Namespace, machine: MachineView, *, running: bool) -> None:
     if parsed.no_start and running and machine.kind is VIRTRIGAUD:
         raise ChangeRefused(
             f"cannot leave {machine} stopped after a restore",
@@ -91,10 +82,7 @@ def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running:
         )
 
 
-def _check_memory(parsed: argparse.Namespace, machine: "MachineView", *, has_memory: bool) -> None:
-    from paddock.fleet.kinds import VIRTRIGAUD  # noqa: PLC0415
-    from paddock.fleet.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
-
+def _check_memory(parsed: argparse.Namespace, machine: MachineView, *, has_memory: bool) -> None:
     if parsed.disks_only and machine.kind is VIRTRIGAUD:
         why = "VirtRigaud's revert has no field that leaves the memory out"
         fix = f"restore its VirtualMachine: `paddock restore vm/{machine.name} SNAPSHOT --disks-only`"
@@ -104,7 +92,7 @@ def _check_memory(parsed: argparse.Namespace, machine: "MachineView", *, has_mem
         raise ChangeRefused(f"cannot leave {machine} stopped after a restore with memory", why=why, fix="add --disks-only")
 
 
-def _plan(parsed: argparse.Namespace, machine: "MachineView", row: "SnapshotRow", *, running: bool) -> list[str]:
+def _plan(parsed: argparse.Namespace, machine: MachineView, row: SnapshotRow, *, running: bool) -> list[str]:
     lines = [f"{machine}: the disks become as they were at {row.created}; what was written since is lost."]
     if row.consistency == "with memory" and not parsed.disks_only:
         lines.append("The guest goes on where it was then.")

@@ -3,16 +3,16 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import PaddockError
 from paddock.base.lines import one_line
-from paddock.cli import arguments, several, terminal
+from paddock.cli import arguments, servers, several, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD, UNUSABLE
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.removal import RemovalPlan
+from paddock.fleet.machines import finding
+from paddock.fleet.machines.removal import RemovalPlan
+from paddock.fleet.machines.removing import MachineRemover
+from paddock.fleet.machines.running import RunOptions
 
 _TEXT = """Delete machines. What goes and what stays is listed first. Disks stay, and the machine is shut down for that; with --purge
 those that belong to the machine go with their data. Protected machines are refused (`paddock unprotect`)."""
@@ -35,24 +35,16 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    return serve(_remove(parsed, console))
+    return servers.serve(_remove(parsed, console))
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import finding  # noqa: PLC0415
-    from paddock.fleet.machines.removing import MachineRemover  # noqa: PLC0415
-    from paddock.fleet.machines.running import RunOptions  # noqa: PLC0415
-
     def tell(line: str) -> None:
         if not parsed.quiet:
             console.say(line)
 
     options = RunOptions(force=parsed.force, seconds=parsed.timeout if parsed.wait else 0.0, dry_run=parsed.dry_run)
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         remover = MachineRemover(session.client, session.clock, options, tell)
         plans: dict[str, RemovalPlan] = {}
         failed = GOOD
@@ -69,7 +61,7 @@ async def _remove(parsed: argparse.Namespace, console: Console) -> int:
         return max(code, failed)
 
 
-def _agreed(plans: Sequence["RemovalPlan"], parsed: argparse.Namespace, console: Console) -> bool:
+def _agreed(plans: Sequence[RemovalPlan], parsed: argparse.Namespace, console: Console) -> bool:
     """Say what goes and what stays, and ask a person at a terminal."""
     if not parsed.quiet or not parsed.yes:
         for line in (line for each in plans for line in each.lines()):

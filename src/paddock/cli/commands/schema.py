@@ -1,6 +1,7 @@
 """`paddock schema`: prints the JSON Schema of a kind, or writes those of all kinds to a directory, for editors."""
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,6 +10,9 @@ from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.kinds import KindNotFound, resolve
+from paddock.kubernetes import catalog
+from paddock.kubernetes.schema.generate import files, jsonschema
 
 _TEXT = """Print the JSON Schema (draft 2020-12) of a kind, or write the schemas of all kinds to a directory. Editors complete and
 check manifests with them. The schemas come from this installation; DIR/paddock.json covers all kinds."""
@@ -17,8 +21,6 @@ _EXITS = {0: "success", 2: "wrong usage, no such kind, or a directory that canno
 
 def parser() -> Parser:
     """Return the parser."""
-    from paddock.kubernetes import catalog  # noqa: PLC0415 - the list of commands does without the declarations
-
     options = arguments.parser("schema", _TEXT, "[OPTIONS] (KIND | --out DIR)", _EXITS)
     options.add_argument("kind", metavar="KIND", nargs="?", help="Kind to print the schema of, such as vm or machines.vitistack.io")
     arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), "Dialect of the kind, or of the kinds to write")
@@ -40,11 +42,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 def _print(parsed: argparse.Namespace, console: Console) -> None:
-    import json  # noqa: PLC0415 - only a command that runs needs these
-
-    from paddock.cli.kinds import KindNotFound, resolve  # noqa: PLC0415
-    from paddock.kubernetes.schema.generate import jsonschema  # noqa: PLC0415
-
     asked = resolve(parsed.kind, parsed.dialect)
     if asked.path:
         fix = f"`paddock explain {parsed.kind}` describes the field"
@@ -56,9 +53,6 @@ def _print(parsed: argparse.Namespace, console: Console) -> None:
 
 
 def _write(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.kubernetes import catalog  # noqa: PLC0415 - as above
-    from paddock.kubernetes.schema.generate import files  # noqa: PLC0415
-
     target: Path = parsed.out
     kinds = [kind for kind in catalog.every() if parsed.dialect in (None, kind.dialect)]
     texts = files.json_schemas(kinds)

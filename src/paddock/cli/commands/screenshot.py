@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
 
@@ -29,7 +29,6 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(argv)
     if parsed.output == "-" and os.isatty(sys.stdout.fileno()):
         options.error("a terminal shows no PNG; name a file")
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
 
     async def taken() -> tuple[str, bytes]:
         async with commandline.reached(parsed, console, "take a picture of the display") as guest:

@@ -5,10 +5,13 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from paddock.base.names import check_name
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.fleet.machines import snapshots
+from paddock.fleet.machines.finding import find
+from paddock.kubernetes.client.options import WriteOptions
 
 _TEXT = """Take a snapshot of all disks of a machine, running or not. With a guest agent the file systems of the guest are frozen for
 it. With --memory it has the memory of the running guest, too, and a restore continues the guest there. `paddock snap ls` lists
@@ -42,18 +45,11 @@ def run(argv: Sequence[str], console: Console) -> int:
         code: int = import_module(COMMANDS[verb][0]).run(list(argv[1:]), console)
         return code
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_take(parsed, console))
+    return servers.serve(_take(parsed, console))
 
 
 async def _take(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import snapshots  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-    from paddock.kubernetes.client.options import WriteOptions  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         name = parsed.snapshot or snapshots.default_name(machine.name, server.clock.seconds())
         check_name(name)

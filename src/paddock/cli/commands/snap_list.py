@@ -2,15 +2,17 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.snapshots import SnapshotRow
+from paddock.cli.machineviews import shown
+from paddock.fleet.machines import snapshots
+from paddock.fleet.machines.finding import find
+from paddock.fleet.machines.snapshots import SnapshotRow
+from paddock.kubernetes.meta.ages import age
 
 _TEXT = "List the snapshots of a machine, or of all machines of the namespace, the oldest first."
 
@@ -27,18 +29,11 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_list(parsed, console))
+    return servers.serve(_list(parsed, console))
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machineviews import shown  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import snapshots  # noqa: PLC0415 - as above
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace) if parsed.name else None
         rows = await snapshots.listed(server, machine, server.namespace)
         now = server.clock.seconds()
@@ -47,13 +42,11 @@ async def _list(parsed: argparse.Namespace, console: Console) -> int:
     return GOOD
 
 
-def _cells(row: "SnapshotRow", now: float) -> tuple[str, ...]:
-    from paddock.kubernetes.meta.ages import age  # noqa: PLC0415 - as above
-
+def _cells(row: SnapshotRow, now: float) -> tuple[str, ...]:
     return (row.name, row.machine, row.state, age(row.created, now) if row.created else "", row.consistency, row.memory)
 
 
-def _data(row: "SnapshotRow") -> dict[str, Any]:
+def _data(row: SnapshotRow) -> dict[str, Any]:
     found = {"name": row.name, "machine": row.machine, "state": row.state, "created": row.created, "consistent": row.consistency}
     found["memory"] = row.memory
     return {name: value for name, value in found.items() if value}

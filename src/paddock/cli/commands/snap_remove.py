@@ -3,10 +3,12 @@
 import argparse
 from collections.abc import Sequence
 
-from paddock.cli import arguments, confirming
+from paddock.cli import arguments, confirming, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
+from paddock.fleet.machines import snapshots
+from paddock.fleet.machines.finding import find
 
 _TEXT = "Delete a snapshot with its data. The machine and its disks stay as they are."
 _EXITS = {
@@ -31,17 +33,11 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_remove(parsed, console))
+    return servers.serve(_remove(parsed, console))
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.machines import snapshots  # noqa: PLC0415
-    from paddock.fleet.machines.finding import find  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+    async with servers.connected(parsed, console) as server:
         machine = await find(server.client, parsed.name, server.namespace)
         for name in parsed.snapshots:
             await snapshots.named(server, machine, name)

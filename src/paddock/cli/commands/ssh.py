@@ -3,15 +3,16 @@
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
-
-if TYPE_CHECKING:
-    from paddock.fleet.guests.sshclient import SshTarget
-    from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.guests import guest as guests
+from paddock.fleet.guests import sshclient
+from paddock.fleet.guests.sshclient import SshTarget
+from paddock.fleet.machines import finding
+from paddock.fleet.servers.session import ServerSession
 
 _TEXT = """Log in to a guest, or run a command in it, with this host's ssh. The connection goes over the server, so the guest needs no route
 from here. Without a user, Paddock takes the one of the machine's cloud-init or image. Host keys are kept in a file of Paddock's own, by the
@@ -55,17 +56,11 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed.name, parsed.user = name, user if at else parsed.user
     if not parsed.config:
         _log_in(parsed, console)
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-    from paddock.fleet.guests import sshclient  # noqa: PLC0415
-
     console.out(sshclient.config(servers.serve(_every(parsed, console)), (parsed.identity or [""])[0]))
     return 0
 
 
 def _log_in(parsed: argparse.Namespace, console: Console) -> NoReturn:
-    from paddock.cli import servers  # noqa: PLC0415
-    from paddock.fleet.guests import sshclient  # noqa: PLC0415
-
     program = sshclient.client()
     target = servers.serve(_target(parsed, console))
     words = sshclient.arguments(target, _passed_on(parsed), parsed.command, parsed.port)
@@ -82,27 +77,19 @@ def _passed_on(parsed: argparse.Namespace) -> list[str]:
     return [*words, *(["-t"] if parsed.tty else [])]
 
 
-async def _target(parsed: argparse.Namespace, console: Console) -> "SshTarget":
-    from paddock.fleet.guests import sshclient  # noqa: PLC0415
-
+async def _target(parsed: argparse.Namespace, console: Console) -> SshTarget:
     async with commandline.reached(parsed, console, "log in to the guest") as guest:
         await sshclient.wait_for_server(guest, parsed.port, _GREETING_SECONDS, parsed.timeout if parsed.wait else 0.0)
         user = parsed.user or await sshclient.user_of(guest)
         return sshclient.target(guest.machine, user, sshclient.proxy_command(commandline.server_options(parsed)))
 
 
-async def _every(parsed: argparse.Namespace, console: Console) -> "list[SshTarget]":
-    from paddock.cli import servers  # noqa: PLC0415
-
+async def _every(parsed: argparse.Namespace, console: Console) -> list[SshTarget]:
     async with servers.connected(parsed, console) as server:
         return await _targets(parsed, server)
 
 
-async def _targets(parsed: argparse.Namespace, server: "ServerSession") -> "list[SshTarget]":
-    from paddock.fleet.guests import guest as guests  # noqa: PLC0415
-    from paddock.fleet.guests import sshclient  # noqa: PLC0415
-    from paddock.fleet.machines import finding  # noqa: PLC0415
-
+async def _targets(parsed: argparse.Namespace, server: ServerSession) -> list[SshTarget]:
     if parsed.name:
         found = [await finding.find(server.client, parsed.name, server.namespace)]
     else:

@@ -7,10 +7,13 @@ from importlib import import_module
 from pathlib import Path
 
 from paddock.base.names import check_name
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.fleet.documents import report
+from paddock.fleet.tenants import tenancy
+from paddock.fleet.tenants.tenant import TenantShares
 
 _TEXT = """Make a tenant: a namespace, a user with the rights to its machines, a quota, and a network policy that keeps machines of other
 namespaces out. Write the kubeconfig of the user to a file. Repeat the command to change the quota; everything else stays."""
@@ -47,20 +50,13 @@ def run(argv: Sequence[str], console: Console) -> int:
         code: int = import_module(COMMANDS[verb][0]).run(list(argv[1:]), console)
         return code
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_make(parsed, console))
+    return servers.serve(_make(parsed, console))
 
 
 async def _make(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-    from paddock.fleet.tenants import tenancy  # noqa: PLC0415
-    from paddock.fleet.tenants.tenant import TenantShares  # noqa: PLC0415
-
     check_name(parsed.name)
     shares = TenantShares(parsed.cpu, parsed.memory, parsed.storage, parsed.machines, parsed.cpu_shares)
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         for what, word in await tenancy.make(session, parsed.name, shares, dry_run=parsed.dry_run):
             console.out(f"{what} {word}{' (--dry-run)' if parsed.dry_run else ''}\n")
         if parsed.dry_run:

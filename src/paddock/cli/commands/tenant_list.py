@@ -3,10 +3,13 @@
 import argparse
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.machineviews import shown
+from paddock.fleet.tenants import tenancy, tenant
+from paddock.kubernetes.meta.ages import age
 
 _TEXT = "List the tenants, with what each uses of what it may use."
 
@@ -22,18 +25,11 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_list(parsed, console))
+    return servers.serve(_list(parsed, console))
 
 
 async def _list(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.machineviews import shown  # noqa: PLC0415 - as above
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.tenants import tenancy, tenant  # noqa: PLC0415
-    from paddock.kubernetes.meta.ages import age  # noqa: PLC0415
-
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         rows = await tenancy.listed(session)
         now = session.clock.seconds()
     titles = ("NAME", *(title for title, _ in tenant.SHARES), "AGE")

@@ -3,10 +3,11 @@
 import argparse
 from collections.abc import Sequence
 
-from paddock.cli import arguments, confirming
+from paddock.cli import arguments, confirming, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
+from paddock.fleet.tenants import tenancy
 
 _TEXT = "Delete a tenant with its namespace: its machines, their disks, its user."
 _EXITS = {0: "success", 1: "nothing was deleted: the answer was no, or --yes is missing", 2: "wrong usage, or no such tenant"}
@@ -25,16 +26,11 @@ def parser() -> Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    from paddock.cli.servers import serve  # noqa: PLC0415 - heavy imports wait until there is something to do
-
-    return serve(_remove(parsed, console))
+    return servers.serve(_remove(parsed, console))
 
 
 async def _remove(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.tenants import tenancy  # noqa: PLC0415
-
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         await tenancy.remove(session, parsed.name, dry_run=True)
         question = f"Delete the tenant {parsed.name} with all its machines and disks?"
         if not parsed.dry_run and not confirming.agreed(console, question, yes=parsed.yes):

@@ -3,17 +3,19 @@
 import argparse
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from paddock.cli import arguments, tables, terminal
+from paddock.cli import arguments, servers, tables, terminal
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.cli.live import LiveView
+from paddock.cli.machineviews import shown
 from paddock.cli.tables import TableColumn
-
-if TYPE_CHECKING:
-    from paddock.fleet.machines.usage import MachineUsage
-    from paddock.fleet.servers.session import ServerSession
-    from paddock.kubernetes.client.target import Key
+from paddock.fleet.documents import report
+from paddock.fleet.machines import facts, finding, usage
+from paddock.fleet.machines.usage import MachineUsage
+from paddock.fleet.servers.session import ServerSession
+from paddock.fleet.tenants import quotas
+from paddock.kubernetes.client.target import Key
 
 _TEXT = """Show what running machines use, measured over two seconds: processors in cores, memory of the process and of the guest, and the
 rates of disks and networks. A cluster without Paddock's series shows processors and memory, by metrics.k8s.io. With --namespaces, show
@@ -49,19 +51,12 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(argv)
     if parsed.namespaces and (parsed.selector or parsed.watch):
         options.error("--namespaces goes with neither --selector nor --watch")
-    # Everything that talks to servers is heavy.
-    from paddock.cli.servers import serve  # noqa: PLC0415
-
-    serve((_show_quotas if parsed.namespaces else _show)(parsed, console))
+    servers.serve((_show_quotas if parsed.namespaces else _show)(parsed, console))
     return GOOD
 
 
 async def _show_quotas(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.machineviews import shown  # noqa: PLC0415 - as above
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.tenants import quotas  # noqa: PLC0415
-
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         rows = await quotas.read(session, parsed.namespace)
     if not rows and not parsed.output:
         console.say("paddock: no namespace has a quota; `paddock tenant NAME` makes one with a quota")
@@ -72,12 +67,7 @@ async def _show_quotas(parsed: argparse.Namespace, console: Console) -> None:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> None:
-    from paddock.cli.live import LiveView  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-    from paddock.fleet.machines import usage  # noqa: PLC0415
-
-    async with connected(parsed, console) as session:
+    async with servers.connected(parsed, console) as session:
         view = LiveView(console, terminal.current())
         before = await usage.read(session.client)
         while True:
@@ -97,21 +87,15 @@ async def _show(parsed: argparse.Namespace, console: Console) -> None:
             before = after
 
 
-async def _rows(
-    session: "ServerSession", parsed: argparse.Namespace, machine_usages: Mapping["Key", "MachineUsage"]
-) -> dict[str, "MachineUsage"]:
+async def _rows(session: ServerSession, parsed: argparse.Namespace, machine_usages: Mapping[Key, MachineUsage]) -> dict[str, MachineUsage]:
     """Return the use of each machine by the name that the user gave it."""
-    from paddock.fleet.machines import finding  # noqa: PLC0415 - as above
-
     machines = await finding.every(session.client, None if parsed.all_namespaces else session.namespace, parsed.selector)
     used = [(each, machine_usages[each.vmi_key]) for each in machines if each.vmi_key is not None and each.vmi_key in machine_usages]
     busiest = sorted(used, key=lambda pair: -pair[1].cpu)
     return {f"{each.namespace}/{each.name}" if parsed.all_namespaces else each.name: row for each, row in busiest}
 
 
-def _lines(rows: Mapping[str, "MachineUsage"]) -> list[str]:
-    from paddock.fleet.machines import facts  # noqa: PLC0415 - as above
-
+def _lines(rows: Mapping[str, MachineUsage]) -> list[str]:
     cells = [
         (
             name,

@@ -1,10 +1,13 @@
 """`paddock version`: prints the version and the commit that it was built from."""
 
+import platform
 from collections.abc import Sequence
 
+from paddock.base import build
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
+from paddock.fleet.documents import report
 
 _TEXT = "Print the version, and the commit that the program was built from."
 _EXITS = {0: "success", 2: "wrong usage"}
@@ -20,17 +23,10 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Print it."""
     output = parser().parse_args(argv).output
-    # Reading the metadata of the installation costs more than a whole command.
-    from paddock.base import build  # noqa: PLC0415
-
     found = build.read()
     if output == "text":
         console.out(f"paddock {found}\n")
         return GOOD
-    import platform  # noqa: PLC0415 - as above
-
-    from paddock.fleet.documents import report  # noqa: PLC0415 - as above
-
     data = {"version": found.version, "commit": found.commit, "python": platform.python_version(), "machine": platform.machine()}
     console.out(report.structured(data, output))
     return GOOD

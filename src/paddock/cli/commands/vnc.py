@@ -5,9 +5,10 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from paddock.cli import arguments
+from paddock.cli import arguments, servers
 from paddock.cli import guestcommands as commandline
 from paddock.cli.console import Console
+from paddock.fleet.guests import viewers
 
 _TEXT = """Show the display of a machine in the first VNC viewer that this host has: remote-viewer, TigerVNC, vncviewer, gvncviewer and
 others. With --proxy, print the address of a loopback port for a viewer of your own, and serve it until ctrl+C. There is no password: every
@@ -31,8 +32,6 @@ def run(argv: Sequence[str], console: Console) -> int:
     parsed = options.parse_args(argv)
     if not 0 <= parsed.port <= 65535:
         options.error(f"--port {parsed.port} is no port")
-    from paddock.cli import servers  # noqa: PLC0415 - everything that talks to servers is heavy
-
     try:
         return servers.serve(_show(parsed, console))
     except KeyboardInterrupt:
@@ -40,8 +39,6 @@ def run(argv: Sequence[str], console: Console) -> int:
 
 
 async def _show(parsed: argparse.Namespace, console: Console) -> int:
-    from paddock.fleet.guests import viewers  # noqa: PLC0415
-
     viewer = None if parsed.proxy else viewers.choose()
     async with (
         commandline.reached(parsed, console, "show the display") as guest,

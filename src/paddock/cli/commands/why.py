@@ -2,15 +2,16 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from paddock.base.errors import Terminal
-from paddock.cli import arguments
+from paddock.cli import arguments, explanations, servers
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, UNJUDGED
-
-if TYPE_CHECKING:
-    from paddock.fleet.diagnosis.explain import Explanation
+from paddock.cli.names import candidates
+from paddock.fleet.diagnosis.explain import Explanation, explain
+from paddock.fleet.diagnosis.walk import walk
+from paddock.fleet.documents import report
+from paddock.fleet.servers.serverreader import ServerReader
 
 _TEXT = """Explain why an object is not ready: one cause, the evidence, and one fix. KIND is a kind, its plural or a short name
 (vm, dv, pvc, Machine ...), alone or with its group. Without KIND, the likeliest object of that name is chosen."""
@@ -39,12 +40,7 @@ def parser() -> arguments.Parser:
 def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     parsed = parser().parse_args(argv)
-    # Everything that talks to servers is heavy.
-    from paddock.cli import explanations  # noqa: PLC0415
-    from paddock.cli.servers import serve  # noqa: PLC0415
-    from paddock.fleet.documents import report  # noqa: PLC0415
-
-    answer, now = serve(_answer(parsed, console))
+    answer, now = servers.serve(_answer(parsed, console))
     if parsed.output == "text":
         console.out("".join(f"{line}\n" for line in explanations.lines(answer, now)))
     else:
@@ -52,14 +48,8 @@ def run(argv: Sequence[str], console: Console) -> int:
     return {"good": GOOD, "unknown": UNJUDGED}.get(answer.state, FINDINGS)
 
 
-async def _answer(parsed: argparse.Namespace, console: Console) -> "tuple[Explanation, float]":
-    from paddock.cli.names import candidates  # noqa: PLC0415
-    from paddock.cli.servers import connected  # noqa: PLC0415
-    from paddock.fleet.diagnosis.explain import explain  # noqa: PLC0415 - as above
-    from paddock.fleet.diagnosis.walk import walk  # noqa: PLC0415
-    from paddock.fleet.servers.serverreader import ServerReader  # noqa: PLC0415
-
-    async with connected(parsed, console) as server:
+async def _answer(parsed: argparse.Namespace, console: Console) -> tuple[Explanation, float]:
+    async with servers.connected(parsed, console) as server:
         looking = ServerReader(server.client, server.clock)
         found = await looking.find(candidates(parsed.what, server.namespace))
         if not found:

@@ -1,14 +1,23 @@
 """Names that complete a command line: of the kubeconfig, of the declared kinds, and of the server, if one answers at once."""
 
 import argparse
+import asyncio
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from paddock.base.errors import PaddockError
+from paddock.cli import serveraccess
 from paddock.cli.arguments import KnownNames
 from paddock.cli.completion.candidates import Candidate, NamesQuery
+from paddock.cli.console import Console
+from paddock.kubernetes import catalog
+from paddock.kubernetes.client import kubeconfig
+from paddock.kubernetes.client.client import Client, ClientSettings
+from paddock.kubernetes.client.http.https import Https
 
 # Longer than this nobody waits for a key; a server of this host answers in a hundredth of it.
 SECONDS = 1.0
@@ -51,8 +60,6 @@ def _found(query: NamesQuery) -> Iterable[Candidate]:
 
 
 def _kinds() -> Iterator[Candidate]:
-    from paddock.kubernetes import catalog  # noqa: PLC0415 - all declarations come with it
-
     for kind in catalog.every():
         yield Candidate(
             kind.plural if kind.dialect in ("core", "kubevirt") else f"{kind.plural}.{kind.group}", f"{kind.kind} of {kind.dialect}"
@@ -74,16 +81,12 @@ def server_options(words: Sequence[str]) -> argparse.Namespace:
 
 
 def _contexts(words: Sequence[str]) -> Iterator[Candidate]:
-    from paddock.kubernetes.client import kubeconfig  # noqa: PLC0415 - only this completes with it
-
     given = server_options(words)
     for name in kubeconfig.read(kubeconfig.paths(os.environ, given.kubeconfig)).contexts:
         yield Candidate(name)
 
 
 def _of_server(words: Sequence[str], kinds: Sequence[tuple[str, str]], *, namespaced: bool = True) -> Iterable[Candidate]:
-    import asyncio  # noqa: PLC0415 - commands, options and files complete without it
-
     async def ask() -> dict[str, str]:
         return await asyncio.wait_for(_listed(server_options(words), kinds, namespaced=namespaced), SECONDS)
 
@@ -91,15 +94,6 @@ def _of_server(words: Sequence[str], kinds: Sequence[tuple[str, str]], *, namesp
 
 
 async def _listed(given: argparse.Namespace, kinds: Sequence[tuple[str, str]], *, namespaced: bool) -> dict[str, str]:
-    import asyncio  # noqa: PLC0415 - as above
-
-    import orjson  # noqa: PLC0415 - as above
-
-    from paddock.cli import serveraccess  # noqa: PLC0415 - as above
-    from paddock.cli.console import Console  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client.client import Client, ClientSettings  # noqa: PLC0415 - as above
-    from paddock.kubernetes.client.http.https import Https  # noqa: PLC0415 - as above
-
     with open(os.devnull, "wb") as nowhere:
         access = serveraccess.find(given, Console(nowhere, nowhere))
     namespace = given.namespace or access.namespace

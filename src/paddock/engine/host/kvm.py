@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from paddock.base import kvmprobe
 from paddock.base.descriptors import piped
 from paddock.engine.host.efi import EfiFirmware
 from paddock.engine.host.qemu import Qemu
@@ -74,8 +75,6 @@ async def probe(qemu: Qemu | None, efi: EfiFirmware, cache: Path) -> Kvm:
 
 async def speed() -> Kvm:
     """The timed loop alone, in a process of its own, since a broken KVM may never come back."""
-    from paddock.base import kvmprobe  # noqa: PLC0415 - asked once for each boot of the host
-
     program = kvmprobe.__file__
     out, err, code = await run([sys.executable, "-I", "-S", program], b"", _PROBE_SECONDS)
     try:

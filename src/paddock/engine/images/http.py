@@ -5,6 +5,7 @@
 - An error is an `ImageError` that names the address without its query and never a header's value.
 """
 
+import base64
 import http.client
 import re
 import socket
@@ -401,8 +402,6 @@ def _proxy_headers(proxy: str) -> dict[str, str]:
 
 def basic(username: str, password: str) -> str:
     """The value of an Authorization header."""
-    import base64  # noqa: PLC0415 - small, but of no use to most
-
     return "Basic " + base64.b64encode(f"{username}:{password}".encode()).decode()
 
 

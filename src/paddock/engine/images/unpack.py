@@ -4,6 +4,7 @@ Everything is read in bounded pieces; what comes out is counted, and stops where
 twice.
 """
 
+import lzma
 import os
 import zlib
 from collections.abc import Callable
@@ -122,8 +123,6 @@ class _Streams:
 
 
 def _xz(file: IO[bytes], check: Callable[[], None]) -> _Streams:
-    import lzma  # noqa: PLC0415 - few images need it
-
     return _Streams(file, lambda: lzma.LZMADecompressor(format=lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), b"\0", check)
 
 

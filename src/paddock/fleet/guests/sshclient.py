@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 import orjson
+import yaml
 
 from paddock.base import ownnames
 from paddock.base.errors import PaddockError, Terminal
@@ -24,6 +25,7 @@ from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.guests import forwarding
 from paddock.fleet.guests.guest import GuestAccess
 from paddock.fleet.machines.finding import MachineView
+from paddock.kubernetes.meta import cloudconfig
 
 SUFFIX = ".paddock"
 # Written by whatever made the machine, when it knows.
@@ -194,12 +196,8 @@ def _decoded(text: str) -> str:
 
 def user_in(user_data: str) -> str:
     """Return the user that `#cloud-config` makes and who may log in; empty if it names none."""
-    from paddock.kubernetes.meta import cloudconfig  # noqa: PLC0415 - most machines need none of it
-
     if not user_data.startswith("#cloud-config") or cloudconfig.problem(user_data):
         return ""
-    import yaml  # noqa: PLC0415
-
     document = yaml.load(user_data, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     if not isinstance(document, dict):
         return ""

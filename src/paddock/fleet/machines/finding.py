@@ -16,6 +16,7 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
 from paddock.kubernetes.client.target import Key
+from paddock.kubernetes.meta.matching import parse_labels
 
 # Marks of the machines that a VirtRigaud provider on KubeVirt makes.
 _OWNER_UID, _OWNER = "virtrigaud.io/owner-uid", "virtrigaud.io/owner"
@@ -203,9 +204,6 @@ def selected(machines: Iterable[MachineView], labels: str) -> list[MachineView]:
     """Return the machines whose own labels fulfil a selector. Raises `BadSelector`."""
     if not labels:
         return list(machines)
-    # Most commands select nothing.
-    from paddock.kubernetes.meta.matching import parse_labels  # noqa: PLC0415
-
     query = parse_labels(labels)
     return [each for each in machines if query.matches(at(each.data, "metadata", "labels") or {})]
 

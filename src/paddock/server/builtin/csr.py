@@ -26,6 +26,8 @@ _LEGACY = "kubernetes.io/legacy-unknown"
 _SERVER = "system:apiserver"
 _RULE = "core/certificate-request"
 _SIGNER = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+/[a-z0-9]([-a-z0-9.:]*[a-z0-9])?\Z")
+# The object identifier of a group in a subject.
+_ORGANIZATION = "2.5.4.10"
 _LEAST_SECONDS, _LONGEST_SIGNER = 600, 571
 _CERTIFICATE = re.compile(rb"-----BEGIN ([A-Z0-9 ]+)-----")
 USAGES = (
@@ -117,9 +119,7 @@ class RequestStrategy(Strategy):
         request = read_request(spec.get("request"))
         if spec.get("signerName") != CLIENT_SIGNER or request is None:
             return
-        from cryptography.x509.oid import NameOID  # noqa: PLC0415 - as `read_request` says
-
-        if any(each.value == MASTERS for each in request.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)):
+        if any(each.value == MASTERS for each in request.subject if each.oid.dotted_string == _ORGANIZATION):
             why = f"use of {CLIENT_SIGNER} signer with {MASTERS} group is not allowed"
             raise failure.forbidden(failure.FailureTarget(new["metadata"].get("name", ""), GROUP, "certificatesigningrequests"), why)
 

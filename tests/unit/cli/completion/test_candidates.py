@@ -7,11 +7,12 @@ import pytest
 from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.arguments import KnownNames
+from paddock.cli.commandtree import walk
 from paddock.cli.completion import names
-from paddock.cli.completion.candidates import Candidate, Directive, NamesQuery, complete, lines
+from paddock.cli.completion.candidates import Candidate, Directive, NamesQuery, complete, lines, read
 from paddock.kubernetes import catalog
 
-TREE = main.every(COMMANDS)
+TREE = read()
 
 
 def lookup(query: NamesQuery) -> Iterable[Candidate]:
@@ -67,10 +68,10 @@ def test_candidates(line: str, found: Sequence[str]) -> None:
     ],
 )
 def test_paths(line: str, directive: Directive) -> None:
-    answer = complete(line.split(" "), TREE, lookup)
-    assert answer.directive == directive
+    found = complete(line.split(" "), TREE, lookup)
+    assert found.directive == directive
     if directive is not Directive.NO_FILES:
-        assert not answer.candidates
+        assert not found.candidates
 
 
 def test_the_answer_is_cobras() -> None:
@@ -80,9 +81,7 @@ def test_the_answer_is_cobras() -> None:
 
 
 def test_every_option_of_every_command_completes() -> None:
-    from paddock.cli.commandtree import walk  # noqa: PLC0415 - only this test walks
-
-    for entry in walk(TREE):
+    for entry in walk(main.every(COMMANDS)):
         if not entry.verbs():
             shown = {each.word for each in complete([*entry.words, "--"], TREE, lookup).candidates}
             declared = {name for action in entry.parser()._actions for name in action.option_strings if name.startswith("--")}
