@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.apiharness import Harness, Reply
+from tests.coroutines import run_by
 from tests.reference import cdidefinitions, crds, projects
 from tests.reference.client import Api, Json
 from tests.reference.crds import Crd, condition
@@ -58,18 +59,16 @@ def test_nothing_is_missing() -> None:
     }
 
 
-def test_those_of_our_own_kinds_are_taken_under_their_own_names() -> None:
-    async def script() -> list[str]:
-        wrong = []
-        async with Harness() as server:
-            own = {each["metadata"]["name"] for each in (await server.get(crds.PATH)).data["items"]}
-            for origin, document in projects.definitions():
-                name = document["metadata"]["name"]
-                if name in own:
-                    said = await server.apply(f"{crds.PATH}/{name}", document)
-                    if said.status != 200 or not said.warnings or condition(said.data, "Established").get("status") != "True":
-                        wrong.append(f"{origin}: {said.status} {said.warnings}")
-            assert "virtualmachines.kubevirt.io" in own
-        return wrong
-
-    assert asyncio.run(script()) == []
+@run_by(asyncio.run)
+async def test_those_of_our_own_kinds_are_taken_under_their_own_names() -> None:
+    wrong = []
+    async with Harness() as server:
+        own = {each["metadata"]["name"] for each in (await server.get(crds.PATH)).data["items"]}
+        for origin, document in projects.definitions():
+            name = document["metadata"]["name"]
+            if name in own:
+                said = await server.apply(f"{crds.PATH}/{name}", document)
+                if said.status != 200 or not said.warnings or condition(said.data, "Established").get("status") != "True":
+                    wrong.append(f"{origin}: {said.status} {said.warnings}")
+        assert "virtualmachines.kubevirt.io" in own
+    assert wrong == []

@@ -158,21 +158,19 @@ async def with_processors(machine: QemuMachine, sockets: int) -> None:
                 await asyncio.sleep(1)
 
 
-def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", _config(tiny_guest, 320))
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
-        assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
-        await with_processors(machine, 4)
-        await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
-        before = int(await says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
-        await machine.set_memory(448 * MIB)
-        await until(machine, lambda one: one.observed.memory == 448 * MIB, "the guest took it", 60)
-        await until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script, 180)
+@played_by(run, seconds=180)
+async def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", _config(tiny_guest, 320))
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+    assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
+    await with_processors(machine, 4)
+    await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
+    before = int(await says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
+    await machine.set_memory(448 * MIB)
+    await until(machine, lambda one: one.observed.memory == 448 * MIB, "the guest took it", 60)
+    await until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
+    await machine.stop(0)
+    await until_phase(machine, "ended")

@@ -344,32 +344,30 @@ async def test_a_target_that_does_not_start_says_why(place: Place) -> None:
     assert not await target.take("m1")
 
 
-def test_an_operating_system_notices_nothing(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
-    async def script() -> None:
-        machines, there = place.open(), migrating.beside(place)
-        await machines.adopt()
-        config = small(place, tiny_guest, free_port())
-        card = structs.replace(config.nics[0], backend=structs.replace(config.nics[0].backend, forwards=()))
-        source = await machines.define("a", structs.replace(config, nics=(card,)))
-        await booted(source)
-        stood: list[float] = []
-        busy = "(i=0; while :; do i=$((i+1)); echo $i | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; done) >/dev/null 2>&1 &"
-        await says(source, f"head -c 20000000 /dev/urandom > /tmp/kept; {busy} sync")
-        kept, up = await says(source, "sha256sum /tmp/kept"), float((await says(source, "cat /proc/uptime")).split()[0])
-        target, send_request = await migrating.expects(there, source)
-        loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
-        with source._owner.events.expect(lambda name, _: name == "STOP") as stops:
-            stops.add_done_callback(lambda _: stood.append(loop.time()))
-            assert await source.send(send_request, target)
-            await until_phase(target, "running")
-        print(f"stood still for {(loop.time() - stood[0]) * 1000:.0f} ms of {loop.time() - began:.2f} s")
-        await until(target, lambda one: one.observed.agent, "the agent is found", 60)
-        assert await says(target, "sha256sum /tmp/kept") == kept
-        assert float((await says(target, "cat /proc/uptime")).split()[0]) > up
-        await says(target, "kill %1 2>/dev/null; sleep 1; sync; echo 3 > /proc/sys/vm/drop_caches; cat /dev/vda > /dev/null")
-        await until_phase(source, "ended")
-        await target.stop(30)
-        await until_phase(target, "ended")
-        assert target.observed.end is not None and target.observed.end.reason == "guest-shutdown"
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_an_operating_system_notices_nothing(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
+    machines, there = place.open(), migrating.beside(place)
+    await machines.adopt()
+    config = small(place, tiny_guest, free_port())
+    card = structs.replace(config.nics[0], backend=structs.replace(config.nics[0].backend, forwards=()))
+    source = await machines.define("a", structs.replace(config, nics=(card,)))
+    await booted(source)
+    stood: list[float] = []
+    busy = "(i=0; while :; do i=$((i+1)); echo $i | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; done) >/dev/null 2>&1 &"
+    await says(source, f"head -c 20000000 /dev/urandom > /tmp/kept; {busy} sync")
+    kept, up = await says(source, "sha256sum /tmp/kept"), float((await says(source, "cat /proc/uptime")).split()[0])
+    target, send_request = await migrating.expects(there, source)
+    loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+    with source._owner.events.expect(lambda name, _: name == "STOP") as stops:
+        stops.add_done_callback(lambda _: stood.append(loop.time()))
+        assert await source.send(send_request, target)
+        await until_phase(target, "running")
+    print(f"stood still for {(loop.time() - stood[0]) * 1000:.0f} ms of {loop.time() - began:.2f} s")
+    await until(target, lambda one: one.observed.agent, "the agent is found", 60)
+    assert await says(target, "sha256sum /tmp/kept") == kept
+    assert float((await says(target, "cat /proc/uptime")).split()[0]) > up
+    await says(target, "kill %1 2>/dev/null; sleep 1; sync; echo 3 > /proc/sys/vm/drop_caches; cat /dev/vda > /dev/null")
+    await until_phase(source, "ended")
+    await target.stop(30)
+    await until_phase(target, "ended")
+    assert target.observed.end is not None and target.observed.end.reason == "guest-shutdown"

@@ -241,7 +241,8 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
 
 @pytest.mark.spec("kubevirt", 215)
 @pytest.mark.parametrize("late", [False, True])
-def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+@played_by(run)
+async def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Its end is that of the guest; while another reads the memory, nothing is lost."""
     send, receive = migration.send, migration.receive
 
@@ -256,29 +257,26 @@ def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.Mon
         os.kill(owner.observed.pid, signal.SIGKILL)
         await receive(owner)
 
-    async def script() -> None:
-        machine, machines, states = await _small_one(place)
-        if not late:
-            monkeypatch.setattr(migration, "send", dies)
-            with pytest.raises((RequestRefused, Unanswered)):
-                await kept(machine, states, place.root)
-            await until_phase(machine, "ended")
-            states.prepare()
-            assert _is_clean(place) and states.get("s") is None
-            return
-        state = await kept(machine, states, place.root)
-        monkeypatch.setattr(migration, "receive", dies_late)
-        with pytest.raises(AssertionError):
-            await continued(place, machines, states, state)
-        monkeypatch.undo()
-        again = machines.get("b")
-        assert again is not None and again.observed.phase == "suspended" and overlays.is_empty(place.root / "root-b.qcow2")
-        await machine.stop(0)
+    machine, machines, states = await _small_one(place)
+    if not late:
+        monkeypatch.setattr(migration, "send", dies)
+        with pytest.raises((RequestRefused, Unanswered)):
+            await kept(machine, states, place.root)
         await until_phase(machine, "ended")
-        await again.start()
-        await _goes_on(again, boots=0)
-
-    run(script)
+        states.prepare()
+        assert _is_clean(place) and states.get("s") is None
+        return
+    state = await kept(machine, states, place.root)
+    monkeypatch.setattr(migration, "receive", dies_late)
+    with pytest.raises(AssertionError):
+        await continued(place, machines, states, state)
+    monkeypatch.undo()
+    again = machines.get("b")
+    assert again is not None and again.observed.phase == "suspended" and overlays.is_empty(place.root / "root-b.qcow2")
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    await again.start()
+    await _goes_on(again, boots=0)
 
 
 @played_by(run)

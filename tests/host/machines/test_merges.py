@@ -89,7 +89,8 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
 
 
 @pytest.mark.spec("kubevirt", 261)
-def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest that went on would lose its writes with the next start, from the layer that the config names."""
     write, full = Directory.write_config, True
 
@@ -98,21 +99,17 @@ def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place
             raise OSError(28, "No space left on device", str(self.path))
         write(self, config)
 
-    async def script() -> None:
-        nonlocal full
-        machine, base = await overlaid(place)
-        monkeypatch.setattr(Directory, "write_config", refuses)
-        task = asyncio.create_task(machine.commit_disk("data", base.path))
-        await until(machine, lambda one: "No space left" in one.observed.detail, "it says so")
-        assert machine.observed.still and not machine.observed.paused and layer_of(machine) != base
-        full = False
-        await task
-        await until(machine, lambda one: not one.observed.still, "the guest goes on")
-        assert layer_of(machine) == base and not machine.observed.detail
-        await writes(machine)
-        await stopped(machine)
-
-    run(script)
+    machine, base = await overlaid(place)
+    monkeypatch.setattr(Directory, "write_config", refuses)
+    task = asyncio.create_task(machine.commit_disk("data", base.path))
+    await until(machine, lambda one: "No space left" in one.observed.detail, "it says so")
+    assert machine.observed.still and not machine.observed.paused and layer_of(machine) != base
+    full = False
+    await task
+    await until(machine, lambda one: not one.observed.still, "the guest goes on")
+    assert layer_of(machine) == base and not machine.observed.detail
+    await writes(machine)
+    await stopped(machine)
 
 
 @pytest.mark.spec("kubevirt", 259)

@@ -164,7 +164,8 @@ def test_killed_at_every_step(place: Place, wanted: str) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+@played_by(run)
+async def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Before the state is whole its end is that of the guest; while it reads the state, nothing is lost."""
     send, receive = migration.send, migration.receive
 
@@ -175,27 +176,24 @@ def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch:
         os.kill(owner.observed.pid, signal.SIGKILL)
         await asyncio.Event().wait()
 
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        if not late:
-            monkeypatch.setattr(migration, "send", dies)
-            # Its end is seen first, or that it does not answer.
-            with pytest.raises((RequestRefused, Unanswered)):
-                await machine.suspend()
-            await until_phase(machine, "ended")
-            assert _is_clean(machine)
-            return
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        monkeypatch.setattr(migration, "receive", dies)
-        await machine.start()
-        await until(machine, lambda one: one.observed.phase == "suspended" and one.observed.end is not None, "it is suspended again")
-        assert machine.observed.end is not None and machine.observed.end.text
-        monkeypatch.undo()
-        await _resumed(machine)
-        await _goes_on(machine)
-
-    run(script)
+    machine = await _small_one(place, place.open())
+    if not late:
+        monkeypatch.setattr(migration, "send", dies)
+        # Its end is seen first, or that it does not answer.
+        with pytest.raises((RequestRefused, Unanswered)):
+            await machine.suspend()
+        await until_phase(machine, "ended")
+        assert _is_clean(machine)
+        return
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    monkeypatch.setattr(migration, "receive", dies)
+    await machine.start()
+    await until(machine, lambda one: one.observed.phase == "suspended" and one.observed.end is not None, "it is suspended again")
+    assert machine.observed.end is not None and machine.observed.end.text
+    monkeypatch.undo()
+    await _resumed(machine)
+    await _goes_on(machine)
 
 
 @played_by(run)

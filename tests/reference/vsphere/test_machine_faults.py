@@ -18,7 +18,7 @@ from paddock.contract.payloads import (
     NetworkPayload,
 )
 from paddock.drivers.vsphere import factory
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 from tests.reference.vsphere.scripts import created, ended, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template, write_credentials
 
@@ -58,20 +58,18 @@ def test_a_clone_that_nobody_saw_end_is_completed_by_the_next_driver(either: Sim
 
 
 @pytest.mark.spec("virtrigaud", 26, 28)
-def test_a_task_that_vcenter_has_forgotten_is_judged_by_the_machine(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
-        own = await created(driver)
-        simulator.tell(forget=True)
-        for goal in ("create", "reconfigure"):
-            task = m.TaskRef(id=f"{goal}|{own}|task-1|{'2x4096' if goal == 'reconfigure' else ''}".rstrip("|"))
-            assert await ended(driver, task) == ""
-        assert "did not reach" in await ended(driver, m.TaskRef(id=f"reconfigure|{own}|task-1|8x4096"))
-        assert "not on" in await ended(driver, m.TaskRef(id=f"on|{own}|task-1"))
-        gone = "00000000-0000-0000-0000-000000000001"
-        assert await ended(driver, m.TaskRef(id=f"delete|{gone}|task-1")) == ""
-        assert "create it again" in await ended(driver, m.TaskRef(id=f"create|{gone}|task-1"))
-
-    play(simulator, script)
+@played_by(play, "simulator")
+async def test_a_task_that_vcenter_has_forgotten_is_judged_by_the_machine(driver: Driver, /, simulator: Simulator) -> None:
+    own = await created(driver)
+    simulator.tell(forget=True)
+    for goal in ("create", "reconfigure"):
+        task = m.TaskRef(id=f"{goal}|{own}|task-1|{'2x4096' if goal == 'reconfigure' else ''}".rstrip("|"))
+        assert await ended(driver, task) == ""
+    assert "did not reach" in await ended(driver, m.TaskRef(id=f"reconfigure|{own}|task-1|8x4096"))
+    assert "not on" in await ended(driver, m.TaskRef(id=f"on|{own}|task-1"))
+    gone = "00000000-0000-0000-0000-000000000001"
+    assert await ended(driver, m.TaskRef(id=f"delete|{gone}|task-1")) == ""
+    assert "create it again" in await ended(driver, m.TaskRef(id=f"create|{gone}|task-1"))
 
 
 def test_a_slow_clone_is_completed_by_the_driver_that_began_it(either: Simulator) -> None:
@@ -79,7 +77,7 @@ def test_a_slow_clone_is_completed_by_the_driver_that_began_it(either: Simulator
 
     async def script(driver: Driver) -> None:
         own = await created(driver)
-        assert (await driver.create(request())) == m.CreateResponse(id=own)
+        assert await driver.create(request()) == m.CreateResponse(id=own)
 
     play(either, script)
     (machine,) = machines(either)
@@ -106,23 +104,21 @@ def test_a_bare_machine_that_no_attempt_has_left_is_somebody_elses(either: Simul
 
 
 @pytest.mark.parametrize("state", ["off", "on"])
-def test_a_machine_that_is_off_stands_for_a_template_and_keeps_its_secrets(either: Simulator, state: str) -> None:
-    async def script(driver: Driver) -> None:
-        other = m.ObjectIdentity(uid="6f0c7f0e-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="default", name="source")
-        source = await created(driver, request("source", owner=other, user_data=b"#cloud-config\npassword: secret\n"))
-        assert "guestinfo.userdata" in settings(machines(either, "source")[0])
-        wanted = request(image_json=payloads.encode(ImagePayload(template_name="source")))
-        if state == "on":
-            assert await ended(driver, (await driver.power(m.PowerRequest(id=source, op=m.PowerOp.ON))).task) == ""
-            error = await refused(driver.create(wanted))
-            assert error.kind is ErrorKind.CONFLICT and "power it off" in str(error) and not machines(either)
-            return
-        own = await created(driver, wanted)
-        (machine,) = machines(either)
-        assert own != source and machine.config.instanceUuid == own and not settings(machine).get("guestinfo.userdata")
-        assert settings(machine)["paddock.owner"] == "default/web-server"
-
-    play(either, script)
+@played_by(play, "either")
+async def test_a_machine_that_is_off_stands_for_a_template_and_keeps_its_secrets(driver: Driver, /, either: Simulator, state: str) -> None:
+    other = m.ObjectIdentity(uid="6f0c7f0e-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="default", name="source")
+    source = await created(driver, request("source", owner=other, user_data=b"#cloud-config\npassword: secret\n"))
+    assert "guestinfo.userdata" in settings(machines(either, "source")[0])
+    wanted = request(image_json=payloads.encode(ImagePayload(template_name="source")))
+    if state == "on":
+        assert await ended(driver, (await driver.power(m.PowerRequest(id=source, op=m.PowerOp.ON))).task) == ""
+        error = await refused(driver.create(wanted))
+        assert error.kind is ErrorKind.CONFLICT and "power it off" in str(error) and not machines(either)
+        return
+    own = await created(driver, wanted)
+    (machine,) = machines(either)
+    assert own != source and machine.config.instanceUuid == own and not settings(machine).get("guestinfo.userdata")
+    assert settings(machine)["paddock.owner"] == "default/web-server"
 
 
 def test_a_create_whose_answer_was_lost_makes_one_machine(simulator: Simulator) -> None:
@@ -138,17 +134,14 @@ def test_a_create_whose_answer_was_lost_makes_one_machine(simulator: Simulator) 
     assert len(machines(simulator)) == 1
 
 
-def test_two_drivers_make_one_machine(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_two_drivers_make_one_machine(simulator: Simulator) -> None:
     simulator.tell(works={"CloneVm": 300})
-
-    async def whole() -> None:
-        async with factory.make(simulator.context()) as first, factory.make(simulator.context()) as second:
-            made = await asyncio.gather(*(driver.create(request()) for driver in (first, second, first, second)))
-            assert len({each.id for each in made}) == 1
-            for each in made:
-                assert await ended(first, each.task) == ""
-
-    asyncio.run(whole())
+    async with factory.make(simulator.context()) as first, factory.make(simulator.context()) as second:
+        made = await asyncio.gather(*(driver.create(request()) for driver in (first, second, first, second)))
+        assert len({each.id for each in made}) == 1
+        for each in made:
+            assert await ended(first, each.task) == ""
     assert len(machines(simulator)) == 1
 
 
@@ -222,16 +215,14 @@ def test_a_session_that_is_lost_in_the_middle_of_everything_is_not_felt(simulato
     assert machines(simulator) == []
 
 
-def test_credentials_that_rotate_are_taken_up_without_a_restart(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
-        own = await created(driver)
-        simulator.tell(password="newer", logout=True)
-        error = await refused(driver.describe(m.DescribeRequest(id=own)))
-        assert error.kind is ErrorKind.UNAUTHORIZED and "newer" not in str(error)
-        write_credentials(simulator.credentials, "newer")
-        assert (await driver.describe(m.DescribeRequest(id=own))).exists
-
-    play(simulator, script)
+@played_by(play, "simulator")
+async def test_credentials_that_rotate_are_taken_up_without_a_restart(driver: Driver, /, simulator: Simulator) -> None:
+    own = await created(driver)
+    simulator.tell(password="newer", logout=True)
+    error = await refused(driver.describe(m.DescribeRequest(id=own)))
+    assert error.kind is ErrorKind.UNAUTHORIZED and "newer" not in str(error)
+    write_credentials(simulator.credentials, "newer")
+    assert (await driver.describe(m.DescribeRequest(id=own))).exists
 
 
 @pytest.mark.parametrize(
@@ -258,43 +249,39 @@ def test_a_fault_of_vsphere_has_a_kind_and_nothing_is_left_behind(simulator: Sim
 
 
 @pytest.mark.spec("virtrigaud", 52)
-def test_what_happens_behind_the_drivers_back(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
-        own = await created(driver)
-        (machine,) = machines(simulator)
-        finished(machine.Rename_Task("renamed"))
-        seen = await driver.describe(m.DescribeRequest(id=own))
-        assert seen.exists and '"renamed"' in seen.provider_raw_json
-        assert (await driver.create(request())).id == own
-        finished(machine.Rename_Task("web-server"))
-        # Brought back from a backup, it has another reference and is the same machine.
-        folder, pool = machine.parent, machine.resourcePool
-        finished(machine.Destroy_Task())
-        assert not (await driver.describe(m.DescribeRequest(id=own))).exists
-        location, config = vim.vm.RelocateSpec(pool=pool), vim.vm.ConfigSpec(instanceUuid=own)
-        spec = vim.vm.CloneSpec(location=location, config=config, powerOn=False, template=False)
-        again = finished(machines(simulator, "tmpl")[0].CloneVM_Task(folder, "web-server", spec))
-        finished(again.ReconfigVM_Task(config))
+@played_by(play, "simulator")
+async def test_what_happens_behind_the_drivers_back(driver: Driver, /, simulator: Simulator) -> None:
+    own = await created(driver)
+    (machine,) = machines(simulator)
+    finished(machine.Rename_Task("renamed"))
+    seen = await driver.describe(m.DescribeRequest(id=own))
+    assert seen.exists and '"renamed"' in seen.provider_raw_json
+    assert (await driver.create(request())).id == own
+    finished(machine.Rename_Task("web-server"))
+    # Brought back from a backup, it has another reference and is the same machine.
+    folder, pool = machine.parent, machine.resourcePool
+    finished(machine.Destroy_Task())
+    assert not (await driver.describe(m.DescribeRequest(id=own))).exists
+    location, config = vim.vm.RelocateSpec(pool=pool), vim.vm.ConfigSpec(instanceUuid=own)
+    spec = vim.vm.CloneSpec(location=location, config=config, powerOn=False, template=False)
+    again = finished(machines(simulator, "tmpl")[0].CloneVM_Task(folder, "web-server", spec))
+    finished(again.ReconfigVM_Task(config))
+    assert (await driver.describe(m.DescribeRequest(id=own))).exists
+    finished(again.Destroy_Task())
+    assert not (await driver.describe(m.DescribeRequest(id=own))).exists
+    await driver.delete(m.DeleteRequest(id=own))
+    assert (await refused(driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON)))).kind is ErrorKind.NOT_FOUND
+
+
+@played_by(play, "simulator")
+async def test_slow_answers_leave_other_calls_alone(driver: Driver, /, simulator: Simulator) -> None:
+    own = await created(driver)
+    simulator.tell(delays={"PowerOnVM_Task": 1500})
+    slow = asyncio.create_task(driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON)))
+    await asyncio.sleep(0.2)
+    async with asyncio.timeout(1.0):
         assert (await driver.describe(m.DescribeRequest(id=own))).exists
-        finished(again.Destroy_Task())
-        assert not (await driver.describe(m.DescribeRequest(id=own))).exists
-        await driver.delete(m.DeleteRequest(id=own))
-        assert (await refused(driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON)))).kind is ErrorKind.NOT_FOUND
-
-    play(simulator, script)
-
-
-def test_slow_answers_leave_other_calls_alone(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
-        own = await created(driver)
-        simulator.tell(delays={"PowerOnVM_Task": 1500})
-        slow = asyncio.create_task(driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON)))
-        await asyncio.sleep(0.2)
-        async with asyncio.timeout(1.0):
-            assert (await driver.describe(m.DescribeRequest(id=own))).exists
-        await slow
-
-    play(simulator, script)
+    await slow
 
 
 class HandClock:

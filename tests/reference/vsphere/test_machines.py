@@ -25,6 +25,7 @@ from paddock.contract.payloads import (
     SecurityPayload,
 )
 from paddock.drivers.vsphere.inventory import VSphereInventory
+from tests.coroutines import played_by
 from tests.reference.vsphere.scripts import OWNER, SMALL, created, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template
 
@@ -194,24 +195,22 @@ def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulato
     assert (machine.config.hardware.numCPU, machine.config.hardware.memoryMB) == (4, 4096)
 
 
-def test_cards_follow_the_desired_networks(simulator: Simulator) -> None:
+@played_by(play, "simulator")
+async def test_cards_follow_the_desired_networks(driver: Driver, /, simulator: Simulator) -> None:
     lan, app = NetworkPayload(name="lan", network_name="VM Network"), NetworkPayload(name="app", network_name="DC0_DVPG0")
 
     def cards(machine: Any) -> list[str]:
         found = [each for each in machine.config.hardware.device if isinstance(each, vim.vm.device.VirtualEthernetCard)]
         return ["app" if hasattr(each.backing, "port") else str(each.backing.deviceName) for each in found]
 
-    async def script(driver: Driver) -> None:
-        own = await created(driver, request(networks_json=payloads.encode_list((lan,))))
-        (machine,) = machines(simulator)
-        assert cards(machine) == ["VM Network"]
-        for wanted, names in (((lan, app), ["VM Network", "app"]), ((app,), ["app"]), ((app, lan), ["app", "VM Network"])):
-            await driver.reconfigure(m.ReconfigureRequest(id=own, desired_json=desired(networks=wanted)))
-            assert sorted(cards(machine)) == sorted(names)
-        listed = next(each for each in (await driver.list_vms(m.ListVMsRequest())).vms if each.id == own)
-        assert sorted(each.name for each in listed.networks) == ["app", "lan"]
-
-    play(simulator, script)
+    own = await created(driver, request(networks_json=payloads.encode_list((lan,))))
+    (machine,) = machines(simulator)
+    assert cards(machine) == ["VM Network"]
+    for wanted, names in (((lan, app), ["VM Network", "app"]), ((app,), ["app"]), ((app, lan), ["app", "VM Network"])):
+        await driver.reconfigure(m.ReconfigureRequest(id=own, desired_json=desired(networks=wanted)))
+        assert sorted(cards(machine)) == sorted(names)
+    listed = next(each for each in (await driver.list_vms(m.ListVMsRequest())).vms if each.id == own)
+    assert sorted(each.name for each in listed.networks) == ["app", "lan"]
 
 
 def test_hardware_is_upgraded_while_it_is_off(simulator: Simulator) -> None:
@@ -269,12 +268,10 @@ def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_p
         play(simulator, script)
 
 
-def test_hosts_have_what_their_guests_leave(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
-        found = (await driver.list_hosts(m.ListHostsRequest())).hosts
-        assert [each.id for each in found] == ["DC0_C0_H0", "DC0_C0_H1", "DC0_C0_H2", "DC0_H0"]
-        assert all(each.health is m.HostHealth.READY and each.allocatable_mem_mib and each.cpu_model for each in found)
-        assert await driver.get_host_info(m.GetHostInfoRequest(host_id="DC0_H0")) == found[-1]
-        assert (await refused(driver.get_host_info(m.GetHostInfoRequest(host_id="none")))).kind is ErrorKind.NOT_FOUND
-
-    play(simulator, script)
+@played_by(play, "simulator")
+async def test_hosts_have_what_their_guests_leave(driver: Driver, /) -> None:
+    found = (await driver.list_hosts(m.ListHostsRequest())).hosts
+    assert [each.id for each in found] == ["DC0_C0_H0", "DC0_C0_H1", "DC0_C0_H2", "DC0_H0"]
+    assert all(each.health is m.HostHealth.READY and each.allocatable_mem_mib and each.cpu_model for each in found)
+    assert await driver.get_host_info(m.GetHostInfoRequest(host_id="DC0_H0")) == found[-1]
+    assert (await refused(driver.get_host_info(m.GetHostInfoRequest(host_id="none")))).kind is ErrorKind.NOT_FOUND

@@ -12,7 +12,7 @@ from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from tests import virtualtime
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 from tests.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
@@ -92,14 +92,12 @@ def test_what_the_rights_do_not_reach_is_refused_by_the_server(tmp_path: Path, m
     play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
 
 
-def test_who_may_read_nothing(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        for more in ("", "/why", "/events", "/history", "/usage"):
-            with pytest.raises(Refused) as caught:
-                await page.get(WEB + more)
-            assert caught.value.code == 403
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_who_may_read_nothing(host: FakeHost, page: Page, /) -> None:
+    for more in ("", "/why", "/events", "/history", "/usage"):
+        with pytest.raises(Refused) as caught:
+            await page.get(WEB + more)
+        assert caught.value.code == 403
 
 
 class JudgedByNamespace(Transport):

@@ -10,7 +10,7 @@ from paddock.app.server.supervision import PAUSES, STARTING, Supervisor
 from paddock.base.errors import Terminal
 from paddock.server.housekeeping.node import NodeProblem
 from tests import virtualtime
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 
 UNUSABLE = Terminal("there is no network", fix="make one")
 
@@ -114,34 +114,28 @@ def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
     perform(lambda: Play(*[(step, UNUSABLE)] * 4), script)
 
 
-def test_pauses_grow_up_to_the_longest() -> None:
-    async def script(play: Play) -> None:
-        await asyncio.sleep(300)
-        times = [at for at, step in play.log if step == "prepare"]
-        pauses = [after - before for before, after in itertools.pairwise(times)]
-        assert len(pauses) == 7
-        assert pauses == sorted(pauses[:4]) + pauses[4:]
-        assert max(pauses) <= PAUSES.longest * (1 + PAUSES.jitter)
-
-    perform(lambda: Play(*[("prepare", UNUSABLE)] * 7), script)
+@played_by(perform, lambda: Play(*[("prepare", UNUSABLE)] * 7))
+async def test_pauses_grow_up_to_the_longest(play: Play, /) -> None:
+    await asyncio.sleep(300)
+    times = [at for at, step in play.log if step == "prepare"]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    assert len(pauses) == 7
+    assert pauses == sorted(pauses[:4]) + pauses[4:]
+    assert max(pauses) <= PAUSES.longest * (1 + PAUSES.jitter)
 
 
-def test_controllers_that_end_are_started_again() -> None:
-    async def script(play: Play) -> None:
-        assert await play.supervisor.settled() is None
-        await asyncio.sleep(3600.5)
-        assert play.problem_now() == NodeProblem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
-        assert play.standing_by == 1
-        await asyncio.sleep(2)
-        assert play.problem_now() is None
-        assert [step for _, step in play.log] == ["make", "prepare", "start", "watch", "stop", "make", "prepare", "start"]
-
-    perform(lambda: Play(("watch", ExceptionGroup("several", [KeyError("defect")]))), script)
+@played_by(perform, lambda: Play(("watch", ExceptionGroup("several", [KeyError("defect")]))))
+async def test_controllers_that_end_are_started_again(play: Play, /) -> None:
+    assert await play.supervisor.settled() is None
+    await asyncio.sleep(3600.5)
+    assert play.problem_now() == NodeProblem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
+    assert play.standing_by == 1
+    await asyncio.sleep(2)
+    assert play.problem_now() is None
+    assert [step for _, step in play.log] == ["make", "prepare", "start", "watch", "stop", "make", "prepare", "start"]
 
 
-def test_one_that_does_not_end_well_is_replaced_nevertheless() -> None:
-    async def script(play: Play) -> None:
-        await asyncio.sleep(5)
-        assert play.problem_now() is None
-
-    perform(lambda: Play(("prepare", UNUSABLE), ("stop", OSError(5, "Input/output error"))), script)
+@played_by(perform, lambda: Play(("prepare", UNUSABLE), ("stop", OSError(5, "Input/output error"))))
+async def test_one_that_does_not_end_well_is_replaced_nevertheless(play: Play, /) -> None:
+    await asyncio.sleep(5)
+    assert play.problem_now() is None

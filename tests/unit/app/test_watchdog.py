@@ -77,39 +77,34 @@ def test_a_confined_program_whose_loop_stands_still_is_reported(seen: Seen, monk
     assert len(seen.records) == 1
 
 
-def test_the_metric_is_there_before_anything_happens() -> None:
-    async def script() -> str:
-        metrics = MetricsRegistry()
-        watchdog = LoopWatchdog(metrics)
-        watchdog.stop()
-        return metrics.text()
-
-    assert "\npaddock_event_loop_stalls_total 0\n" in asyncio.run(script())
-
-
-def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
+@run_by(asyncio.run)
+async def test_the_metric_is_there_before_anything_happens() -> None:
     metrics = MetricsRegistry()
+    watchdog = LoopWatchdog(metrics)
+    watchdog.stop()
+    assert "\npaddock_event_loop_stalls_total 0\n" in metrics.text()
 
-    async def script() -> None:
-        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
-        told = threading.Event()
-        tell = watchdog._tell
 
-        def tell_and_note() -> None:
-            tell()
-            told.set()
+@run_by(asyncio.run)
+async def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
+    metrics = MetricsRegistry()
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+    told = threading.Event()
+    tell = watchdog._tell
 
-        watchdog._tell = tell_and_note  # type: ignore[method-assign]
-        try:
-            for number in (1, 2):
-                told.clear()
-                stand_still(told)
-                while f"paddock_event_loop_stalls_total {number}" not in metrics.text():
-                    await asyncio.sleep(0.01)
-        finally:
-            watchdog.stop()
+    def tell_and_note() -> None:
+        tell()
+        told.set()
 
-    asyncio.run(script())
+    watchdog._tell = tell_and_note  # type: ignore[method-assign]
+    try:
+        for number in (1, 2):
+            told.clear()
+            stand_still(told)
+            while f"paddock_event_loop_stalls_total {number}" not in metrics.text():
+                await asyncio.sleep(0.01)
+    finally:
+        watchdog.stop()
     assert len(seen.records) == 1
 
 

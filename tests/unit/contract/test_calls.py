@@ -18,7 +18,7 @@ from paddock.contract.client import ProviderClient
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.contract.payloads import InvalidPayload
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 from tests.providerdrivers import SETTINGS, ScriptedDriver, connected, until
 
 
@@ -236,11 +236,9 @@ def test_a_caller_that_gives_up_cancels_the_driver() -> None:
     run(ScriptedDriver(create=slow), script)
 
 
-def test_the_server_bounds_a_call_too() -> None:
-    async def script(client: ProviderClient) -> None:
-        assert (await failure(client.create(m.CreateRequest()))).kind is ErrorKind.TIMEOUT
-
-    run(ScriptedDriver(create=forever), script, settings=msgspec.structs.replace(SETTINGS, call_seconds=0.1))
+@played_by(run, ScriptedDriver(create=forever), settings=msgspec.structs.replace(SETTINGS, call_seconds=0.1))
+async def test_the_server_bounds_a_call_too(client: ProviderClient, /) -> None:
+    assert (await failure(client.create(m.CreateRequest()))).kind is ErrorKind.TIMEOUT
 
 
 def test_a_large_message_passes_in_both_directions() -> None:
@@ -332,11 +330,9 @@ async def test_the_breaker_of_one_provider() -> None:
         await other.validate(m.ValidateRequest())
 
 
-def test_the_rate_limit_delays_calls() -> None:
-    async def script(client: ProviderClient) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        await asyncio.gather(*(client.validate(m.ValidateRequest()) for _ in range(12)))
-        assert loop.time() - began >= 0.19
-
-    run(ScriptedDriver(), script, qps=10.0, burst=10)
+@played_by(run, ScriptedDriver(), qps=10.0, burst=10)
+async def test_the_rate_limit_delays_calls(client: ProviderClient, /) -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.gather(*(client.validate(m.ValidateRequest()) for _ in range(12)))
+    assert loop.time() - began >= 0.19

@@ -14,6 +14,7 @@ from paddock.contract.driver import Driver, DriverExtensions, ExtensionCalls, ex
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import EXTENSIONS
+from tests.coroutines import run_by
 from tests.providerdrivers import ScriptedDriver
 from tests.unit.contract.test_calls import failure, run
 from tests.unit.contract.test_messages import FIELD, declared, typed
@@ -42,20 +43,18 @@ def test_the_note_has_every_feature() -> None:
     assert {*features.CALLS, *features.MEMBERS} <= named
 
 
-def test_every_driver_has_an_extension_service() -> None:
+@run_by(asyncio.run)
+async def test_every_driver_has_an_extension_service() -> None:
     class Plain:
         """A driver that knows the contract of upstream alone."""
 
-    async def script() -> None:
-        drivers: tuple[Any, ...] = (Plain(), ExtensionCalls())
-        for driver in drivers:
-            found = extensions(driver)
-            assert (await found.get_features(x.GetFeaturesRequest())).features == ()
-            with pytest.raises(ProviderError) as caught:
-                await found.exec(x.ExecRequest(vm_id="a", command=("true",)))
-            assert caught.value.kind is ErrorKind.NOT_SUPPORTED
-
-    asyncio.run(script())
+    drivers: tuple[Any, ...] = (Plain(), ExtensionCalls())
+    for driver in drivers:
+        found = extensions(driver)
+        assert (await found.get_features(x.GetFeaturesRequest())).features == ()
+        with pytest.raises(ProviderError) as caught:
+            await found.exec(x.ExecRequest(vm_id="a", command=("true",)))
+        assert caught.value.kind is ErrorKind.NOT_SUPPORTED
     calls = {name for name in vars(DriverExtensions) if not name.startswith("_")}
     assert calls == {each.attribute for each in EXTENSIONS} and calls.isdisjoint(vars(Driver))
 

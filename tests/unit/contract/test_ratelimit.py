@@ -9,20 +9,17 @@ from tests import virtualtime
 from tests.coroutines import run_by
 
 
-def test_rate() -> None:
+@run_by(virtualtime.run)
+async def test_rate() -> None:
     times: list[float] = []
+    loop = asyncio.get_running_loop()
+    bucket = TokenBucket(10, 20, loop.time)
 
-    async def script() -> None:
-        loop = asyncio.get_running_loop()
-        bucket = TokenBucket(10, 20, loop.time)
+    async def call() -> None:
+        assert await bucket.take(100)
+        times.append(loop.time())
 
-        async def call() -> None:
-            assert await bucket.take(100)
-            times.append(loop.time())
-
-        await asyncio.gather(*(call() for _ in range(50)))
-
-    virtualtime.run(script())
+    await asyncio.gather(*(call() for _ in range(50)))
     assert times[:20] == [0.0] * 20
     assert times[20:] == pytest.approx([(number + 1) / 10 for number in range(30)])
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from paddock.dialects.stakater.controllers.settings import StakaterSettings
-from tests.coroutines import played
+from tests.coroutines import played, played_by
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import CATALOGUE, DISK, KEY, SOURCE, Data, Stage, front
 
@@ -27,47 +27,41 @@ GOLDEN: Data = {
 
 
 @pytest.mark.spec("stakater", 54)
-def test_a_data_source_is_waited_for(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await asyncio.sleep(300)
-        assert (await stage.said())["Ready"] == ("False", "DataSourceNotFound")
-        assert "openshift-virtualization-os-images/rhel9" in await stage.message()
-        assert await stage.host.vm() == {} and await stage.volume("web-rootdisk") == {}
-        assert "vm" not in (await stage.front())["status"]
-        await stage.host.make(deepcopy(SOURCE))
-        await stage.available()
-
-    play(script, catalogue=False)
+@played_by("play", catalogue=False)
+async def test_a_data_source_is_waited_for(stage: Stage, /) -> None:
+    await stage.make(front())
+    await asyncio.sleep(300)
+    assert (await stage.said())["Ready"] == ("False", "DataSourceNotFound")
+    assert "openshift-virtualization-os-images/rhel9" in await stage.message()
+    assert await stage.host.vm() == {} and await stage.volume("web-rootdisk") == {}
+    assert "vm" not in (await stage.front())["status"]
+    await stage.host.make(deepcopy(SOURCE))
+    await stage.available()
 
 
-def test_a_data_source_that_is_not_ready_is_waited_for(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        source = {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}}
-        await stage.host.make(source)
-        await stage.make(front())
-        await asyncio.sleep(60)
-        assert (await stage.said())["Ready"] == ("False", "DataSourceNotReady")
-        assert "PVC not found" in await stage.message()
-        assert await stage.host.vm() == {}
-
-    play(script, catalogue=False)
+@played_by("play", catalogue=False)
+async def test_a_data_source_that_is_not_ready_is_waited_for(stage: Stage, /) -> None:
+    source = {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}}
+    await stage.host.make(source)
+    await stage.make(front())
+    await asyncio.sleep(60)
+    assert (await stage.said())["Ready"] == ("False", "DataSourceNotReady")
+    assert "PVC not found" in await stage.message()
+    assert await stage.host.vm() == {}
 
 
-def test_an_image_that_does_not_fit_is_told_before_anything_is_made(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.host.make(GOLDEN, {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}})
-        await asyncio.sleep(10)
-        await stage.make(front(storage={"size": "10Gi"}))
-        await asyncio.sleep(60)
-        assert (await stage.said())["Synced"] == ("False", "ReconcileError")
-        assert "storage.size 10Gi is smaller than the image's 30Gi" in await stage.message("Synced")
-        assert await stage.host.vm() == {}
-        await stage.parameters(storage={"size": "30Gi"})
-        await asyncio.sleep(10)
-        assert await stage.host.vm() != {}
-
-    play(script, catalogue=False)
+@played_by("play", catalogue=False)
+async def test_an_image_that_does_not_fit_is_told_before_anything_is_made(stage: Stage, /) -> None:
+    await stage.host.make(GOLDEN, {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}})
+    await asyncio.sleep(10)
+    await stage.make(front(storage={"size": "10Gi"}))
+    await asyncio.sleep(60)
+    assert (await stage.said())["Synced"] == ("False", "ReconcileError")
+    assert "storage.size 10Gi is smaller than the image's 30Gi" in await stage.message("Synced")
+    assert await stage.host.vm() == {}
+    await stage.parameters(storage={"size": "30Gi"})
+    await asyncio.sleep(10)
+    assert await stage.host.vm() != {}
 
 
 @pytest.mark.parametrize("managed", [False, True])

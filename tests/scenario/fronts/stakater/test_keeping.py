@@ -196,33 +196,31 @@ DRIFTS = [_spoil_machine, _spoil_service, _spoil_secret, _lose_service, _lose_se
 
 @pytest.mark.parametrize("drift", DRIFTS, ids=[each.__name__ for each in DRIFTS])
 @pytest.mark.parametrize("unseen", [False, True])
-def test_what_drifts_comes_back(play: Play, drift: Callable[[Stage], Awaitable[None]], unseen: bool) -> None:
+@played
+async def test_what_drifts_comes_back(stage: Stage, /, drift: Callable[[Stage], Awaitable[None]], unseen: bool) -> None:
     """Also what nobody saw, because the controllers were away."""
 
     async def everything(stage: Stage) -> list[Data]:
         found = [await stage.host.vm(), await stage.service(), await stage.secret("web-ssh-key"), await stage.secret("web-cloudinit")]
         return [_said(each) for each in found]
 
-    async def script(stage: Stage) -> None:
-        await stage.make(front(**FULL))
-        await stage.available()
-        before = await everything(stage)
-        if unseen:
-            await stage.host.end()
-        await drift(stage)
-        if unseen:
-            await stage.host.begin()
-        await stage.available(seconds=60)
-        for old, new in zip(before, await everything(stage), strict=True):
-            for each in (old, new):
-                # A Service that is made anew has other addresses.
-                for name in ("clusterIP", "clusterIPs"):
-                    each.get("spec", {}).pop(name, None)
-                for port in each.get("spec", {}).get("ports", ()):
-                    port.pop("nodePort", None)
-            assert new == old
-
-    play(script)
+    await stage.make(front(**FULL))
+    await stage.available()
+    before = await everything(stage)
+    if unseen:
+        await stage.host.end()
+    await drift(stage)
+    if unseen:
+        await stage.host.begin()
+    await stage.available(seconds=60)
+    for old, new in zip(before, await everything(stage), strict=True):
+        for each in (old, new):
+            # A Service that is made anew has other addresses.
+            for name in ("clusterIP", "clusterIPs"):
+                each.get("spec", {}).pop(name, None)
+            for port in each.get("spec", {}).get("ports", ()):
+                port.pop("nodePort", None)
+        assert new == old
 
 
 @played

@@ -251,7 +251,8 @@ async def test_an_operator_with_secure_metrics(monkeypatch: pytest.MonkeyPatch, 
         await client.close()
 
 
-def test_a_certificate_that_is_given_is_renewed_without_a_restart(
+@run_by(virtualtime.run)
+async def test_a_certificate_that_is_given_is_renewed_without_a_restart(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fronts, "WIRES", {})
@@ -265,21 +266,19 @@ def test_a_certificate_that_is_given_is_renewed_without_a_restart(
             (folder / name).write_bytes(source.read_bytes())
             os.utime(folder / name, ns=(age, age))
 
-    async def script() -> None:
-        show(authorities[0], 1)
-        settings = msgspec.structs.replace(SETTINGS, security=MetricsSecurity(folder=folder))
-        async with Harness() as api, operating(api, settings) as operator:
-            assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
-            # A broken one changes nothing.
-            (folder / "tls.crt").write_text("nonsense")
-            await asyncio.sleep(200)
-            assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
-            show(authorities[1], 2)
-            await asyncio.sleep(61)
-            assert (await page(operator, authority=authorities[1].certificate_file))[0] == 401
-
     caplog.set_level("INFO")
-    virtualtime.run(script())
+
+    show(authorities[0], 1)
+    settings = msgspec.structs.replace(SETTINGS, security=MetricsSecurity(folder=folder))
+    async with Harness() as api, operating(api, settings) as operator:
+        assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
+        # A broken one changes nothing.
+        (folder / "tls.crt").write_text("nonsense")
+        await asyncio.sleep(200)
+        assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
+        show(authorities[1], 2)
+        await asyncio.sleep(61)
+        assert (await page(operator, authority=authorities[1].certificate_file))[0] == 401
     said = [each.getMessage() for each in caplog.records if each.name.endswith("metricscertificate")]
     assert said == ["metrics certificate unusable; the previous one stays in use", "metrics certificate renewed"]
 

@@ -20,6 +20,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault
 from tests import virtualtime
+from tests.coroutines import run_by
 
 
 def judged(driver: FakeSettings, *cases: ConformanceCase, **settings: Any) -> tuple[SuiteResult, FakeDriver]:
@@ -126,21 +127,19 @@ def test_a_create_whose_answer_is_lost_leaves_nothing() -> None:
     assert not asyncio.run(fake.list_vms(m.ListVMsRequest())).vms
 
 
-def test_a_cancelled_run_cleans_up() -> None:
+@run_by(virtualtime.run)
+async def test_a_cancelled_run_cleans_up() -> None:
     async def waits(context: ConformanceContext) -> None:
         await context.create()
         await asyncio.sleep(3600)
 
-    async def script() -> None:
-        fake: Driver = FakeDriver(FakeSettings(), virtualtime.Clock())
-        run = asyncio.create_task(suite.judge(fake, ConformanceSettings(), cases=(case(waits),), chance=random.Random(1)))
-        await asyncio.sleep(60)
-        assert len((await fake.list_vms(m.ListVMsRequest())).vms) == 1
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-        assert not (await fake.list_vms(m.ListVMsRequest())).vms
-
-    virtualtime.run(script())
+    fake: Driver = FakeDriver(FakeSettings(), virtualtime.Clock())
+    run = asyncio.create_task(suite.judge(fake, ConformanceSettings(), cases=(case(waits),), chance=random.Random(1)))
+    await asyncio.sleep(60)
+    assert len((await fake.list_vms(m.ListVMsRequest())).vms) == 1
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    assert not (await fake.list_vms(m.ListVMsRequest())).vms
 
 
 def test_exported_files_are_removed(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.drivers.proxmox import factory
 from tests import virtualtime
+from tests.coroutines import played_by
 from tests.proxmox.client import Api
 from tests.proxmox.server import Fault, ProxmoxServer
 from tests.proxmox.simulator import Simulator
@@ -206,32 +207,30 @@ def test_the_environment_sets_the_driver(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 113)
-def test_a_thousand_machines_are_listed_with_few_calls() -> None:
-    async def script(stage: Stage) -> None:
-        simulator = stage.simulator
-        for number in range(1000):
-            stage.admin.post(
-                f"/nodes/pve{number % 3 + 1}/qemu", vmid=1000 + number, name=f"old{number}", memory=1024, net0="virtio,bridge=vmbr0"
-            )
-            if number % 50 == 0:
-                simulator.settle()
-        simulator.settle()
-        simulator.calls.clear()
-        first = (await stage.driver.list_vms(m.ListVMsRequest())).vms
-        assert len({each.id for each in first}) == len(first) == 1000
-        assert len(simulator.calls) == 1000 + 4
-        simulator.calls.clear()
-        again = (await stage.driver.list_vms(m.ListVMsRequest())).vms
-        assert again == first and len(simulator.calls) == 4
-        # Each one can be adopted: described by its id in two calls, and changed.
-        simulator.calls.clear()
-        for each in first[::100]:
-            assert (await stage.driver.describe(m.DescribeRequest(id=each.id))).exists
-        assert len(simulator.calls) == 2 * 10
-        stage.admin.put("/nodes/pve1/qemu/1000/config", memory=2048)
-        found = {each.name: each for each in (await stage.driver.list_vms(m.ListVMsRequest())).vms}
-        assert found["old0"].memory_mib == 2048
-        await stage.power(found["old0"].id, m.PowerOp.ON)
-        assert simulator.machine(1000).process is not None
-
-    play(script, ("pve1", "pve2", "pve3"))
+@played_by(play, nodes=("pve1", "pve2", "pve3"))
+async def test_a_thousand_machines_are_listed_with_few_calls(stage: Stage, /) -> None:
+    simulator = stage.simulator
+    for number in range(1000):
+        stage.admin.post(
+            f"/nodes/pve{number % 3 + 1}/qemu", vmid=1000 + number, name=f"old{number}", memory=1024, net0="virtio,bridge=vmbr0"
+        )
+        if number % 50 == 0:
+            simulator.settle()
+    simulator.settle()
+    simulator.calls.clear()
+    first = (await stage.driver.list_vms(m.ListVMsRequest())).vms
+    assert len({each.id for each in first}) == len(first) == 1000
+    assert len(simulator.calls) == 1000 + 4
+    simulator.calls.clear()
+    again = (await stage.driver.list_vms(m.ListVMsRequest())).vms
+    assert again == first and len(simulator.calls) == 4
+    # Each one can be adopted: described by its id in two calls, and changed.
+    simulator.calls.clear()
+    for each in first[::100]:
+        assert (await stage.driver.describe(m.DescribeRequest(id=each.id))).exists
+    assert len(simulator.calls) == 2 * 10
+    stage.admin.put("/nodes/pve1/qemu/1000/config", memory=2048)
+    found = {each.name: each for each in (await stage.driver.list_vms(m.ListVMsRequest())).vms}
+    assert found["old0"].memory_mib == 2048
+    await stage.power(found["old0"].id, m.PowerOp.ON)
+    assert simulator.machine(1000).process is not None

@@ -139,13 +139,11 @@ def test_an_image_is_downloaded_once_and_deleted_once(tmp_path: Path) -> None:
         ({}, "no source"),
     ],
 )
-def test_what_the_cluster_cannot_download_is_refused(source: dict[str, Any], words: str) -> None:
-    async def script(stage: Stage) -> None:
-        text = p.encode_manifest({"source": source})
-        error = await refused(stage.driver.image_prepare(m.ImagePrepareRequest(image_json=text)))
-        assert error.kind is ErrorKind.NOT_SUPPORTED and words in str(error)
-
-    play(script)
+@played_by(play)
+async def test_what_the_cluster_cannot_download_is_refused(stage: Stage, /, source: dict[str, Any], words: str) -> None:
+    text = p.encode_manifest({"source": source})
+    error = await refused(stage.driver.image_prepare(m.ImagePrepareRequest(image_json=text)))
+    assert error.kind is ErrorKind.NOT_SUPPORTED and words in str(error)
 
 
 @played_by(play)

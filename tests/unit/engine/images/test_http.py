@@ -16,6 +16,7 @@ import pytest
 
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Http, ServerTrust, Source
+from tests.coroutines import run_by
 from tests.diskimages import qcow2
 from tests.imageserver import Fault, Server, authority, basic, running
 from tests.unit.engine.images.conftest import Fetch, disk
@@ -200,16 +201,13 @@ def test_a_server_that_recovers_is_asked_again(fetch: Fetch, server: Server) -> 
 
 
 @pytest.mark.spec("kubevirt", 64)
-def test_a_silent_server_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_silent_server_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=0, then="stall")] * 9
     impatient = msgspec.structs.replace(settings, stall_seconds=0.1, attempts=2)
-
-    async def run() -> None:
-        await ImageLibrary(root, impatient).fetch(Http(url))
-
     with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, impatient).fetch(Http(url))
     assert (caught.value.code, caught.value.fatal) == ("TimedOut", False)
 
 
@@ -290,14 +288,11 @@ def test_a_redirect_leads_to_no_other_place_than_an_image_may_come_from(to: str,
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
-def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: ImageSettings) -> None:
     closed = msgspec.structs.replace(settings, allow=())
-
-    async def run() -> None:
-        await ImageLibrary(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
-
     with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
     assert (caught.value.code, caught.value.fatal) == ("Denied", True)
     assert not server.seen
 
@@ -321,14 +316,11 @@ def test_extra_headers(fetch: Fetch, server: Server) -> None:
     assert (server.seen[0].headers["x-one"], server.seen[0].headers["x-two"]) == ("1", "geheim")
 
 
-def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: ImageSettings) -> None:
     server.put("/disk", BODY)
     proxied = msgspec.structs.replace(settings, proxies={"http": f"http://user:pass@{server.host}"})
-
-    async def run() -> Image:
-        return await ImageLibrary(root, proxied).fetch(Http("http://images.invalid/disk"))
-
-    assert asyncio.run(run()).path.read_bytes() == BODY
+    assert (await ImageLibrary(root, proxied).fetch(Http("http://images.invalid/disk"))).path.read_bytes() == BODY
     assert server.seen[0].path == "http://images.invalid/disk"
     assert server.seen[0].headers["host"] == "images.invalid"
     assert server.seen[0].headers["proxy-authorization"] == basic("user", "pass")

@@ -12,11 +12,12 @@ import pytest
 
 from paddock.engine.images import download, sparse
 from paddock.engine.images.cleanup import ImageUpkeep
-from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
+from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line, library_name, library_url
 from paddock.engine.images.sparse import SparseWriter
 from tests import imageserver
+from tests.coroutines import run_by
 from tests.imageserver import Server, running
 from tests.unit.engine.images.conftest import Fetch, disk
 
@@ -180,15 +181,12 @@ def test_a_full_or_broken_disk(number: int, code: str, fetch: Fetch, server: Ser
     assert fetch(source).path.read_bytes() == BODY
 
 
-def test_a_file_that_cannot_fit_is_not_begun(server: Server, root: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_file_that_cannot_fit_is_not_begun(server: Server, root: Path) -> None:
     source = Http(server.put("/a", BODY))
     settings = ImageSettings(allow=("127.0.0.1",), proxies={}, reserve_bytes=1 << 60)
-
-    async def run() -> Image:
-        return await ImageLibrary(root, settings).fetch(source)
-
     with pytest.raises(ImageError, match="no room") as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, settings).fetch(source)
     assert (caught.value.code, caught.value.fatal) == ("NoSpace", False)
 
 

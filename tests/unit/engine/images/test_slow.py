@@ -11,6 +11,7 @@ import pytest
 
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
+from tests.coroutines import run_by
 from tests.imageserver import Fault, Server
 from tests.unit.engine.images.conftest import disk
 
@@ -18,27 +19,24 @@ BODY = disk()
 
 
 @pytest.mark.parametrize("then", ["stall", "drip"])
-def test_slow_servers_keep_nobody_else_waiting(server: Server, root: Path, settings: ImageSettings, then: str) -> None:
+@run_by(asyncio.run)
+async def test_slow_servers_keep_nobody_else_waiting(server: Server, root: Path, settings: ImageSettings, then: str) -> None:
     slow = [server.put(f"/slow{number}", BODY) for number in range(settings.workers * 2)]
     for number in range(len(slow)):
         server.faults[f"/slow{number}"] = [Fault(after=100, then=then)] * 9
-
-    async def run() -> Image:
-        images = ImageLibrary(root, settings)
-        waiting = [asyncio.ensure_future(images.fetch(Http(url), owner="slow")) for url in slow]
-        while len(server.seen) < settings.workers // 2:
-            await asyncio.sleep(0.005)
-        image = await images.fetch(Http(server.put("/quick", BODY)), owner="other")
-        assert not any(task.done() for task in waiting)
-        # Half of the slots are the most that one owner has.
-        assert len(server.seen) == settings.workers // 2 + 1
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await images.close()
-        return image
-
-    assert asyncio.run(run()).path.read_bytes() == BODY
+    images = ImageLibrary(root, settings)
+    waiting = [asyncio.ensure_future(images.fetch(Http(url), owner="slow")) for url in slow]
+    while len(server.seen) < settings.workers // 2:
+        await asyncio.sleep(0.005)
+    image = await images.fetch(Http(server.put("/quick", BODY)), owner="other")
+    assert not any(task.done() for task in waiting)
+    # Half of the slots are the most that one owner has.
+    assert len(server.seen) == settings.workers // 2 + 1
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await images.close()
+    assert image.path.read_bytes() == BODY
 
 
 def test_slow_servers_of_two_namespaces_keep_no_third_waiting(server: Server, root: Path, settings: ImageSettings) -> None:
@@ -81,16 +79,13 @@ def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: I
     assert (caught.value.code, caught.value.fatal, len(server.seen)) == ("TooSlow", False, 1)
 
 
-def test_pieces_of_a_few_bytes_are_failures_in_a_row(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_pieces_of_a_few_bytes_are_failures_in_a_row(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=10, then="close")] * 20
     impatient = msgspec.structs.replace(settings, attempts=3)
-
-    async def run() -> None:
-        await ImageLibrary(root, impatient).fetch(Http(url))
-
     with pytest.raises(ImageError, match="ended its answer"):
-        asyncio.run(run())
+        await ImageLibrary(root, impatient).fetch(Http(url))
     assert len(server.seen) == 3
 
 

@@ -48,45 +48,39 @@ def streamed(root: Path) -> int:
 
 
 @pytest.mark.parametrize("name", PACK)
-def test_it_is_unpacked_before_all_of_it_is_there(name: str, server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_it_is_unpacked_before_all_of_it_is_there(name: str, server: Server, root: Path, settings: ImageSettings) -> None:
     packed = PACK[name](BODY)
     url = server.put("/disk", packed)
     server.faults["/disk"] = [Fault(after=len(packed) * 2 // 3, then="stall")]
-
-    async def run() -> bytes:
-        images = ImageLibrary(root, settings)
-        task = asyncio.ensure_future(images.fetch(Http(url)))
-        while streamed(root) < 1 << 19:
-            assert not task.done()
-            await asyncio.sleep(0.01)
-        # The connection ends now, and the download goes on with another.
-        server.released.set()
-        image = await task
-        await images.close()
-        return image.path.read_bytes()
-
-    assert asyncio.run(run()) == BODY
+    images = ImageLibrary(root, settings)
+    task = asyncio.ensure_future(images.fetch(Http(url)))
+    while streamed(root) < 1 << 19:
+        assert not task.done()
+        await asyncio.sleep(0.01)
+    # The connection ends now, and the download goes on with another.
+    server.released.set()
+    image = await task
+    await images.close()
+    assert image.path.read_bytes() == BODY
     assert server.seen[-1].headers["range"].startswith("bytes=")
     assert not list((root / "work").iterdir())
 
 
-def test_a_file_that_changes_meanwhile_is_unpacked_anew(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_file_that_changes_meanwhile_is_unpacked_anew(server: Server, root: Path, settings: ImageSettings) -> None:
     first, second = gzip.compress(BODY), gzip.compress(disk(3 << 20, seed=7))
     url = server.put("/disk", first)
     server.faults["/disk"] = [Fault(after=len(first) // 2, then="stall")]
-
-    async def run() -> bytes:
-        images = ImageLibrary(root, settings)
-        task = asyncio.ensure_future(images.fetch(Http(url)))
-        while streamed(root) < 1 << 19:
-            await asyncio.sleep(0.01)
-        server.files["/disk"] = Served(second, etag='"two"')
-        server.released.set()
-        image = await task
-        await images.close()
-        return image.path.read_bytes()
-
-    assert asyncio.run(run()) == gzip.decompress(second)
+    images = ImageLibrary(root, settings)
+    task = asyncio.ensure_future(images.fetch(Http(url)))
+    while streamed(root) < 1 << 19:
+        await asyncio.sleep(0.01)
+    server.files["/disk"] = Served(second, etag='"two"')
+    server.released.set()
+    image = await task
+    await images.close()
+    assert image.path.read_bytes() == gzip.decompress(second)
 
 
 def test_a_download_that_goes_on_after_a_crash(server: Server, root: Path, settings: ImageSettings, fetch: Fetch) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from paddock.engine.machine import agentdata, guest
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.errors import AgentError
+from tests.coroutines import played_by
 
 Answer = Callable[[dict[str, Any]], bytes]
 
@@ -215,14 +216,12 @@ def test_a_program_is_left_to_run() -> None:
     converse(told, script)
 
 
-def test_nobody_there() -> None:
-    async def script(agent: Agent) -> None:
-        agent.opened(False)
-        with pytest.raises(AgentError) as caught:
-            await agent.ping()
-        assert caught.value.reason == "NotConnected"
-
-    converse(Guest({}), script)
+@played_by(converse, Guest({}))
+async def test_nobody_there(agent: Agent, /) -> None:
+    agent.opened(False)
+    with pytest.raises(AgentError) as caught:
+        await agent.ping()
+    assert caught.value.reason == "NotConnected"
 
 
 def test_an_answer_that_comes_too_late_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,20 +48,18 @@ def test_requests_are_done_one_at_a_time_and_in_order_also_when_nobody_waits() -
     assert virtualtime.run(script()) == 3
 
 
-def test_an_error_is_the_asker_s_and_the_next_request_is_done() -> None:
+@run_by(virtualtime.run)
+async def test_an_error_is_the_asker_s_and_the_next_request_is_done() -> None:
     async def broken() -> None:
         raise ValueError("no")
 
     async def fine() -> int:
         return 1
 
-    async def script() -> None:
-        inbox = Inbox("a")
-        with pytest.raises(ValueError, match="no"):
-            await inbox.offer(broken)
-        assert await inbox.offer(fine) == 1
-
-    virtualtime.run(script())
+    inbox = Inbox("a")
+    with pytest.raises(ValueError, match="no"):
+        await inbox.offer(broken)
+    assert await inbox.offer(fine) == 1
 
 
 @pytest.mark.parametrize(("ended", "reason"), [(False, "Stopping"), (True, "NotRunning")])

@@ -27,6 +27,7 @@ from paddock.fleet.guests.guest import NotRunning
 from paddock.kubernetes.client.access import Access, StaticCredential, bearer
 from paddock.kubernetes.client.errors import NotFound, Unreachable
 from paddock.kubernetes.client.http import websocket
+from tests.coroutines import played_by
 from tests.scripted import scripted
 from tests.unit.app.subresources.world import World
 from tests.unit.fleet.guests.local import reached
@@ -169,14 +170,12 @@ def test_pings_are_answered() -> None:
     play(machine, script)
 
 
-def test_nobody_answers() -> None:
-    async def script(access: Access) -> None:
-        elsewhere = Access(server="http://127.0.0.1:1", credentials=StaticCredential())
-        with pytest.raises(Unreachable, match="cannot connect"):
-            async with websocket.connected(elsewhere, PATH):
-                pass
-
-    play(Machine(), script)
+@played_by(play, Machine())
+async def test_nobody_answers(access: Access, /) -> None:
+    elsewhere = Access(server="http://127.0.0.1:1", credentials=StaticCredential())
+    with pytest.raises(Unreachable, match="cannot connect"):
+        async with websocket.connected(elsewhere, PATH):
+            pass
 
 
 def test_a_terminal_is_put_back() -> None:

@@ -403,33 +403,31 @@ class Scene:
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(steps=st.lists(STEP, max_size=40), seed=st.integers(0, 3), streams=st.booleans())
-def test_the_cache_becomes_the_servers_state_whatever_happens(steps: list[tuple[str, int]], seed: int, streams: bool) -> None:
-    async def script() -> None:
-        scene = Scene(Line(minor="" if streams else "20"))
-        await scene.up()
-        replayed: dict[Key, str] = {}
-        surprises: list[CacheChange] = []
+@run_by(virtualtime.run)
+async def test_the_cache_becomes_the_servers_state_whatever_happens(steps: list[tuple[str, int]], seed: int, streams: bool) -> None:
+    scene = Scene(Line(minor="" if streams else "20"))
+    await scene.up()
+    replayed: dict[Key, str] = {}
+    surprises: list[CacheChange] = []
 
-        def handler(change: CacheChange) -> None:
-            """Record the state of a listener: no change may come twice or be missed."""
-            key = change.seen.key
-            if change.new is None:
-                del replayed[key]
-            else:
-                if (change.old.meta.resourceVersion if change.old is not None else None) != replayed.get(key):
-                    surprises.append(change)
-                replayed[key] = change.new.meta.resourceVersion
+    def handler(change: CacheChange) -> None:
+        """Record the state of a listener: no change may come twice or be missed."""
+        key = change.seen.key
+        if change.new is None:
+            del replayed[key]
+        else:
+            if (change.old.meta.resourceVersion if change.old is not None else None) != replayed.get(key):
+                surprises.append(change)
+            replayed[key] = change.new.meta.resourceVersion
 
-        machinery = Machinery(chance=random.Random(seed))
-        async with one_try(scene.line) as client, informing(client, machinery) as informer:
-            informer.handle(handler)
-            for what, number in steps:
-                await scene.step(what, number)
-            await asyncio.sleep(400)
-            assert scene.api is not None
-            assert cache_state(informer) == await server_state(scene.api)
-            assert replayed == {each.key: each.meta.resourceVersion for each in informer.cache}
-            assert (informer.problem, surprises) == ("", [])
-        await scene.down()
-
-    virtualtime.run(script())
+    machinery = Machinery(chance=random.Random(seed))
+    async with one_try(scene.line) as client, informing(client, machinery) as informer:
+        informer.handle(handler)
+        for what, number in steps:
+            await scene.step(what, number)
+        await asyncio.sleep(400)
+        assert scene.api is not None
+        assert cache_state(informer) == await server_state(scene.api)
+        assert replayed == {each.key: each.meta.resourceVersion for each in informer.cache}
+        assert (informer.problem, surprises) == ("", [])
+    await scene.down()

@@ -153,47 +153,44 @@ STEPS = st.lists(st.tuples(st.sampled_from(["add", "later", "fail", "work", "wai
 
 
 @given(steps=STEPS, workers=st.integers(1, 3))
-def test_what_is_offered_is_looked_at_afterwards_by_one_worker_at_a_time(steps: list[tuple[str, str, int]], workers: int) -> None:
+@run_by(run)
+async def test_what_is_offered_is_looked_at_afterwards_by_one_worker_at_a_time(steps: list[tuple[str, str, int]], workers: int) -> None:
     """In any order: after the last offer of a key a reconcile of it begins, and no two reconciles of one key overlap."""
+    keys, _ = queue(longest=10, jitter=0.1)
+    chance = random.Random(5)
+    order = 0
+    offered: dict[str, int] = {}
+    began: dict[str, int] = {}
+    held: set[str] = set()
 
-    async def script() -> None:
-        keys, _ = queue(longest=10, jitter=0.1)
-        chance = random.Random(5)
-        order = 0
-        offered: dict[str, int] = {}
-        began: dict[str, int] = {}
-        held: set[str] = set()
-
-        async def work() -> None:
-            nonlocal order
-            while True:
-                key = await keys.get()
-                assert key not in held
-                held.add(key)
-                order += 1
-                began[key] = order
-                await asyncio.sleep(chance.choice((0, 0.5, 3)))
-                held.discard(key)
-                keys.done(key)
-
-        tasks = [asyncio.create_task(work()) for _ in range(workers)]
-        for what, key, number in steps:
-            if what == "wait":
-                await asyncio.sleep(number)
-                continue
+    async def work() -> None:
+        nonlocal order
+        while True:
+            key = await keys.get()
+            assert key not in held
+            held.add(key)
             order += 1
-            offered[key] = order
-            if what == "later":
-                keys.add_after(key, number)
-            elif what == "fail":
-                keys.add_failed(key)
-            else:
-                keys.add(key)
-        await asyncio.sleep(1000)
-        assert keys.idle
-        assert all(began[key] > offered[key] for key in offered)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            began[key] = order
+            await asyncio.sleep(chance.choice((0, 0.5, 3)))
+            held.discard(key)
+            keys.done(key)
 
-    run(script())
+    tasks = [asyncio.create_task(work()) for _ in range(workers)]
+    for what, key, number in steps:
+        if what == "wait":
+            await asyncio.sleep(number)
+            continue
+        order += 1
+        offered[key] = order
+        if what == "later":
+            keys.add_after(key, number)
+        elif what == "fail":
+            keys.add_failed(key)
+        else:
+            keys.add(key)
+    await asyncio.sleep(1000)
+    assert keys.idle
+    assert all(began[key] > offered[key] for key in offered)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -46,15 +46,13 @@ def families_of(spec: dict[str, Any]) -> list[str]:
         ({"ipFamilyPolicy": REQUIRED, "clusterIP": "fd00:10:96::9"}, REQUIRED, ["IPv6", "IPv4"]),
     ],
 )
-def test_policy_and_families(given: dict[str, Any], policy: str, families: list[str]) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(SERVICES, service(**given))
-        assert made.status == 201, made.data
-        spec = made.data["spec"]
-        assert (spec["ipFamilyPolicy"], spec["ipFamilies"], families_of(spec)) == (policy, families, families)
-        assert spec["clusterIP"] == spec["clusterIPs"][0]
-
-    play(script)
+@played_by(play)
+async def test_policy_and_families(api: Harness, /, given: dict[str, Any], policy: str, families: list[str]) -> None:
+    made = await api.post(SERVICES, service(**given))
+    assert made.status == 201, made.data
+    spec = made.data["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"], families_of(spec)) == (policy, families, families)
+    assert spec["clusterIP"] == spec["clusterIPs"][0]
 
 
 @pytest.mark.parametrize(
@@ -78,16 +76,14 @@ def test_what_does_not_go_together(given: dict[str, Any], dual: bool, said: str)
     play(script, dual=dual)
 
 
-def test_a_server_of_one_family_gives_what_is_preferred_as_far_as_it_can() -> None:
-    async def script(api: Harness) -> None:
-        spec = (await api.post(SERVICES, service(ipFamilyPolicy=PREFERRED))).data["spec"]
-        assert (spec["ipFamilyPolicy"], spec["ipFamilies"], len(spec["clusterIPs"])) == (PREFERRED, FOUR, 1)
-        # It leads where others say, whatever families they have.
-        free = {"metadata": {"name": "free"}, "spec": {"ports": [{"port": 80}], "clusterIP": "None"}}
-        spec = (await api.post(SERVICES, free)).data["spec"]
-        assert (spec["ipFamilyPolicy"], spec["ipFamilies"], spec["clusterIPs"]) == (REQUIRED, BOTH, ["None"])
-
-    play(script, dual=False)
+@played_by(play, dual=False)
+async def test_a_server_of_one_family_gives_what_is_preferred_as_far_as_it_can(api: Harness, /) -> None:
+    spec = (await api.post(SERVICES, service(ipFamilyPolicy=PREFERRED))).data["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"], len(spec["clusterIPs"])) == (PREFERRED, FOUR, 1)
+    # It leads where others say, whatever families they have.
+    free = {"metadata": {"name": "free"}, "spec": {"ports": [{"port": 80}], "clusterIP": "None"}}
+    spec = (await api.post(SERVICES, free)).data["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"], spec["clusterIPs"]) == (REQUIRED, BOTH, ["None"])
 
 
 @played_by(play)

@@ -121,12 +121,10 @@ async def test_one_of_two_owners_is_enough(family: Family, /) -> None:
         ({}, ["child", "owner"]),
     ],
 )
-def test_references_that_lead_nowhere(change: dict[str, Any], left: list[str]) -> None:
-    async def script(family: Family) -> None:
-        await family.make("child", await family.make("owner") | change)
-        assert await family.left() == left
-
-    play(script)
+@played_by(play)
+async def test_references_that_lead_nowhere(family: Family, /, change: dict[str, Any], left: list[str]) -> None:
+    await family.make("child", await family.make("owner") | change)
+    assert await family.left() == left
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
