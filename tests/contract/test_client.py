@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -135,25 +136,22 @@ async def test_status_is_a_subresource(client: Client, /) -> None:
     assert patched["status"]["printableStatus"] == "Running"
 
 
-def test_lists_are_whole_although_they_come_in_pages(run: Callable[[Case], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.kubernetes.client.client._PAGE", 3)
-
-    async def case(client: Client) -> None:
-        for number in range(8):
-            await client.create(MAPS, config(f"m{number}", n=str(number)))
-        labelled = await client.patch(MAPS, Key("default", "m3"), merge_patch({"metadata": {"labels": {"odd": "yes"}}}))
-        found = await client.list(MAPS, Selection(namespace="default", fields="metadata.name!=kube-root-ca.crt"))
-        assert [each["metadata"]["name"] for each in found.items] == [f"m{number}" for number in range(8)]
-        assert found.items[3] == labelled
-        assert int(found.revision) >= int(labelled["metadata"]["resourceVersion"])
-        assert (await client.list(MAPS, Selection(labels="odd=yes"))).items == [labelled]
-        first = await client.page(MAPS, limit=3)
-        assert (len(first.items), bool(first.token)) == (3, True)
-        await client.delete_collection(MAPS, Selection(namespace="default", labels="odd=yes"))
-        with pytest.raises(NotFound):
-            await client.get(MAPS, Key("default", "m3"))
-
-    run(case)
+@patch("paddock.kubernetes.client.client._PAGE", 3)
+@played_by("run")
+async def test_lists_are_whole_although_they_come_in_pages(client: Client, /) -> None:
+    for number in range(8):
+        await client.create(MAPS, config(f"m{number}", n=str(number)))
+    labelled = await client.patch(MAPS, Key("default", "m3"), merge_patch({"metadata": {"labels": {"odd": "yes"}}}))
+    found = await client.list(MAPS, Selection(namespace="default", fields="metadata.name!=kube-root-ca.crt"))
+    assert [each["metadata"]["name"] for each in found.items] == [f"m{number}" for number in range(8)]
+    assert found.items[3] == labelled
+    assert int(found.revision) >= int(labelled["metadata"]["resourceVersion"])
+    assert (await client.list(MAPS, Selection(labels="odd=yes"))).items == [labelled]
+    first = await client.page(MAPS, limit=3)
+    assert (len(first.items), bool(first.token)) == (3, True)
+    await client.delete_collection(MAPS, Selection(namespace="default", labels="odd=yes"))
+    with pytest.raises(NotFound):
+        await client.get(MAPS, Key("default", "m3"))
 
 
 async def collect(events: AsyncIterator[WatchEvent[Data]], count: int) -> list[tuple[str, str]]:

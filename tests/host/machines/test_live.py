@@ -125,7 +125,8 @@ async def _recorded(port: int, heard: list[bytes]) -> asyncio.Server:
     return await asyncio.start_server(serve, migrating.ADDRESS)
 
 
-def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     execute, modes, heard = MachineOwner.execute, set[str](), list[bytes]()
 
     async def looked_at(owner: MachineOwner, command: str, arguments: Any = None, **more: Any) -> Any:
@@ -135,34 +136,31 @@ def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch
             assert "PRIVATE" not in str(arguments)
         return await execute(owner, command, arguments, **more)
 
-    async def script() -> None:
-        monkeypatch.setattr(MachineOwner, "execute", looked_at)
-        source, there = await migrating.started(place), migrating.beside(place)
-        await migrating.writes(source)
-        target, send_request = await migrating.expects(there, source)
-        receiver_address = send_request.receiver_address
-        servers = [await _recorded(port, heard) for port in (receiver_address.disks_port, receiver_address.memory_port)]
-        ports = [int(server.sockets[0].getsockname()[1]) for server in servers]
-        receiver_address = structs.replace(receiver_address, disks_port=ports[0], memory_port=ports[1])
-        assert await source.send(structs.replace(send_request, receiver_address=receiver_address), target)
-        await until_phase(target, "running")
-        await migrating.writes(target)
-        for server in servers:
-            server.close()
-        assert modes == {
-            "live 700",
-            *(f"{name}.pem 600" for name in ("ca-cert", *(f"{e}-{k}" for e in ("client", "server") for k in ("cert", "key")))),
-        }
-        said = b"".join(heard)
-        # The guest's code is on its disk and in its memory; QEVM begins QEMU's stream; the server names TLS 1.3 as the version it chose.
-        assert len(said) > migrating.MIB and migrating.MARK[:64] not in said and b"QEVM" not in said
-        assert said.count(b"\x00\x2b\x00\x02\x03\x04") == 3
-        for folder in (source.directory.path, target.directory.path):
-            for path in folder.rglob("*"):
-                assert "pem" not in path.name and not (path.is_file() and b"PRIVATE KEY" in path.read_bytes())
-        assert b"PRIVATE" not in Path(f"/proc/{target.observed.pid}/cmdline").read_bytes()
-
-    run(script)
+    monkeypatch.setattr(MachineOwner, "execute", looked_at)
+    source, there = await migrating.started(place), migrating.beside(place)
+    await migrating.writes(source)
+    target, send_request = await migrating.expects(there, source)
+    receiver_address = send_request.receiver_address
+    servers = [await _recorded(port, heard) for port in (receiver_address.disks_port, receiver_address.memory_port)]
+    ports = [int(server.sockets[0].getsockname()[1]) for server in servers]
+    receiver_address = structs.replace(receiver_address, disks_port=ports[0], memory_port=ports[1])
+    assert await source.send(structs.replace(send_request, receiver_address=receiver_address), target)
+    await until_phase(target, "running")
+    await migrating.writes(target)
+    for server in servers:
+        server.close()
+    assert modes == {
+        "live 700",
+        *(f"{name}.pem 600" for name in ("ca-cert", *(f"{e}-{k}" for e in ("client", "server") for k in ("cert", "key")))),
+    }
+    said = b"".join(heard)
+    # The guest's code is on its disk and in its memory; QEVM begins QEMU's stream; the server names TLS 1.3 as the version it chose.
+    assert len(said) > migrating.MIB and migrating.MARK[:64] not in said and b"QEVM" not in said
+    assert said.count(b"\x00\x2b\x00\x02\x03\x04") == 3
+    for folder in (source.directory.path, target.directory.path):
+        for path in folder.rglob("*"):
+            assert "pem" not in path.name and not (path.is_file() and b"PRIVATE KEY" in path.read_bytes())
+    assert b"PRIVATE" not in Path(f"/proc/{target.observed.pid}/cmdline").read_bytes()
 
 
 @played_by(run)

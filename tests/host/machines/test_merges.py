@@ -35,7 +35,8 @@ async def overlaid(place: Place) -> tuple[QemuMachine, DiskLayer]:
 
 
 @pytest.mark.spec("kubevirt", 259)
-def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It shuts down by its power button, and its disk is where QEMU had it."""
     land, found = BlockJobs._on_base, list[QemuMachine]()
 
@@ -44,16 +45,13 @@ def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatc
         await asyncio.sleep(0.5)
         await land(self, name, base)
 
-    async def script() -> None:
-        machine, base = await overlaid(place)
-        found.append(machine)
-        monkeypatch.setattr(BlockJobs, "_on_base", slowly)
-        await machine.commit_disk("data", base.path)
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
-        assert layer_of(machine) == base and marks(base) == 1
-
-    run(script)
+    machine, base = await overlaid(place)
+    found.append(machine)
+    monkeypatch.setattr(BlockJobs, "_on_base", slowly)
+    await machine.commit_disk("data", base.path)
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+    assert layer_of(machine) == base and marks(base) == 1
 
 
 @pytest.mark.spec("kubevirt", 260)

@@ -84,23 +84,20 @@ def test_a_slow_clone_is_completed_by_the_driver_that_began_it(either: Simulator
     assert not settings(machine).get("paddock.pending") and machine.config.hardware.memoryMB == 4096
 
 
-def test_a_bare_machine_that_no_attempt_has_left_is_somebody_elses(either: Simulator) -> None:
+@played_by(play, "either")
+async def test_a_bare_machine_that_no_attempt_has_left_is_somebody_elses(driver: Driver, /, either: Simulator) -> None:
     """A clone of the same template is not taken over once anything has happened to it, and a clone of another one never."""
     tmpl, (other,) = machines(either, "tmpl")[0], machines(either, "DC0_H0_VM1")
     spec = vim.vm.CloneSpec(location=vim.vm.RelocateSpec(pool=other.resourcePool), powerOn=False, template=False)
-
-    async def script(driver: Driver) -> None:
-        for source, touched in ((tmpl, True), (other, False)):
-            machine = finished(source.CloneVM_Task(tmpl.parent, "web-server", spec))
-            if touched:
-                for task in (machine.PowerOnVM_Task, machine.PowerOffVM_Task):
-                    finished(task())
-            error = await refused(driver.create(request()))
-            assert error.kind is ErrorKind.CONFLICT and "is not this owner's" in str(error)
-            assert not settings(machine).get("paddock.owner-uid")
-            finished(machine.Destroy_Task())
-
-    play(either, script)
+    for source, touched in ((tmpl, True), (other, False)):
+        machine = finished(source.CloneVM_Task(tmpl.parent, "web-server", spec))
+        if touched:
+            for task in (machine.PowerOnVM_Task, machine.PowerOffVM_Task):
+                finished(task())
+        error = await refused(driver.create(request()))
+        assert error.kind is ErrorKind.CONFLICT and "is not this owner's" in str(error)
+        assert not settings(machine).get("paddock.owner-uid")
+        finished(machine.Destroy_Task())
 
 
 @pytest.mark.parametrize("state", ["off", "on"])

@@ -291,20 +291,18 @@ async def test_a_manager_that_floods_is_shut_out_and_others_are_answered(kind: s
         assert sent * len(MANAGERS[kind]) < 64 << 20
 
 
-def test_those_that_work_are_never_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_those_that_work_are_never_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """More frames than the budget has, in small calls and in large ones in both directions at a time, over one connection."""
     monkeypatch.setattr(FrameBudget, "MOST", 400.0)
     monkeypatch.setattr(FrameBudget, "A_SECOND", 0.0)
 
-    async def script() -> None:
-        async def large(_request: WireMessage) -> WireMessage:
-            return x.ExecResponse(stdout=bytes(2 << 20))
+    async def large(_request: WireMessage) -> WireMessage:
+        return x.ExecResponse(stdout=bytes(2 << 20))
 
-        settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=1))
-        async with serving(ScriptedDriver(exec=large)) as server, calling(server.port, None, settings) as client:
-            small = [client.validate(VALIDATE) for _ in range(300)]
-            answers = await asyncio.gather(*(client.exec(x.ExecRequest(command=("a" * (1 << 20),))) for _ in range(3)), *small)
-            assert sum(len(each.stdout) for each in answers[:3] if isinstance(each, x.ExecResponse)) == 3 * (2 << 20)
-            assert client.connections == 1
-
-    run(script)
+    settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=1))
+    async with serving(ScriptedDriver(exec=large)) as server, calling(server.port, None, settings) as client:
+        small = [client.validate(VALIDATE) for _ in range(300)]
+        answers = await asyncio.gather(*(client.exec(x.ExecRequest(command=("a" * (1 << 20),))) for _ in range(3)), *small)
+        assert sum(len(each.stdout) for each in answers[:3] if isinstance(each, x.ExecResponse)) == 3 * (2 << 20)
+        assert client.connections == 1

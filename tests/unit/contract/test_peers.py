@@ -195,14 +195,11 @@ async def test_a_silent_peer_is_given_up() -> None:
             await connection.call(list(HEADERS.items()), b"")
 
 
-def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paddock.contract.server.Http2Limits", lambda **parts: Http2Limits(**parts, ping_timeout=0.1))
-
-    async def script() -> None:
-        async with serving(ScriptedDriver()) as server:
-            assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
-
-    run(script)
+    async with serving(ScriptedDriver()) as server:
+        assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
 
 
 def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 from paddock.dialects.stakater.kinds.marks import FINALIZER
 from paddock.kubernetes.catalog import find
 from tests.coroutines import played
-from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, KEY, Data, Stage, front
 
 FULL: dict[str, Any] = {
@@ -240,7 +239,8 @@ async def test_where_nothing_differs_nothing_is_written(stage: Stage, /) -> None
     assert not [line for line in requests.splitlines() if 'method="PATCH",resource="virtualmachines.kubevirt.io"' in line]
 
 
-def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> None:
+@played
+async def test_a_manifest_that_is_applied_shows_no_difference_for_life(stage: Stage, /) -> None:
     """The requests of `kubectl apply --server-side` and `kubectl diff --server-side`."""
     manifest = front(**FULL)
 
@@ -250,28 +250,25 @@ def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> 
         assert reply.status in (200, 201), reply.data
         return dict(reply.data)
 
-    async def script(stage: Stage) -> None:
-        await applied(stage, dry=False)
-        for _ in range(4):
-            await asyncio.sleep(3)
-            now = await stage.front()
-            again = await applied(stage, dry=True)
-            for each in (now, again):
-                each["metadata"].pop("managedFields", None)
-            assert again == now
-        await stage.available()
+    await applied(stage, dry=False)
+    for _ in range(4):
+        await asyncio.sleep(3)
         now = await stage.front()
-        await applied(stage, dry=False)
-        await asyncio.sleep(5)
-        assert (await stage.front())["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
-        # Nothing of ours is in it but the status; the finalizer is nobody's, because the server put it on.
-        ours = [each for each in now["metadata"]["managedFields"] if each["manager"] != "kubectl"]
-        spec = [each for each in ours if not each.get("subresource")]
-        assert (spec, now["metadata"]["finalizers"]) == ([], [FINALIZER])
-        kind = find("infrastructure.stakater.com", "VirtualMachine")
-        assert kind is not None and now["spec"].keys() == {"parameters"}
-
-    play(script)
+        again = await applied(stage, dry=True)
+        for each in (now, again):
+            each["metadata"].pop("managedFields", None)
+        assert again == now
+    await stage.available()
+    now = await stage.front()
+    await applied(stage, dry=False)
+    await asyncio.sleep(5)
+    assert (await stage.front())["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
+    # Nothing of ours is in it but the status; the finalizer is nobody's, because the server put it on.
+    ours = [each for each in now["metadata"]["managedFields"] if each["manager"] != "kubectl"]
+    spec = [each for each in ours if not each.get("subresource")]
+    assert (spec, now["metadata"]["finalizers"]) == ([], [FINALIZER])
+    kind = find("infrastructure.stakater.com", "VirtualMachine")
+    assert kind is not None and now["spec"].keys() == {"parameters"}
 
 
 @played

@@ -11,7 +11,7 @@ from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.firecracker.driver import FirecrackerDriver
 from tests.coroutines import run_by
-from tests.unit.drivers.firecracker.conftest import GIB, Lab, Play, beginning, disks, power, request, state
+from tests.unit.drivers.firecracker.conftest import GIB, Lab, beginning, disks, power, request, state
 
 LAN = payloads.NetworkPayload(name="lan-1", bridge="br0", mac_address="02:00:00:00:00:01", static_ip="10.0.0.5", prefix=24)
 
@@ -241,16 +241,13 @@ async def test_a_class_that_asks_for_more_than_there_is_has_limitations(lab: Lab
 
 
 @pytest.mark.spec("virtrigaud", 120)
-def test_encryption_that_is_demanded_is_refused(lab: Lab, play: Play) -> None:
+@run_by("play")
+async def test_encryption_that_is_demanded_is_refused(lab: Lab) -> None:
     profile = payloads.SecurityPayload(require_encryption=True)
     hardware = payloads.encode(payloads.ClassPayload(cpu=1, memory_mib=256, security_profile=profile))
-
-    async def script() -> None:
-        async with lab.driver() as driver:
-            with pytest.raises(ProviderError, match="cannot be encrypted"):
-                await driver.create(request(class_json=hardware))
-
-    play(script())
+    async with lab.driver() as driver:
+        with pytest.raises(ProviderError, match="cannot be encrypted"):
+            await driver.create(request(class_json=hardware))
 
 
 @run_by("play")

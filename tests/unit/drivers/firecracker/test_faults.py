@@ -8,6 +8,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -157,19 +158,16 @@ async def test_a_vmm_that_ends_at_once_is_an_error_with_its_words(lab: Lab) -> N
         assert await state(driver, made.id) == "Off"
 
 
-def test_a_vmm_that_does_not_answer_is_unknown_and_can_be_killed(lab: Lab, play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.drivers.firecracker.runs._QUICK", 0.2)
-
-    async def script() -> None:
-        async with lab.driver() as driver:
-            web = await running(driver)
-            lab.faults.write_text(json.dumps({"GET /": "hang"}))
-            assert await state(driver, web) == "Unknown"
-            response = await driver.delete(m.DeleteRequest(id=web))
-            assert await done(driver, response.task) == ""
-            assert (left(lab), lab.pids()) == ([], {})
-
-    play(script())
+@patch("paddock.drivers.firecracker.runs._QUICK", 0.2)
+@run_by("play")
+async def test_a_vmm_that_does_not_answer_is_unknown_and_can_be_killed(lab: Lab) -> None:
+    async with lab.driver() as driver:
+        web = await running(driver)
+        lab.faults.write_text(json.dumps({"GET /": "hang"}))
+        assert await state(driver, web) == "Unknown"
+        response = await driver.delete(m.DeleteRequest(id=web))
+        assert await done(driver, response.task) == ""
+        assert (left(lab), lab.pids()) == ([], {})
 
 
 @run_by("play")

@@ -151,28 +151,22 @@ def _no_sight(cluster: FakeCluster) -> None:
         (_no_sight, "is inside of the cluster only: "),
     ],
 )
-def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
+@played_by(run)
+async def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
     export = ExportOfCluster(tmp_path)
     change(export.cluster)
-
-    async def script() -> None:
-        async with export.side() as side:
-            with pytest.raises(NoWay, match=said):
-                await entered(ways.reachable(side, export.link()))
-
-    run(script)
+    async with export.side() as side:
+        with pytest.raises(NoWay, match=said):
+            await entered(ways.reachable(side, export.link()))
 
 
-def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
     del export.cluster.objects[SERVICE]
-
-    async def script() -> None:
-        async with export.side() as side:
-            with pytest.raises(NotFound, match="virt-export-web"):
-                await entered(ways.reachable(side, export.link()))
-
-    run(script)
+    async with export.side() as side:
+        with pytest.raises(NotFound, match="virt-export-web"):
+            await entered(ways.reachable(side, export.link()))
 
 
 @played_by(run)
@@ -185,7 +179,8 @@ async def test_an_address_from_outside_stays_as_it_is(tmp_path: Path) -> None:
 # --- uploads ------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
+@played_by(run)
+async def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
     """CDI names no address, so the Service does; its authority lies in a ConfigMap."""
     authority, cluster, got = Authority(tmp_path), FakeCluster(), list[tuple[str, str, bytes]]()
     found = {"metadata": {"name": "cdi-uploadproxy", "namespace": "cdi"}}
@@ -206,16 +201,13 @@ def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield DISK
 
-    async def script() -> None:
-        async with edge(take, serving(authority, ["cdi-uploadproxy.cdi.svc"])) as port, cluster.side() as side:
-            cluster.ports = {"ready:8443": port}
-            await ways.try_uploads(side)
-            async with ways.upload(side, "web-root") as link:
-                assert link.title == f"the upload proxy cdi-uploadproxy.cdi.svc of {side.address}"
-                await HttpLinkChannel().send(link, chunks(), len(DISK))
-        assert got.pop() == ("/v1beta1/upload", "Bearer secret", DISK)
-
-    run(script)
+    async with edge(take, serving(authority, ["cdi-uploadproxy.cdi.svc"])) as port, cluster.side() as side:
+        cluster.ports = {"ready:8443": port}
+        await ways.try_uploads(side)
+        async with ways.upload(side, "web-root") as link:
+            assert link.title == f"the upload proxy cdi-uploadproxy.cdi.svc of {side.address}"
+            await HttpLinkChannel().send(link, chunks(), len(DISK))
+    assert got.pop() == ("/v1beta1/upload", "Bearer secret", DISK)
 
 
 @pytest.mark.parametrize(
