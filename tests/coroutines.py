@@ -40,12 +40,14 @@ def _decorated(test: Test, given: Sequence[Any], do: Callable[..., Any]) -> Call
     """Return a test that gives a function its values, fixtures among them, and last the coroutine function with the test's own fixtures."""
     own = {name: each for name, each in inspect.signature(test).parameters.items() if each.kind is not Parameter.POSITIONAL_ONLY}
     names = {each: Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in given if isinstance(each, str)}
+    signature = inspect.Signature((names | own).values())
 
     @wraps(test)
-    def whole(**fixtures: Any) -> None:
+    def whole(*arguments: Any, **named: Any) -> None:
+        fixtures = signature.bind(*arguments, **named).arguments
         values = (fixtures[each] if isinstance(each, str) else each for each in given)
         do(*values, partial(test, **{name: fixtures[name] for name in own}))
 
     # What pytest reads the fixtures from.
-    whole.__signature__ = inspect.Signature((names | own).values())  # type: ignore[attr-defined]
+    whole.__signature__ = signature  # type: ignore[attr-defined]
     return whole

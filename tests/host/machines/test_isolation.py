@@ -105,7 +105,8 @@ async def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
 
 
 @pytest.mark.spec("kubevirt", 148)
-def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
+@played_by(run)
+async def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
     if why := apart(offline=True)[1]:
         pytest.skip(f"needs apart: {why}")
 
@@ -114,25 +115,22 @@ def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
         entered = ["nsenter", f"--net=/proc/{machine.observed.pid}/ns/net", *command]
         return subprocess.run(entered, capture_output=True, check=False).returncode == 0
 
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        offline = await started(place, machines, "offline")
-        network = UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
-        config = replace(place.guest("online"), nics=(Nic("default", "02:00:00:00:00:01", network),))
-        online = await machines.define("online", config)
-        await online.start()
-        await until_phase(online, "running")
-        with socket.create_server(("127.0.0.1", 0)) as service:
-            port = service.getsockname()[1]
-            assert (reaches(offline, port), reaches(online, port)) == (False, True)
-        with pytest.raises(RequestRefused, match="restart the machine"):
-            await offline.plug_nic(Nic("late", "02:00:00:00:00:02", network))
-        for each in machines:
-            await each.stop(0)
-            await until_phase(each, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    offline = await started(place, machines, "offline")
+    network = UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
+    config = replace(place.guest("online"), nics=(Nic("default", "02:00:00:00:00:01", network),))
+    online = await machines.define("online", config)
+    await online.start()
+    await until_phase(online, "running")
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        port = service.getsockname()[1]
+        assert (reaches(offline, port), reaches(online, port)) == (False, True)
+    with pytest.raises(RequestRefused, match="restart the machine"):
+        await offline.plug_nic(Nic("late", "02:00:00:00:00:02", network))
+    for each in machines:
+        await each.stop(0)
+        await until_phase(each, "ended")
 
 
 @played_by(run)
@@ -158,8 +156,9 @@ async def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
 
 
 @pytest.mark.spec("kubevirt", 121)
-def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place) -> None:
-    async def script() -> None:
+@played_by(run)
+async def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place) -> None:
+    with in_unit():
         machines = place.open()
         await machines.adopt()
         machine = await started(place, machines, "group-test")
@@ -192,9 +191,6 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
         await machine.stop(0)
         await until_phase(machine, "ended")
         assert not (found.second / "paddock" / machines.shares.group(machine.id, machine.config)).exists()
-
-    with in_unit():
-        run(script)
 
 
 @pytest.mark.spec("kubevirt", 183)

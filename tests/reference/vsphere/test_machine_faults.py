@@ -19,7 +19,7 @@ from paddock.contract.payloads import (
 )
 from paddock.drivers.vsphere import factory
 from tests.coroutines import played_by, run_by
-from tests.reference.vsphere.scripts import created, ended, machines, play, refused, request, settings
+from tests.reference.vsphere.scripts import created, driven, ended, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template, write_credentials
 
 pytestmark = pytest.mark.reference
@@ -35,24 +35,21 @@ def simulator(stocked: Simulator) -> Simulator:
 
 
 @pytest.mark.spec("virtrigaud", 26)
-def test_a_clone_that_nobody_saw_end_is_completed_by_the_next_driver(either: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_a_clone_that_nobody_saw_end_is_completed_by_the_next_driver(either: Simulator) -> None:
     simulator, bare = either, not either.carrying
     simulator.tell(works={"CloneVm": 3000})
     made: list[m.CreateResponse] = []
 
-    async def begin(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         made.append(await driver.create(request(networks_json=LAN)))
-
-    play(simulator, begin)
     assert made[0].task is not None
 
-    async def go_on(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         # Nothing on a bare clone says what it is to be; the create does.
         assert await ended(driver, made[0].task) == ("the machine is not there; create it again" if bare else "")
         again = await driver.create(request(networks_json=LAN))
         assert again.id == made[0].id and await ended(driver, again.task) == ""
-
-    play(simulator, go_on)
     (machine,) = machines(simulator)
     assert not settings(machine).get("paddock.pending") and machine.config.hardware.memoryMB == 4096
 
@@ -72,14 +69,13 @@ async def test_a_task_that_vcenter_has_forgotten_is_judged_by_the_machine(driver
     assert "create it again" in await ended(driver, m.TaskRef(id=f"create|{gone}|task-1"))
 
 
-def test_a_slow_clone_is_completed_by_the_driver_that_began_it(either: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_a_slow_clone_is_completed_by_the_driver_that_began_it(either: Simulator) -> None:
     either.tell(works={"CloneVm": 3000})
 
-    async def script(driver: Driver) -> None:
+    async with driven(either) as driver:
         own = await created(driver)
         assert await driver.create(request()) == m.CreateResponse(id=own)
-
-    play(either, script)
     (machine,) = machines(either)
     assert not settings(machine).get("paddock.pending") and machine.config.hardware.memoryMB == 4096
 
@@ -118,16 +114,15 @@ async def test_a_machine_that_is_off_stands_for_a_template_and_keeps_its_secrets
     assert settings(machine)["paddock.owner"] == "default/web-server"
 
 
-def test_a_create_whose_answer_was_lost_makes_one_machine(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_a_create_whose_answer_was_lost_makes_one_machine(simulator: Simulator) -> None:
     """The endpoint takes the clone, and the driver does not hear of it."""
 
-    async def script(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         simulator.tell(faults=[{"method": "RetrievePropertiesEx", "type": "SystemError", "count": 0}])
         first = await driver.create(request())
         again = await asyncio.gather(*(driver.create(request()) for _ in range(3)))
         assert {each.id for each in again} == {first.id}
-
-    play(simulator, script)
     assert len(machines(simulator)) == 1
 
 
@@ -142,8 +137,9 @@ async def test_two_drivers_make_one_machine(simulator: Simulator) -> None:
     assert len(machines(simulator)) == 1
 
 
-def test_a_name_of_somebody_else_is_a_conflict_and_a_machine_of_another_owner_is_not_touched(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
+@run_by(asyncio.run)
+async def test_a_name_of_somebody_else_is_a_conflict_and_a_machine_of_another_owner_is_not_touched(simulator: Simulator) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver)
         stranger = m.ObjectIdentity(uid="11111111-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="other", name="web-server")
         for call in (
@@ -158,8 +154,6 @@ def test_a_name_of_somebody_else_is_a_conflict_and_a_machine_of_another_owner_is
         nobody = m.ObjectIdentity(uid="22222222-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="default", name="foreign")
         with pytest.raises(ProviderError, match="is not this owner's"):
             await driver.create(request(name="foreign", owner=nobody))
-
-    play(simulator, script)
     assert len(machines(simulator)) == 1
 
 
@@ -196,8 +190,9 @@ async def test_a_driver_starts_while_the_endpoint_is_away(tmp_path: Path) -> Non
         assert (await refused(driver.validate(m.ValidateRequest()))).kind is ErrorKind.UNAVAILABLE
 
 
-def test_a_session_that_is_lost_in_the_middle_of_everything_is_not_felt(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
+@run_by(asyncio.run)
+async def test_a_session_that_is_lost_in_the_middle_of_everything_is_not_felt(simulator: Simulator) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver)
         for call in (
             lambda: driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON)),
@@ -207,8 +202,6 @@ def test_a_session_that_is_lost_in_the_middle_of_everything_is_not_felt(simulato
         ):
             simulator.tell(logout=True)
             await call()
-
-    play(simulator, script)
     assert machines(simulator) == []
 
 
@@ -232,16 +225,17 @@ async def test_credentials_that_rotate_are_taken_up_without_a_restart(driver: Dr
         ("SystemError", ErrorKind.INTERNAL, ""),
     ],
 )
-def test_a_fault_of_vsphere_has_a_kind_and_nothing_is_left_behind(simulator: Simulator, fault: str, kind: ErrorKind, words: str) -> None:
+@run_by(asyncio.run)
+async def test_a_fault_of_vsphere_has_a_kind_and_nothing_is_left_behind(
+    simulator: Simulator, fault: str, kind: ErrorKind, words: str
+) -> None:
     simulator.tell(faults=[{"method": "CloneVM_Task", "type": fault, "count": 1}])
 
-    async def script(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         error = await refused(driver.create(request()))
         assert error.kind is kind and words in str(error)
         assert machines(simulator) == []
         await created(driver)
-
-    play(simulator, script)
     assert len(machines(simulator)) == 1
 
 
@@ -292,25 +286,22 @@ class HandClock:
 
 
 @pytest.mark.spec("virtrigaud", 34)
-def test_a_shutdown_is_forced_by_any_driver_when_its_time_is_over(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_a_shutdown_is_forced_by_any_driver_when_its_time_is_over(simulator: Simulator) -> None:
     clock, tasks = HandClock(), []
     simulator.tell(works={"ShutdownGuest": 60_000})
     # The simulator's guests have tools when a setting says so.
     tools = ClassPayload(cpu=1, memory_mib=512, extra_config={"SET.guest.toolsRunningStatus": "guestToolsRunning"})
 
-    async def ask(driver: Driver) -> None:
+    async with driven(simulator, clock) as driver:
         own = await created(driver, request(name="web-server", class_json=payloads.encode(tools)))
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         given = await driver.power(m.PowerRequest(id=own, op=m.PowerOp.SHUTDOWN_GRACEFUL, graceful_timeout_seconds=120))
         tasks.append(given.task)
         assert not (await driver.task_status(m.TaskStatusRequest(task=given.task))).done
-
-    play(simulator, ask, clock)
     clock.now += 121
 
-    async def look(driver: Driver) -> None:
+    async with driven(simulator, clock) as driver:
         assert await ended(driver, tasks[0]) == ""
-
-    play(simulator, look, clock)
     (machine,) = machines(simulator)
     assert machine.runtime.powerState == "poweredOff"

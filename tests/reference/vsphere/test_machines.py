@@ -1,5 +1,6 @@
 """Machines on VMware's simulator: every attribute that is asked for, and changes of it."""
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -25,8 +26,8 @@ from paddock.contract.payloads import (
     SecurityPayload,
 )
 from paddock.drivers.vsphere.inventory import VSphereInventory
-from tests.coroutines import played_by
-from tests.reference.vsphere.scripts import OWNER, SMALL, created, machines, play, refused, request, settings
+from tests.coroutines import played_by, run_by
+from tests.reference.vsphere.scripts import OWNER, SMALL, created, driven, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template
 
 pytestmark = pytest.mark.reference
@@ -80,11 +81,12 @@ def of_the_document() -> m.CreateRequest:
 
 
 @pytest.mark.spec("virtrigaud", 45, 97)
-def test_the_machine_of_the_documents_example_has_every_attribute(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_the_machine_of_the_documents_example_has_every_attribute(simulator: Simulator) -> None:
     seed_vcenter(simulator)
     wanted = of_the_document()
 
-    async def script(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver, wanted)
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         seen = await driver.describe(m.DescribeRequest(id=own))
@@ -93,8 +95,6 @@ def test_the_machine_of_the_documents_example_has_every_attribute(simulator: Sim
         raw = msgspec.json.decode(seen.provider_raw_json, type=dict[str, str])
         assert (raw["cpus"], raw["memoryMiB"], raw["datastore"]) == ("2", "4096", "LocalDS_0")
         assert raw["host"].startswith("DC0_C0_H") and "limitations" not in raw
-
-    play(simulator, script)
     (machine,) = machines(simulator)
     config = machine.config
     assert machine.parent.name == "web"
@@ -175,10 +175,11 @@ def desired(**members: Any) -> str:
 
 
 @pytest.mark.spec("virtrigaud", 39, 41)
-def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulator: Simulator) -> None:
     hot = PerformancePayload(cpu_hot_add_enabled=True)
 
-    async def script(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver, request(class_json=payloads.encode(ClassPayload(cpu=2, memory_mib=4096, performance_profile=hot))))
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         larger = ClassPayload(cpu=4, memory_mib=4096, performance_profile=hot)
@@ -189,8 +190,6 @@ def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulato
         simulator.calls()
         await driver.reconfigure(m.ReconfigureRequest(id=own, desired_json=desired(machine_class=larger)))
         assert "ReconfigVM_Task" not in simulator.calls()
-
-    play(simulator, script)
     (machine,) = machines(simulator)
     assert (machine.config.hardware.numCPU, machine.config.hardware.memoryMB) == (4, 4096)
 
@@ -213,31 +212,29 @@ async def test_cards_follow_the_desired_networks(driver: Driver, /, simulator: S
     assert sorted(each.name for each in listed.networks) == ["app", "lan"]
 
 
-def test_hardware_is_upgraded_while_it_is_off(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
+@run_by(asyncio.run)
+async def test_hardware_is_upgraded_while_it_is_off(simulator: Simulator) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver)
         assert (await driver.hardware_upgrade(m.HardwareUpgradeRequest(id=own, target_version=15))).task is None
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         error = await refused(driver.hardware_upgrade(m.HardwareUpgradeRequest(id=own, target_version=17)))
         assert error.kind is ErrorKind.CONFLICT
-
-    play(simulator, script)
     (machine,) = machines(simulator)
     assert machine.config.version == "vmx-15"
 
 
-def test_an_older_api_refuses_what_it_lacks_and_runs_the_rest(vcsim: Path, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_an_older_api_refuses_what_it_lacks_and_runs_the_rest(vcsim: Path, tmp_path: Path) -> None:
     with running(vcsim, tmp_path, {"api": "6.5"}) as simulator:
         template(simulator, "DC0_H0_VM0", "tmpl")
         modern = ClassPayload(cpu=1, memory_mib=512, firmware="UEFI", security_profile=SecurityPayload(vtd_enabled=True, tpm_enabled=True))
 
-        async def script(driver: Driver) -> None:
+        async with driven(simulator) as driver:
             error = await refused(driver.create(request(class_json=payloads.encode(modern))))
             assert error.kind is ErrorKind.NOT_SUPPORTED and "vtdEnabled" in str(error) and "tpmEnabled" in str(error)
             assert machines(simulator) == []
             await created(driver)
-
-        play(simulator, script)
         assert len(machines(simulator)) == 1
 
 
@@ -245,10 +242,10 @@ def test_an_older_api_refuses_what_it_lacks_and_runs_the_rest(vcsim: Path, tmp_p
 
 
 @pytest.mark.spec("virtrigaud", 73, 113)
-def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_path: Path) -> None:
     with running(vcsim, tmp_path, {"machine": 500}) as simulator:
-
-        async def script(driver: Driver) -> None:
+        async with driven(simulator) as driver:
             await driver.validate(m.ValidateRequest())
             simulator.calls()
             vms = (await driver.list_vms(m.ListVMsRequest())).vms
@@ -264,8 +261,6 @@ def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_p
             for each in vms[:100]:
                 await driver.describe(m.DescribeRequest(id=each.id))
             assert sum(simulator.calls().values()) <= 100
-
-        play(simulator, script)
 
 
 @played_by(play, "simulator")

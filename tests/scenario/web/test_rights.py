@@ -44,7 +44,7 @@ class Limited(Transport):
         await self._inner.close()
 
 
-def play(root: Path, script: Script, *allowed: str) -> None:
+def play(root: Path, allowed: tuple[str, ...], script: Script) -> None:
     async def inside() -> None:
         async with FakeHost(root) as host:
             limited = Limited(LocalTransport(door(host.api.api, CONTROLLER, CONTROLLER_GROUPS)), *allowed)
@@ -55,20 +55,18 @@ def play(root: Path, script: Script, *allowed: str) -> None:
     virtualtime.run(inside())
 
 
-def test_who_may_read_machines_alone_sees_these(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        found = await page.get(WEB)
-        assert (found["row"]["name"], found["snapshots"], found["pending"]) == ("web", [], [])
-        assert [each["name"] for each in found["disks"]] == ["data"]
-        usage = await page.get(f"{WEB}/usage")
-        assert "your rights do not allow it" in usage["missing"]
-        why = await page.get(f"{WEB}/why")
-        assert any("rights" in each or "cannot" in each for each in why["gaps"])
-        assert await page.get("host") == {"nodes": [], "checks": []}
-        # It is history enough: the objects have it.
-        assert (await page.get(f"{WEB}/history"))["history"]
-
-    play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
+@played_by(play, "tmp_path", ("/virtualmachines/web", "/virtualmachineinstances/web"))
+async def test_who_may_read_machines_alone_sees_these(host: FakeHost, page: Page, /) -> None:
+    found = await page.get(WEB)
+    assert (found["row"]["name"], found["snapshots"], found["pending"]) == ("web", [], [])
+    assert [each["name"] for each in found["disks"]] == ["data"]
+    usage = await page.get(f"{WEB}/usage")
+    assert "your rights do not allow it" in usage["missing"]
+    why = await page.get(f"{WEB}/why")
+    assert any("rights" in each or "cannot" in each for each in why["gaps"])
+    assert await page.get("host") == {"nodes": [], "checks": []}
+    # It is history enough: the objects have it.
+    assert (await page.get(f"{WEB}/history"))["history"]
 
 
 @pytest.mark.parametrize(
@@ -82,14 +80,14 @@ def test_who_may_read_machines_alone_sees_these(tmp_path: Path) -> None:
         ("POST", f"{WEB}/actions/delete", {"options": {"purge": True}}),
     ],
 )
-def test_what_the_rights_do_not_reach_is_refused_by_the_server(tmp_path: Path, method: str, path: str, body: object) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        with pytest.raises(Refused) as caught:
-            await (page.read(path) if path.endswith("/log") else page.get(path) if method == "GET" else page.post(path, body))
-        assert caught.value.code == 403
-        assert "ada cannot" in caught.value.message
-
-    play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
+@played_by(play, "tmp_path", ("/virtualmachines/web", "/virtualmachineinstances/web"))
+async def test_what_the_rights_do_not_reach_is_refused_by_the_server(
+    host: FakeHost, page: Page, /, method: str, path: str, body: object
+) -> None:
+    with pytest.raises(Refused) as caught:
+        await (page.read(path) if path.endswith("/log") else page.get(path) if method == "GET" else page.post(path, body))
+    assert caught.value.code == 403
+    assert "ada cannot" in caught.value.message
 
 
 @played_by(play, "tmp_path")

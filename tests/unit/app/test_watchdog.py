@@ -135,7 +135,8 @@ async def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
 
 @pytest.mark.parametrize("who", ["_other_waits", "_stolen"])
 @pytest.mark.parametrize(("computes", "counted"), [(False, 0), (True, 1)], ids=["waiting", "computing"])
-def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
+@run_by(asyncio.run)
+async def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
     monkeypatch: pytest.MonkeyPatch, seen: Seen, computes: bool, counted: int, who: str
 ) -> None:
     """Another thread is ready all the time, or the host's own host has the processor. A loop that computes meanwhile has no such excuse."""
@@ -150,26 +151,23 @@ def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
         return {1: looks[-1]}
 
     monkeypatch.setattr(watchdogs, who, seconds)
-
-    async def script() -> None:
-        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
-        try:
-            await asyncio.sleep(0)
-            if computes:
-                while not seen.event.is_set():
-                    sum(range(10_000))
-            else:
-                stand_still(looked)
-            while computes and "paddock_event_loop_stalls_total 1" not in metrics.text():
-                await asyncio.sleep(0.01)
-        finally:
-            watchdog.stop()
-
-    asyncio.run(script())
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+    try:
+        await asyncio.sleep(0)
+        if computes:
+            while not seen.event.is_set():
+                sum(range(10_000))
+        else:
+            stand_still(looked)
+        while computes and "paddock_event_loop_stalls_total 1" not in metrics.text():
+            await asyncio.sleep(0.01)
+    finally:
+        watchdog.stop()
     assert f"paddock_event_loop_stalls_total {counted}" in metrics.text()
 
 
-def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel has not noted the wait, which is not over."""
     metrics = MetricsRegistry()
     looked = threading.Event()
@@ -182,15 +180,11 @@ def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.Monke
         return True
 
     monkeypatch.setattr(watchdogs, "_is_ready", is_ready)
-
-    async def script() -> None:
-        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
-        await asyncio.sleep(0)
-        stand_still(looked)
-        await asyncio.sleep(0.1)
-        watchdog.stop()
-
-    asyncio.run(script())
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+    await asyncio.sleep(0)
+    stand_still(looked)
+    await asyncio.sleep(0.1)
+    watchdog.stop()
     assert "paddock_event_loop_stalls_total 0" in metrics.text()
 
 

@@ -199,10 +199,10 @@ def hostile(kind: str, *files: Path) -> Iterator[int]:
 
 @pytest.mark.spec("virtrigaud", 163)
 @pytest.mark.parametrize("kind", KINDS)
-def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> None:
+@played_by(run)
+async def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> None:
     """In one process, as a server calls its providers: several calls of it, and each ends."""
-
-    async def script() -> None:
+    with hostile(kind) as port:
         settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connect_seconds=2.0))
         async with calling(port, None, settings) as bad, serving(ScriptedDriver()) as server, calling(server.port) as good:
             calls = [asyncio.create_task(refused(bad.validate(VALIDATE))) for _ in range(3)]
@@ -214,34 +214,26 @@ def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> No
             for call in calls:
                 assert (await call).kind in (ErrorKind.UNAVAILABLE, ErrorKind.INTERNAL)
 
-    with hostile(kind) as port:
-        run(script)
-
 
 @pytest.mark.spec("virtrigaud", 163)
-def test_a_provider_that_misbehaved_is_not_connected_to_at_once() -> None:
-    async def script() -> None:
+@played_by(run)
+async def test_a_provider_that_misbehaved_is_not_connected_to_at_once() -> None:
+    with hostile("settings") as port:
         async with calling(port) as client:
             first = await refused(client.validate(VALIDATE))
             assert "frames without end" in str(first)
             assert "connects again after 60 seconds" in str(await refused(client.validate(VALIDATE)))
             assert client.connections == 0
 
-    with hostile("settings") as port:
-        run(script)
-
 
 @pytest.mark.spec("virtrigaud", 163)
-def test_a_provider_that_misbehaves_over_tls(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_provider_that_misbehaves_over_tls(tmp_path: Path) -> None:
     authority = providertls.Authority()
     folder = providertls.write(tmp_path, authority.issue(NAME))
-
-    async def script() -> None:
+    with hostile("ping", folder / "tls.crt", folder / "tls.key") as port:
         async with calling(port, authority.issue(NAME)) as client:
             assert "frames without end" in str(await refused(client.validate(VALIDATE)))
-
-    with hostile("ping", folder / "tls.crt", folder / "tls.key") as port:
-        run(script)
 
 
 # What a manager sends without end, each behind a request that is being answered.

@@ -138,37 +138,33 @@ def card(vm: Data, index: int = 0) -> Data:
 
 
 @pytest.mark.spec("stakater", 68)
-def test_a_binding_that_is_not_registered_is_replaced_where_everybody_sees_it(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await stage.available()
-        vm = await stage.host.vm()
-        assert "masquerade" in card(vm) and "binding" not in card(vm)
-        assert vm["metadata"]["annotations"]["infrastructure.stakater.com/binding-fallback"] == "default=masquerade"
-        assert (await stage.reasons()).count("BindingFallback") == 1
-        assert (await stage.front())["spec"]["parameters"].get("networks") is None
-        # Registered later, it is as it was asked for.
-        assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
-        await asyncio.sleep(10)
-        vm = await stage.host.vm()
-        assert card(vm)["binding"] == {"name": "l2bridge"} and "masquerade" not in card(vm)
-        assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
-
-    play(script, StakaterSettings())
+@played_by("play", settings=StakaterSettings())
+async def test_a_binding_that_is_not_registered_is_replaced_where_everybody_sees_it(stage: Stage, /) -> None:
+    await stage.make(front())
+    await stage.available()
+    vm = await stage.host.vm()
+    assert "masquerade" in card(vm) and "binding" not in card(vm)
+    assert vm["metadata"]["annotations"]["infrastructure.stakater.com/binding-fallback"] == "default=masquerade"
+    assert (await stage.reasons()).count("BindingFallback") == 1
+    assert (await stage.front())["spec"]["parameters"].get("networks") is None
+    # Registered later, it is as it was asked for.
+    assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
+    await asyncio.sleep(10)
+    vm = await stage.host.vm()
+    assert card(vm)["binding"] == {"name": "l2bridge"} and "masquerade" not in card(vm)
+    assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
 
 
 @pytest.mark.spec("stakater", 68)
-def test_a_binding_that_is_not_registered_is_waited_for_where_that_is_decided(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await asyncio.sleep(60)
-        assert (await stage.said())["Ready"] == ("False", "BindingUnavailable")
-        assert "l2bridge" in await stage.message()
-        assert await stage.host.vm() == {}
-        assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
-        await stage.available()
-
-    play(script, StakaterSettings(binding_fallback="fail"))
+@played_by("play", settings=StakaterSettings(binding_fallback="fail"))
+async def test_a_binding_that_is_not_registered_is_waited_for_where_that_is_decided(stage: Stage, /) -> None:
+    await stage.make(front())
+    await asyncio.sleep(60)
+    assert (await stage.said())["Ready"] == ("False", "BindingUnavailable")
+    assert "l2bridge" in await stage.message()
+    assert await stage.host.vm() == {}
+    assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
+    await stage.available()
 
 
 @played

@@ -204,8 +204,9 @@ CARRIERS = [
 
 @pytest.mark.spec("stakater", 70)
 @pytest.mark.parametrize(("cloud_init", "resource", "repeats"), CARRIERS, ids=["password", "userData"])
-def test_nothing_secret_is_shown(
-    play: Play, caplog: pytest.LogCaptureFixture, cloud_init: Data, resource: tuple[str, str], repeats: str
+@played
+async def test_nothing_secret_is_shown(
+    stage: Stage, /, caplog: pytest.LogCaptureFixture, cloud_init: Data, resource: tuple[str, str], repeats: str
 ) -> None:
     """Neither where everything goes well, nor where a refusal repeats what it refuses."""
     caplog.set_level(logging.DEBUG)
@@ -218,29 +219,25 @@ def test_nothing_secret_is_shown(
         },
     }
     binding = {"metadata": {"name": "loose"}, "spec": {"policyName": "loose", "validationActions": ["Deny"]}}
-
-    async def script(stage: Stage) -> None:
-        root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-        for kind, document in (("ies", policy), ("ybindings", binding)):
-            assert (await stage.api.post(root + kind, document)).status == 201
-        await asyncio.sleep(5)
-        await stage.make(front(cloudInit=cloud_init, sshPublicKey={"data": KEY}))
-        await asyncio.sleep(120)
-        assert (await stage.said())["Synced"] == ("False", "ReconcileError")
-        assert "not this" in await stage.message("Synced")
-        shown = [await stage.message("Synced")]
-        assert (await stage.api.delete(root + "ybindings/loose")).status == 200
-        await stage.available(seconds=120)
-        assert "ReconcileError" in await stage.reasons()
-        shown += [each["message"] for each in (await stage.api.get("/api/v1/namespaces/default/events")).data["items"]]
-        shown += [str((await stage.front())["status"]), caplog.text, *(str(vars(each)) for each in caplog.records)]
-        given = PASSWORD if "password" in cloud_init else USER_DATA
-        encoded = {piece for secret in await secrets(stage) for piece in (secret, base64.b64decode(secret).decode())}
-        for text in shown:
-            for secret in ("s3cret", KEY.split()[1], given, *encoded):
-                assert secret not in text
-
-    play(script)
+    root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    for kind, document in (("ies", policy), ("ybindings", binding)):
+        assert (await stage.api.post(root + kind, document)).status == 201
+    await asyncio.sleep(5)
+    await stage.make(front(cloudInit=cloud_init, sshPublicKey={"data": KEY}))
+    await asyncio.sleep(120)
+    assert (await stage.said())["Synced"] == ("False", "ReconcileError")
+    assert "not this" in await stage.message("Synced")
+    shown = [await stage.message("Synced")]
+    assert (await stage.api.delete(root + "ybindings/loose")).status == 200
+    await stage.available(seconds=120)
+    assert "ReconcileError" in await stage.reasons()
+    shown += [each["message"] for each in (await stage.api.get("/api/v1/namespaces/default/events")).data["items"]]
+    shown += [str((await stage.front())["status"]), caplog.text, *(str(vars(each)) for each in caplog.records)]
+    given = PASSWORD if "password" in cloud_init else USER_DATA
+    encoded = {piece for secret in await secrets(stage) for piece in (secret, base64.b64decode(secret).decode())}
+    for text in shown:
+        for secret in ("s3cret", KEY.split()[1], given, *encoded):
+            assert secret not in text
 
 
 async def secrets(stage: Stage) -> list[str]:

@@ -130,14 +130,14 @@ async def test_the_server_is_asked_who_it_is_and_what_they_may(
 
 
 @pytest.mark.parametrize("header", ["", "Basic Z29vZA==", "Bearer", "Bearer ", "good"])
-def test_nobody_is_refused_without_a_question(header: str) -> None:
-    async def script(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock) -> None:
-        refusal = await access.refusal(request(header))
-        assert refusal is not None and refusal.status == 401
-        assert ("www-authenticate", "Bearer") in refusal.headers
-        assert server.asked == []
-
-    judged(script)
+@played_by(judged)
+async def test_nobody_is_refused_without_a_question(
+    access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock, /, header: str
+) -> None:
+    refusal = await access.refusal(request(header))
+    assert refusal is not None and refusal.status == 401
+    assert ("www-authenticate", "Bearer") in refusal.headers
+    assert server.asked == []
     assert bearer(header) == ""
 
 
@@ -160,14 +160,14 @@ async def test_answers_are_kept_for_a_while(access: MetricsAccess, server: Revie
     assert await code(access) == 200
 
 
-def test_a_server_that_does_not_say_is_no_permission(caplog: pytest.LogCaptureFixture) -> None:
-    async def script(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock) -> None:
-        server.code = 403
-        assert await code(access) == await code(access) == 500
-        server.code = 201
-        assert await code(access) == 200
-
-    judged(script)
+@played_by(judged)
+async def test_a_server_that_does_not_say_is_no_permission(
+    access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock, /, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.code = 403
+    assert await code(access) == await code(access) == 500
+    server.code = 201
+    assert await code(access) == 200
     assert [each.getMessage() for each in caplog.records] == ["access to the metrics cannot be judged"]
     assert "tokenreviews is forbidden" in caplog.records[0].__dict__["error"]
 

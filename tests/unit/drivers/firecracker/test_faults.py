@@ -23,7 +23,7 @@ from paddock.drivers.firecracker.processes import VmmProcess
 from paddock.drivers.firecracker.records import MicroVmFolder
 from paddock.drivers.firecracker.store import DirectoryTaken
 from tests.coroutines import run_by
-from tests.unit.drivers.firecracker.conftest import Lab, Play, disks, done, power, request, state
+from tests.unit.drivers.firecracker.conftest import Lab, disks, done, power, request, state
 from tests.unit.drivers.firecracker.test_conformance import left
 
 LAN = payloads.encode_list((payloads.NetworkPayload(name="lan", bridge="br0"),))
@@ -312,18 +312,15 @@ async def test_an_imported_disk_is_given_back_by_a_create_that_fails(lab: Lab, m
 # --- the host ---------------------------------------------------------------------------------------------------------------
 
 
-def test_without_kvm_validate_says_so_and_nothing_starts(lab: Lab, play: Play) -> None:
+@run_by("play")
+async def test_without_kvm_validate_says_so_and_nothing_starts(lab: Lab) -> None:
     lab.kvm = "KVM on this host interprets instructions in software"
-
-    async def script() -> None:
-        async with lab.driver() as driver:
-            found = await driver.validate(m.ValidateRequest())
-            assert (found.ok, found.message) == (False, lab.kvm)
-            web = (await driver.create(request())).id
-            error = await refusal(driver.power(m.PowerRequest(id=web, op=m.PowerOp.ON)), ErrorKind.UNAVAILABLE)
-            assert lab.kvm in str(error) and lab.pids() == {}
-
-    play(script())
+    async with lab.driver() as driver:
+        found = await driver.validate(m.ValidateRequest())
+        assert (found.ok, found.message) == (False, lab.kvm)
+        web = (await driver.create(request())).id
+        error = await refusal(driver.power(m.PowerRequest(id=web, op=m.PowerOp.ON)), ErrorKind.UNAVAILABLE)
+        assert lab.kvm in str(error) and lab.pids() == {}
 
 
 @run_by("play")
@@ -350,17 +347,14 @@ async def test_a_kvm_that_was_mended_is_found(lab: Lab, monkeypatch: pytest.Monk
         ("old", "Firecracker 1.0.0 is too old"),
     ],
 )
-def test_a_program_that_is_no_firecracker_is_named(program: str, text: str, lab: Lab, play: Play) -> None:
+@run_by("play")
+async def test_a_program_that_is_no_firecracker_is_named(program: str, text: str, lab: Lab) -> None:
     old = lab.place / "old"
     old.write_text("#!/bin/sh\necho Firecracker v1.0.0\n")
     old.chmod(0o755)
-
-    async def script() -> None:
-        async with lab.driver(program=str(old) if program == "old" else program) as driver:
-            found = await driver.validate(m.ValidateRequest())
-            assert not found.ok and text in found.message
-
-    play(script())
+    async with lab.driver(program=str(old) if program == "old" else program) as driver:
+        found = await driver.validate(m.ValidateRequest())
+        assert not found.ok and text in found.message
 
 
 @run_by("play")

@@ -5,6 +5,7 @@ import json
 import re
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -197,15 +198,27 @@ def stage(nodes: tuple[str, ...] = ("pve1",), *, directory: Path | None = None, 
     return made
 
 
+@asynccontextmanager
+async def staged(nodes: tuple[str, ...] = ("pve1",), *, directory: Path | None = None, **settings: Any) -> AsyncIterator[Stage]:
+    """Make a new cluster."""
+    made = stage(nodes, directory=directory, **settings)
+    try:
+        yield made
+    finally:
+        for each in made.drivers:
+            await each.close()
+
+
 def play(script: Script, nodes: tuple[str, ...] = ("pve1",), *, directory: Path | None = None, **settings: Any) -> float:
     """Run a script with a new cluster; returns how much time it took there."""
 
     async def run() -> None:
-        made = stage(nodes, directory=directory, **settings)
-        try:
+        async with staged(nodes, directory=directory, **settings) as made:
             await script(made)
-        finally:
-            for each in made.drivers:
-                await each.close()
 
     return virtualtime.run(run())
+
+
+def play_in(directory: Path, script: Script, **settings: Any) -> None:
+    """Run a script with a new cluster and a directory of staged disks."""
+    play(script, directory=directory, **settings)

@@ -11,8 +11,9 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload, PlacementPayload
-from tests.coroutines import played_by
-from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, add_template, play
+from tests import virtualtime
+from tests.coroutines import played_by, run_by
+from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, add_template, play, staged
 
 HOT = p.PerformancePayload(cpu_hot_add_enabled=True, memory_hot_add_enabled=True)
 
@@ -133,8 +134,9 @@ async def test_a_machine_goes_where_the_memory_is(stage: Stage, /) -> None:
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_a_template_is_found_by_number_or_name_and_copied_or_linked(full: bool) -> None:
-    async def script(stage: Stage) -> None:
+@run_by(virtualtime.run)
+async def test_a_template_is_found_by_number_or_name_and_copied_or_linked(full: bool) -> None:
+    async with staged(full_clones=full) as stage:
         for name, template in (("a", str(TEMPLATE)), ("b", "conformance")):
             vm = await stage.make(stage.request(name, image_json=p.encode(p.ImagePayload(template_name=template))))
             volume = stage.simulator.cluster.volume(stage.conf(vm)["scsi0"].partition(",")[0], "pve1")
@@ -142,8 +144,6 @@ def test_a_template_is_found_by_number_or_name_and_copied_or_linked(full: bool) 
         for wrong in ("nowhere", "99999"):
             error = await refused(stage.driver.create(stage.request("c", image_json=p.encode(p.ImagePayload(template_name=wrong)))))
             assert error.kind is ErrorKind.NOT_FOUND
-
-    play(script, full_clones=full)
 
 
 @played_by(play)

@@ -7,8 +7,9 @@ import pytest
 
 from paddock.contract import payloads as p
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload
-from tests.coroutines import played_by
-from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
+from tests import virtualtime
+from tests.coroutines import played_by, run_by
+from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play, staged
 from tests.unit.drivers.proxmox.test_effects import image, refused
 
 
@@ -60,14 +61,13 @@ async def test_the_storage_class_of_a_class_is_the_storage_of_the_root_disk(stag
 @pytest.mark.spec("virtrigaud", 139)
 @pytest.mark.parametrize("setting", [True, False])
 @pytest.mark.parametrize("full", [True, False])
-def test_an_image_says_whether_its_template_is_copied(full: bool, setting: bool) -> None:
-    async def script(stage: Stage) -> None:
+@run_by(virtualtime.run)
+async def test_an_image_says_whether_its_template_is_copied(full: bool, setting: bool) -> None:
+    async with staged(full_clones=setting) as stage:
         source = p.ImagePayload(template_name=str(TEMPLATE), format="qcow2", full_clone=full)
         conf = stage.conf(await stage.make(stage.request(image_json=p.encode(source))))
         volume = stage.simulator.cluster.volume(conf["scsi0"].partition(",")[0], "pve1")
         assert volume is not None and bool(volume.parent) is not full
-
-    play(script, full_clones=setting)
 
 
 @played_by(play, nodes=("pve1", "pve2"))

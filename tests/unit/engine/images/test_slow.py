@@ -107,29 +107,23 @@ def raw_server(pieces: list[bytes], released: threading.Event) -> str:
     return f"http://127.0.0.1:{listener.getsockname()[1]}/disk"
 
 
-def test_a_head_that_drips_is_given_up(root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_head_that_drips_is_given_up(root: Path, settings: ImageSettings) -> None:
     released = threading.Event()
     url = raw_server([b"HTTP/1.1 200 OK\r\n", *[b"a"] * 1000], released)
     impatient = msgspec.structs.replace(settings, stall_seconds=0.3, connect_seconds=0.1, attempts=1)
-
-    async def run() -> None:
-        await ImageLibrary(root, impatient).fetch(Http(url))
-
     with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, impatient).fetch(Http(url))
     released.set()
     assert caught.value.code == "TimedOut"
 
 
 @pytest.mark.parametrize("lengths", [("10", "3000000"), ("3000000", "10"), ("10, 3000000",)])
-def test_an_answer_of_two_lengths_is_refused(root: Path, settings: ImageSettings, lengths: tuple[str, ...]) -> None:
+@run_by(asyncio.run)
+async def test_an_answer_of_two_lengths_is_refused(root: Path, settings: ImageSettings, lengths: tuple[str, ...]) -> None:
     released = threading.Event()
     head = "".join(f"Content-Length: {length}\r\n" for length in lengths)
     url = raw_server([f"HTTP/1.1 200 OK\r\n{head}\r\n".encode() + BODY], released)
-
-    async def run() -> None:
-        await ImageLibrary(root, msgspec.structs.replace(settings, attempts=1)).fetch(Http(url))
-
     with pytest.raises(ImageError, match="gives its answer several lengths \\(10, 3000000\\)"):
-        asyncio.run(run())
+        await ImageLibrary(root, msgspec.structs.replace(settings, attempts=1)).fetch(Http(url))
     released.set()

@@ -81,21 +81,20 @@ async def test_a_key_that_is_looked_at_sooner_is_not_looked_at_again_for_an_old_
     assert keys.idle
 
 
-def test_failures_wait_longer_each_time_until_forgotten() -> None:
-    async def script() -> None:
-        keys, _ = queue(first=1, longest=5)
-        pauses = []
-        for _ in range(5):
-            pauses.append(keys.add_failed("a"))
-            await keys.get()
-            keys.done("a")
-        assert pauses == [1, 2, 4, 5, 5]
-        keys.forget("a")
-        assert keys.add_failed("a") == 1
-        assert keys.failures("a") == 1
-        assert keys.add_failed("b", longest=True) == 5
-
-    assert run(script()) == 17
+@run_by(virtualtime.run)
+async def test_failures_wait_longer_each_time_until_forgotten() -> None:
+    keys, _ = queue(first=1, longest=5)
+    pauses = []
+    for _ in range(5):
+        pauses.append(keys.add_failed("a"))
+        await keys.get()
+        keys.done("a")
+    assert pauses == [1, 2, 4, 5, 5]
+    keys.forget("a")
+    assert keys.add_failed("a") == 1
+    assert keys.failures("a") == 1
+    assert keys.add_failed("b", longest=True) == 5
+    assert asyncio.get_running_loop().time() == 17
 
 
 @run_by(run)
@@ -107,31 +106,29 @@ async def test_pauses_are_spread() -> None:
     assert max(pauses) <= 12
 
 
-def test_the_end() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        waiting = asyncio.create_task(keys.get())
-        await asyncio.sleep(0)
-        keys.add_after("a", 5)
-        keys.close()
-        keys.add("b")
-        with pytest.raises(QueueClosed):
-            await waiting
+@run_by(virtualtime.run)
+async def test_the_end() -> None:
+    keys, _ = queue()
+    waiting = asyncio.create_task(keys.get())
+    await asyncio.sleep(0)
+    keys.add_after("a", 5)
+    keys.close()
+    keys.add("b")
+    with pytest.raises(QueueClosed):
+        await waiting
+    assert asyncio.get_running_loop().time() == 0
 
-    assert run(script()) == 0
 
-
-def test_a_cancelled_worker_takes_no_key_with_it() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        first, second = asyncio.create_task(keys.get()), asyncio.create_task(keys.get())
-        await asyncio.sleep(0)
-        keys.add("a")
-        # The first is woken for the key, and cancelled before it runs.
-        first.cancel()
-        assert await asyncio.wait_for(second, 1) == "a"
-
-    assert run(script()) == 0
+@run_by(virtualtime.run)
+async def test_a_cancelled_worker_takes_no_key_with_it() -> None:
+    keys, _ = queue()
+    first, second = asyncio.create_task(keys.get()), asyncio.create_task(keys.get())
+    await asyncio.sleep(0)
+    keys.add("a")
+    # The first is woken for the key, and cancelled before it runs.
+    first.cancel()
+    assert await asyncio.wait_for(second, 1) == "a"
+    assert asyncio.get_running_loop().time() == 0
 
 
 @run_by(run)

@@ -2,7 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,13 +40,20 @@ def add(path: str, value: Any) -> dict[str, Any]:
     return {"op": "add", "path": path, "value": value}
 
 
+@asynccontextmanager
+async def judged_by(folder: Path, answer: Answering) -> AsyncIterator[tuple[Harness, Webhook]]:
+    """Start a server and a webhook that answers so."""
+    async with Harness() as api, Webhook(folder, answer) as hook:
+        try:
+            yield api, hook
+        finally:
+            await api.parts.gate.close()
+
+
 def play(folder: Path, answer: Answering, script: Script) -> None:
     async def inside() -> None:
-        async with Harness() as api, Webhook(folder, answer) as hook:
-            try:
-                await script(api, hook)
-            finally:
-                await api.parts.gate.close()
+        async with judged_by(folder, answer) as (api, hook):
+            await script(api, hook)
 
     asyncio.run(inside())
 
@@ -112,13 +120,12 @@ async def test_a_denial_carries_the_words_of_the_webhook(api: Harness, hook: Web
     assert (await api.get(MAPS)).data["items"] == []
 
 
-def test_warnings_reach_the_client_and_notes_the_audit_log(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
+@run_by(asyncio.run)
+async def test_warnings_reach_the_client_and_notes_the_audit_log(tmp_path: Path) -> None:
+    async with judged_by(tmp_path, lambda asked: allow(asked, warnings=["take care"], auditAnnotations={"k": "v"})) as (api, hook):
         await configure(api, hook)
         made = await api.post(MAPS, config_map())
         assert made.warnings == ['299 - "take care"']
-
-    play(tmp_path, lambda asked: allow(asked, warnings=["take care"], auditAnnotations={"k": "v"}), script)
 
 
 BROKEN: list[tuple[Any, str]] = [
@@ -207,8 +214,10 @@ async def test_a_service_of_ours_leads_to_the_webhook(tmp_path: Path) -> None:
         await api.parts.gate.close()
 
 
-def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
+@run_by(asyncio.run)
+async def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
+    answer = patching(add("/data/added", "x"), add("/metadata/labels", {"a": "b"}), add("/metadata/uid", "mine"))
+    async with judged_by(tmp_path, answer) as (api, hook):
         await configure(api, hook, "Mutating")
         made = (await api.post(MAPS, config_map())).data
         assert made["data"] == {"k": "v", "added": "x"}
@@ -234,9 +243,6 @@ def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
         hook.answer = patching(add("/kind", "Secret"))
         assert (await api.post(MAPS, config_map("b"))).status == 400
 
-    answer = patching(add("/data/added", "x"), add("/metadata/labels", {"a": "b"}), add("/metadata/uid", "mine"))
-    play(tmp_path, answer, script)
-
 
 @played_by(play, "tmp_path", patching(add("/data", {"x": "y"})))
 async def test_who_changes_a_new_object_does_not_see_what_it_gets_when_it_is_made(api: Harness, hook: Webhook, /) -> None:
@@ -252,7 +258,8 @@ async def test_who_changes_a_new_object_does_not_see_what_it_gets_when_it_is_mad
     assert made["metadata"]["uid"]
 
 
-def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path) -> None:
     seen: list[tuple[str, str]] = []
 
     def answer(asked: dict[str, Any]) -> dict[str, Any]:
@@ -261,7 +268,7 @@ def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path)
         # Only the second call of a round adds something, once.
         return patching(add("/data/late", "x"))(asked) if len(seen) == 2 else allow(asked)  # type: ignore[return-value]
 
-    async def script(api: Harness, hook: Webhook) -> None:
+    async with judged_by(tmp_path, answer) as (api, hook):
         await configure(api, hook, "Mutating", hooks=3, reinvocationPolicy="IfNeeded")
         assert (await api.post(MAPS, config_map())).status == 201
         # All three, then the first again: it came before the change.
@@ -271,8 +278,6 @@ def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path)
         await configure(api, hook, "Mutating", hooks=3)
         assert (await api.post(MAPS, config_map("b"))).status == 201
         assert len(seen) == 3
-
-    play(tmp_path, answer, script)
 
 
 @played_by(play, "tmp_path", allow)

@@ -2,13 +2,14 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from tests.apiharness import Harness
-from tests.coroutines import played_by
+from tests.coroutines import played_by, run_by
 
 SERVICES = "/api/v1/namespaces/default/services"
 NETWORKS = (ipaddress.IPv4Network("10.96.0.0/12"), ipaddress.IPv6Network("fd00:10:96::/112"))
@@ -17,9 +18,16 @@ SINGLE, PREFERRED, REQUIRED = "SingleStack", "PreferDualStack", "RequireDualStac
 pytestmark = pytest.mark.spec("kube-api", 171)
 
 
+@asynccontextmanager
+async def served(*, dual: bool = True) -> AsyncIterator[Harness]:
+    """Start a server for addresses of one family or of both."""
+    async with Harness(networks=NETWORKS if dual else NETWORKS[:1]) as api:
+        yield api
+
+
 def play(script: Callable[[Harness], Awaitable[None]], *, dual: bool = True) -> None:
     async def inside() -> None:
-        async with Harness(networks=NETWORKS if dual else NETWORKS[:1]) as api:
+        async with served(dual=dual) as api:
             await script(api)
 
     asyncio.run(inside())
@@ -68,12 +76,11 @@ async def test_policy_and_families(api: Harness, /, given: dict[str, Any], polic
         ({"ipFamilies": SIX}, False, "not configured on this cluster"),
     ],
 )
-def test_what_does_not_go_together(given: dict[str, Any], dual: bool, said: str) -> None:
-    async def script(api: Harness) -> None:
+@run_by(asyncio.run)
+async def test_what_does_not_go_together(given: dict[str, Any], dual: bool, said: str) -> None:
+    async with served(dual=dual) as api:
         refused = await api.post(SERVICES, service(**given))
         assert refused.status == 422 and said in refused.data["message"], refused.data["message"]
-
-    play(script, dual=dual)
 
 
 @played_by(play, dual=False)

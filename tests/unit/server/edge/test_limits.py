@@ -11,7 +11,7 @@ import pytest
 from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.server.edge.limits import ConnectionLimits
 from paddock.server.edge.server import Server
-from tests.coroutines import played_by
+from tests.coroutines import played_by, run_by
 from tests.scripted import timeless
 from tests.unit.server.edge.fakeclient import ASK, connected
 
@@ -207,14 +207,15 @@ CROWDED = [ConnectionLimits(connections=2), ConnectionLimits(connections_per_add
 
 
 @pytest.mark.parametrize("limits", CROWDED)
-def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: ConnectionLimits) -> None:
+@run_by(asyncio.run)
+async def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: ConnectionLimits) -> None:
     over = asyncio.Event()
 
     async def stream(sink: StreamSink) -> None:
         sink.write(b"ok")
         await over.wait()
 
-    async def script(edge: Edge) -> None:
+    async with Edge(limits, lambda _: StreamResponse(200, stream)) as edge:
         asked = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
         kept = [await edge.connect() for _ in range(2)]
         for reader, writer in kept:
@@ -235,8 +236,6 @@ def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: Connection
         writer.write(asked)
         assert b"200 OK" in await reader.readuntil(b"ok")
         writer.close()
-
-    play(limits, script, lambda _: StreamResponse(200, stream))
 
 
 @pytest.mark.spec("kube-api", 158)
@@ -318,7 +317,8 @@ async def test_a_handler_with_a_defect_ends_the_connection(caplog: pytest.LogCap
     assert client.is_closing() and "a request was not answered" in caplog.text
 
 
-def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
+@run_by(asyncio.run)
+async def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
     done = asyncio.Event()
 
     async def quiet(sink: StreamSink) -> None:
@@ -326,12 +326,12 @@ def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
         sink.write(b"still here")
         done.set()
 
-    async def script(edge: Edge) -> None:
+    async with Edge(
+        ConnectionLimits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), lambda _: StreamResponse(200, quiet)
+    ) as edge:
         raw = await edge.ask(b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         assert b"still here" in raw
         assert done.is_set()
-
-    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), script, lambda _: StreamResponse(200, quiet))
 
 
 @played_by(play, ConnectionLimits(pipelined=16))

@@ -13,7 +13,6 @@ from tests.apiharness import Events, Harness
 from tests.coroutines import played
 from tests.scripted import timeless
 from tests.slowstore import SlowStore
-from tests.unit.server.conftest import Play
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -54,7 +53,8 @@ async def test_every_write_once_and_in_order(api: Harness, /) -> None:
     assert revision(third) == revision(second) + 1 == api.store.revision
 
 
-def test_a_writer_is_answered_before_any_watcher(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_writer_is_answered_before_any_watcher(api: Harness, /, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     write = Events.write
 
@@ -63,15 +63,11 @@ def test_a_writer_is_answered_before_any_watcher(play: Play, monkeypatch: pytest
         write(events, data)
 
     monkeypatch.setattr(Events, "write", noted)
-
-    async def script(api: Harness) -> None:
-        async with api.watch(f"{MAPS}?watch=1&resourceVersion={api.store.revision}") as events:
-            await api.post(MAPS, config_map("a"))
-            order.append("answer")
-            await events.next()
-        assert order == ["answer", "event"]
-
-    play(script)
+    async with api.watch(f"{MAPS}?watch=1&resourceVersion={api.store.revision}") as events:
+        await api.post(MAPS, config_map("a"))
+        order.append("answer")
+        await events.next()
+    assert order == ["answer", "event"]
 
 
 @pytest.mark.parametrize("place", ["configmaps", "namespaces/default/configmaps", "namespaces/default/configmaps/b"])
