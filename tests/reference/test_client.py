@@ -173,42 +173,39 @@ def wanted() -> tuple[DesiredObject, ...]:
     )
 
 
-def test_what_an_owner_should_have_on_a_real_server(access: Access, run: Callable[[Case], None]) -> None:
+@played_by("run")
+async def test_what_an_owner_should_have_on_a_real_server(other: Client, /, access: Access) -> None:
     """A real server's managedFields are read rightly: nothing is written where nothing differs, also after a restart."""
-
-    async def case(_: Client) -> None:
-        async with opened(access) as (client, wire):
-            await client.create(MAPS, config("owner"))
-            informers = Informers(client, Machinery())
-            kinds = [informers.of(kind, HERE) for kind in KINDS]
-            informers.start()
-            await informers.wait_synced()
-            seen = kinds[0].cache.get(Key("default", "owner"))
-            assert seen is not None
-            owner = reference(MAPS, seen.meta)
-            made = DesiredSet(client, kinds, manager="vm-controller")
-            assert len((await made.reach(owner, wanted())).applied) == 5
-            assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
-            await asyncio.sleep(1)
-            wire.writes.clear()
-            assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
-            again = DesiredSet(client, kinds, manager="vm-controller")
-            before = (await client.list(MACHINES, HERE)).items
-            reached = await again.reach(owner, wanted())
-            assert set(reached.applied) <= {"persistentvolumeclaims default/disk", "secrets default/cloud-init"}
-            assert (await client.list(MACHINES, HERE)).items == before
-            wire.writes.clear()
-            assert await again.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
-            assert wire.writes == []
-            await client.apply(MAPS, config("a", x="2"), WriteOptions(manager="somebody", force=True))
-            await asyncio.sleep(1)
-            assert (await again.reach(owner, wanted()[:1])).applied == ("configmaps default/a",)
-            assert (await client.get(MAPS, Key("default", "a")))["data"] == {"x": "1"}
-            with pytest.raises(NotFound):
-                await client.get(SERVICES, Key("default", "web"))
-            await informers.stop()
-
-    run(case)
+    async with opened(access) as (client, wire):
+        await client.create(MAPS, config("owner"))
+        informers = Informers(client, Machinery())
+        kinds = [informers.of(kind, HERE) for kind in KINDS]
+        informers.start()
+        await informers.wait_synced()
+        seen = kinds[0].cache.get(Key("default", "owner"))
+        assert seen is not None
+        owner = reference(MAPS, seen.meta)
+        made = DesiredSet(client, kinds, manager="vm-controller")
+        assert len((await made.reach(owner, wanted())).applied) == 5
+        assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
+        await asyncio.sleep(1)
+        wire.writes.clear()
+        assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
+        again = DesiredSet(client, kinds, manager="vm-controller")
+        before = (await client.list(MACHINES, HERE)).items
+        reached = await again.reach(owner, wanted())
+        assert set(reached.applied) <= {"persistentvolumeclaims default/disk", "secrets default/cloud-init"}
+        assert (await client.list(MACHINES, HERE)).items == before
+        wire.writes.clear()
+        assert await again.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
+        assert wire.writes == []
+        await client.apply(MAPS, config("a", x="2"), WriteOptions(manager="somebody", force=True))
+        await asyncio.sleep(1)
+        assert (await again.reach(owner, wanted()[:1])).applied == ("configmaps default/a",)
+        assert (await client.get(MAPS, Key("default", "a")))["data"] == {"x": "1"}
+        with pytest.raises(NotFound):
+            await client.get(SERVICES, Key("default", "web"))
+        await informers.stop()
 
 
 @played_by("run")

@@ -24,12 +24,10 @@ def taken(document: Json, group: str) -> Json:
 
 
 @pytest.mark.spec("kube-api", 103, "real CRDs")
-def test_both_servers_take_them_all(api: Api) -> None:
-    async def script() -> list[str]:
-        async with Harness() as server:
-            return [text for origin, document in projects.definitions() async for text in _compared(api, server, origin, document)]
-
-    assert asyncio.run(script()) == []
+@run_by(asyncio.run)
+async def test_both_servers_take_them_all(api: Api) -> None:
+    async with Harness() as server:
+        assert [text for origin, document in projects.definitions() async for text in _compared(api, server, origin, document)] == []
 
 
 async def _compared(api: Api, server: Harness, origin: str, document: Json) -> Any:

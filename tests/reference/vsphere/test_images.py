@@ -249,7 +249,8 @@ async def test_a_clone_is_customized_and_found_again_when_its_source_is_gone(sim
     assert {"guestinfo.userdata", "guestinfo.metadata"} <= set(has)
 
 
-def test_what_a_linked_clone_asks_of_vsphere(simulator: Simulator, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_what_a_linked_clone_asks_of_vsphere(simulator: Simulator, tmp_path: Path) -> None:
     """The simulator copies disks all the same, so the specification is compared."""
     source, ref = source_of(simulator)
     seen: list[tuple[str, Any]] = []
@@ -259,20 +260,18 @@ def test_what_a_linked_clone_asks_of_vsphere(simulator: Simulator, tmp_path: Pat
         seen.append((name, spec))
         return plain(self, folder, name, spec)
 
-    async def work(driver: VSphereDriver) -> None:
-        taken = await driver.snapshot_create(m.SnapshotCreateRequest(vm_id=source, name_hint="base"))
-        assert await outcome(driver, taken.task) == ""
-        for name, custom in (("now", "{}"), ("then", json.dumps({"snapshotId": taken.snapshot_id}))):
-            made = await driver.clone(m.CloneRequest(source_vm_id=source, target_name=name, linked=True, customize_json=custom))
-            assert await outcome(driver, made.task) == ""
-        custom = json.dumps({"snapshotId": "snapshot-none"})
-        with pytest.raises(ProviderError) as caught:
-            await driver.clone(m.CloneRequest(source_vm_id=source, target_name="never", customize_json=custom))
-        assert caught.value.kind is ErrorKind.NOT_FOUND
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vim.VirtualMachine, "CloneVM_Task", noted)
-        driven(simulator, tmp_path, work)
+        async with preparing(simulator, tmp_path) as driver:
+            taken = await driver.snapshot_create(m.SnapshotCreateRequest(vm_id=source, name_hint="base"))
+            assert await outcome(driver, taken.task) == ""
+            for name, custom in (("now", "{}"), ("then", json.dumps({"snapshotId": taken.snapshot_id}))):
+                made = await driver.clone(m.CloneRequest(source_vm_id=source, target_name=name, linked=True, customize_json=custom))
+                assert await outcome(driver, made.task) == ""
+            custom = json.dumps({"snapshotId": "snapshot-none"})
+            with pytest.raises(ProviderError) as caught:
+                await driver.clone(m.CloneRequest(source_vm_id=source, target_name="never", customize_json=custom))
+            assert caught.value.kind is ErrorKind.NOT_FOUND
     assert [name for name, _ in seen] == ["now", "then"]
     assert {spec.location.diskMoveType for _, spec in seen} == {"createNewChildDiskBacking"}
     (base,) = ref.snapshot.rootSnapshotList

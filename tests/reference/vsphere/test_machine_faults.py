@@ -161,25 +161,23 @@ async def test_a_name_of_somebody_else_is_a_conflict_and_a_machine_of_another_ow
 
 
 @pytest.mark.spec("virtrigaud", 52, 54)
-def test_an_endpoint_that_is_away_is_an_error_and_never_a_missing_machine(vcsim: Path, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_an_endpoint_that_is_away_is_an_error_and_never_a_missing_machine(vcsim: Path, tmp_path: Path) -> None:
     with running(vcsim, tmp_path / "one") as simulator:
         template(simulator, "DC0_H0_VM0", "tmpl")
         context = simulator.context()
 
-        async def whole() -> None:
-            async with factory.make(context) as driver:
-                own = await created(driver)
-                simulator.stop()
-                for call in (
-                    driver.describe(m.DescribeRequest(id=own)),
-                    driver.list_vms(m.ListVMsRequest()),
-                    driver.delete(m.DeleteRequest(id=own)),
-                    driver.create(request()),
-                    driver.validate(m.ValidateRequest()),
-                ):
-                    assert (await refused(call)).kind is ErrorKind.UNAVAILABLE
-
-        asyncio.run(whole())
+        async with factory.make(context) as driver:
+            own = await created(driver)
+            simulator.stop()
+            for call in (
+                driver.describe(m.DescribeRequest(id=own)),
+                driver.list_vms(m.ListVMsRequest()),
+                driver.delete(m.DeleteRequest(id=own)),
+                driver.create(request()),
+                driver.validate(m.ValidateRequest()),
+            ):
+                assert (await refused(call)).kind is ErrorKind.UNAVAILABLE
 
 
 @run_by(asyncio.run)

@@ -146,22 +146,20 @@ async def test_writes_fail_and_all_else_goes_on(disk: Disk) -> None:
     connection.close()
 
 
-def test_a_server_on_a_full_disk_says_so(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_server_on_a_full_disk_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     with contextlib.closing(Small(folder)) as disk:
         server = Server(folder)
 
-        async def script() -> None:
-            await server.start()
-            assert await server.stop() == 0
-            disk.fill(server)
-            assert server.spawn().wait(_PATIENCE) == 2
-            assert "store.db cannot be opened" in server.said()
-            assert "free space" in server.said()
-            assert "Traceback" not in server.said()
-            disk.empty(server)
-            await server.start()
-            assert await server.stop() == 0
-
-        asyncio.run(script())
+        await server.start()
+        assert await server.stop() == 0
+        disk.fill(server)
+        assert server.spawn().wait(_PATIENCE) == 2
+        assert "store.db cannot be opened" in server.said()
+        assert "free space" in server.said()
+        assert "Traceback" not in server.said()
+        disk.empty(server)
+        await server.start()
+        assert await server.stop() == 0

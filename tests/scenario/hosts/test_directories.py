@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from paddock.fleet.creation.mounts import HostMount
 from tests.coroutines import played
 from tests.fakehost import FakeHost, machine
 from tests.scenario.hosts import snapshotting
-from tests.scenario.hosts.conftest import Play
 
 VOLUMES, CLAIMS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -159,30 +159,33 @@ async def begin_with_disks(host: FakeHost, *allowed: Path) -> None:
 ON_CLAIM = {"persistentVolumeClaim": {"claimName": "src"}}
 
 
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """What is made is of nobody else."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 @pytest.mark.spec("kubevirt", 190)
 @pytest.mark.parametrize("kind", ["Directory", "DirectoryOrCreate"])
-def test_a_claim_on_a_directory_has_the_disk_image_in_it(play: Play, tmp_path: Path, kind: str) -> None:
+@pytest.mark.usefixtures("umask")
+@played
+async def test_a_claim_on_a_directory_has_the_disk_image_in_it(host: FakeHost, /, tmp_path: Path, kind: str) -> None:
     directory = tmp_path / "images" / "alpine"
-
-    async def script(host: FakeHost) -> None:
-        await claimed(host, directory, kind)
-        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
-        await asyncio.sleep(20)
-        if kind == "Directory":
-            assert f"there is no directory {directory}" in await problem(host)
-            directory.mkdir(parents=True)
-            await asyncio.sleep(30)
-        (disk,) = (await host.running()).config.disks
-        assert disk.layer == DiskLayer(directory / "disk.img", "raw") and directory.is_dir()
-        if kind == "DirectoryOrCreate":
-            # Guests run as users of their own.
-            assert [stat.S_IMODE(each.stat().st_mode) for each in (directory, directory.parent)] == [0o755, 0o755]
-
-    before = os.umask(0o077)
-    try:
-        play_disks(play, script, tmp_path)
-    finally:
-        os.umask(before)
+    await begin_with_disks(host, tmp_path)
+    await claimed(host, directory, kind)
+    await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+    await asyncio.sleep(20)
+    if kind == "Directory":
+        assert f"there is no directory {directory}" in await problem(host)
+        directory.mkdir(parents=True)
+        await asyncio.sleep(30)
+    (disk,) = (await host.running()).config.disks
+    assert disk.layer == DiskLayer(directory / "disk.img", "raw") and directory.is_dir()
+    if kind == "DirectoryOrCreate":
+        # Guests run as users of their own.
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (directory, directory.parent)] == [0o755, 0o755]
 
 
 @played

@@ -91,19 +91,19 @@ VERSIONS = [
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 @pytest.mark.parametrize(("least", "most", "ciphers", "expected"), VERSIONS)
-def test_it_speaks_no_old_or_weak_tls(started: Path, least: ssl.TLSVersion, most: ssl.TLSVersion, ciphers: str, expected: bool) -> None:
+@run_by(asyncio.run)
+async def test_it_speaks_no_old_or_weak_tls(
+    started: Path, least: ssl.TLSVersion, most: ssl.TLSVersion, ciphers: str, expected: bool
+) -> None:
     tls = trusting(started / "pki" / "ca.crt")
     if ciphers:
         tls.set_ciphers(ciphers)
     tls.minimum_version, tls.maximum_version = least, most
-
-    async def script() -> bool:
-        try:
-            return (await ask(address(started)[1], tls, "/healthz")).status == 200
-        except (ssl.SSLError, ConnectionError):
-            return False
-
-    assert asyncio.run(script()) is expected
+    try:
+        is_served = (await ask(address(started)[1], tls, "/healthz")).status == 200
+    except (ssl.SSLError, ConnectionError):
+        is_served = False
+    assert is_served is expected
 
 
 @run_by(asyncio.run)

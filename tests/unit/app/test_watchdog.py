@@ -312,19 +312,17 @@ def test_the_limit_of_the_product(tmp_path: Path, seconds: float, code: int) -> 
     assert process.returncode == code
 
 
-def test_a_debugger_of_python_is_seen() -> None:
-    async def script() -> tuple[bool, bool]:
-        watchdog = LoopWatchdog(MetricsRegistry())
-        found: list[bool] = []
+@run_by(asyncio.run)
+async def test_a_debugger_of_python_is_seen() -> None:
+    watchdog = LoopWatchdog(MetricsRegistry())
+    found: list[bool] = []
 
-        class Looks(bdb.Bdb):
-            def user_line(self, frame: object) -> None:
-                found.append(watchdog._is_debugged())
+    class Looks(bdb.Bdb):
+        def user_line(self, frame: object) -> None:
+            found.append(watchdog._is_debugged())
 
-        before = watchdog._is_debugged()
-        Looks().runcall(sum, ())
-        Looks().run("1 + 1")
-        watchdog.stop()
-        return before, all(found) and bool(found)
-
-    assert asyncio.run(script()) == (False, True)
+    before = watchdog._is_debugged()
+    Looks().runcall(sum, ())
+    Looks().run("1 + 1")
+    watchdog.stop()
+    assert not before and found and all(found)

@@ -4,6 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -84,10 +85,7 @@ def test_only_its_own_machines_are_deleted() -> None:
 
 
 def test_nothing_run_is_no_success() -> None:
-    async def skips(context: ConformanceContext) -> None:
-        raise CaseNotApplicable("not today")
-
-    result, _ = judged(FakeSettings(), case(skips))
+    result, _ = judged(FakeSettings(), case(AsyncMock(side_effect=CaseNotApplicable("not today"))))
     assert result.count("skipped") == 1 and not result.ran and not result.good
     assert not SuiteResult().good
 
@@ -105,9 +103,7 @@ def test_a_provider_without_capabilities_is_judged_by_the_rest() -> None:
 
 
 def test_not_supported_skips_an_optional_case_and_fails_another() -> None:
-    async def refuses(context: ConformanceContext) -> None:
-        raise ProviderError(ErrorKind.NOT_SUPPORTED, "no disks here")
-
+    refuses = AsyncMock(side_effect=ProviderError(ErrorKind.NOT_SUPPORTED, "no disks here"))
     assert judged(FakeSettings(), case(refuses, optional=True))[0].results[0].status == "skipped"
     assert judged(FakeSettings(), case(refuses))[0].results[0].status == "failed"
 

@@ -8,13 +8,12 @@ import hashlib
 import json
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
+from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Http, ServerTrust, Source
 from tests.coroutines import run_by
 from tests.diskimages import qcow2
@@ -63,19 +62,16 @@ def test_without_any_version_it_is_fetched_again_and_found_to_be_the_same(fetch:
     assert len(server.seen) == 2
 
 
-def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: Path, settings: ImageSettings) -> None:
     source = Http(server.put("/disk", BODY))
-
-    async def run() -> set[Image]:
-        images, others = ImageLibrary(root, settings), ImageLibrary(root, settings)
-        try:
-            asked = [one.fetch(dataclasses.replace(source)) for one in (images, others) for _ in range(5)]
-            return set(await asyncio.gather(*asked))
-        finally:
-            await images.close()
-            await others.close()
-
-    assert len(asyncio.run(run())) == 1
+    images, others = ImageLibrary(root, settings), ImageLibrary(root, settings)
+    try:
+        asked = [one.fetch(dataclasses.replace(source)) for one in (images, others) for _ in range(5)]
+        assert len(set(await asyncio.gather(*asked))) == 1
+    finally:
+        await images.close()
+        await others.close()
     # Two libraries stand for two processes: the second only asks whether the file is still the same.
     assert len(server.seen) == 2
     assert "if-none-match" in server.seen[1].headers
@@ -387,28 +383,22 @@ def test_progress_is_unknown_first_and_whole_at_the_end(fetch: Fetch, server: Se
     assert [progress.step for progress in told if progress.step != "downloading"] == ["storing", "done"]
 
 
-def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Server, root: Path, settings: ImageSettings) -> None:
     body = disk(1 << 20)
     source = Http(server.put("/disk", body))
     server.faults["/disk"] = [Fault(after=900_000, then="stall")]
-
-    async def run(wait: Callable[[], bool]) -> Image:
-        images = ImageLibrary(root, settings)
-        asked = [asyncio.ensure_future(images.fetch(source)) for _ in range(2)]
-        while not wait():
-            await asyncio.sleep(0.005)
-        asked[0].cancel()
-        await asyncio.wait(asked[:1])
-        assert not asked[1].done()
-        asked[1].cancel()
-        await asyncio.wait(asked)
-        await images.close()
-        return await ImageLibrary(root, settings).fetch(source)
-
-    def wait() -> bool:
-        return any(path.stat().st_size >= 1 << 19 for path in (root / "partial").glob("*/body"))
-
-    assert asyncio.run(run(wait)).path.read_bytes() == body
+    images = ImageLibrary(root, settings)
+    asked = [asyncio.ensure_future(images.fetch(source)) for _ in range(2)]
+    while not any(path.stat().st_size >= 1 << 19 for path in (root / "partial").glob("*/body")):
+        await asyncio.sleep(0.005)
+    asked[0].cancel()
+    await asyncio.wait(asked[:1])
+    assert not asked[1].done()
+    asked[1].cancel()
+    await asyncio.wait(asked)
+    await images.close()
+    assert (await ImageLibrary(root, settings).fetch(source)).path.read_bytes() == body
     assert int(server.seen[-1].headers["range"][6:-1]) >= 1 << 19
 
 
@@ -449,7 +439,8 @@ def connect_proxy(to: tuple[str, int], seen: list[bytes]) -> socket.socket:
     return listener
 
 
-def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSettings, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSettings, tmp_path: Path) -> None:
     authorities, issue = authority()
     seen: list[bytes] = []
     with running(Server(issue("server").server_context(tmp_path))) as server:
@@ -458,18 +449,13 @@ def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSetting
             place = f"http://user:pass@127.0.0.1:{proxy.getsockname()[1]}"
             # The proxy is the operator's: that it is on this host needs no leave.
             proxied = msgspec.structs.replace(settings, proxies={"https": place}, allow=("localhost",))
-
-            async def run() -> Image:
-                images = ImageLibrary(root, proxied)
-                source = Http(
-                    "https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=ServerTrust(ca=authorities.certificate)
-                )
-                try:
-                    return await images.fetch(source)
-                finally:
-                    await images.close()
-
-            assert asyncio.run(run()).path.read_bytes() == BODY
+            images = ImageLibrary(root, proxied)
+            trust = ServerTrust(ca=authorities.certificate)
+            source = Http("https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=trust)
+            try:
+                assert (await images.fetch(source)).path.read_bytes() == BODY
+            finally:
+                await images.close()
             assert server.seen[0].headers["x-token"] == "geheim"
     assert seen[0].startswith(b"CONNECT localhost:9 ")
     assert basic("user", "pass").encode() in seen[0]

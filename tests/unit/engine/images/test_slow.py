@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
+from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 from tests.coroutines import run_by
 from tests.imageserver import Fault, Server
@@ -39,42 +39,36 @@ async def test_slow_servers_keep_nobody_else_waiting(server: Server, root: Path,
     assert image.path.read_bytes() == BODY
 
 
-def test_slow_servers_of_two_namespaces_keep_no_third_waiting(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_slow_servers_of_two_namespaces_keep_no_third_waiting(server: Server, root: Path, settings: ImageSettings) -> None:
     slow = [server.put(f"/slow{number}", BODY) for number in range(settings.workers)]
     for number in range(len(slow)):
         server.faults[f"/slow{number}"] = [Fault(after=100, then="drip")] * 9
-
-    async def run() -> Image:
-        images = ImageLibrary(root, settings)
-        waiting = [asyncio.ensure_future(images.fetch(Http(url), owner=f"slow{number % 2}")) for number, url in enumerate(slow)]
-        while len(server.seen) < settings.workers:
-            await asyncio.sleep(0.005)
-        image = await images.fetch(Http(server.put("/quick", BODY)), owner="other")
-        assert not any(task.done() for task in waiting)
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        await images.close()
-        return image
-
-    assert asyncio.run(run()).path.read_bytes() == BODY
+    images = ImageLibrary(root, settings)
+    waiting = [asyncio.ensure_future(images.fetch(Http(url), owner=f"slow{number % 2}")) for number, url in enumerate(slow)]
+    while len(server.seen) < settings.workers:
+        await asyncio.sleep(0.005)
+    image = await images.fetch(Http(server.put("/quick", BODY)), owner="other")
+    assert not any(task.done() for task in waiting)
+    for task in waiting:
+        task.cancel()
+    await asyncio.gather(*waiting, return_exceptions=True)
+    await images.close()
+    assert image.path.read_bytes() == BODY
 
 
-def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_server_that_drips_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=100, then="drip")] * 9
     impatient = msgspec.structs.replace(settings, stall_seconds=0.2)
-
-    async def run() -> None:
-        images = ImageLibrary(root, impatient)
-        try:
+    images = ImageLibrary(root, impatient)
+    try:
+        with pytest.raises(ImageError, match="sends less than 1024 bytes a second") as caught:
             await images.fetch(Http(url))
-        finally:
-            server.released.set()
-            await images.close()
-
-    with pytest.raises(ImageError, match="sends less than 1024 bytes a second") as caught:
-        asyncio.run(run())
+    finally:
+        server.released.set()
+        await images.close()
     # Once: its slot is free for others until it is tried again.
     assert (caught.value.code, caught.value.fatal, len(server.seen)) == ("TooSlow", False, 1)
 

@@ -104,21 +104,18 @@ def test_a_download_that_goes_on_after_a_crash(server: Server, root: Path, setti
     assert "range" in server.seen[-1].headers
 
 
-def test_a_bomb_ends_its_download(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_bomb_ends_its_download(server: Server, root: Path, settings: ImageSettings) -> None:
     packed = gzip.compress(bytes(64 << 20)) + gzip.compress(BODY)
     url = server.put("/disk", packed)
     # What follows never comes.
     server.faults["/disk"] = [Fault(after=len(packed) - 1000, then="stall")]
-
-    async def run() -> None:
-        images = ImageLibrary(root, msgspec.structs.replace(settings, stall_seconds=0.5))
-        try:
+    images = ImageLibrary(root, msgspec.structs.replace(settings, stall_seconds=0.5))
+    try:
+        with pytest.raises(ImageError) as caught:
             await images.fetch(Http(url), limit=16 << 20)
-        finally:
-            await images.close()
-
-    with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+    finally:
+        await images.close()
     assert caught.value.code == "TooLarge"
 
 

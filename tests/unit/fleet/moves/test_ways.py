@@ -76,20 +76,17 @@ def run(script: Callable[[], Awaitable[None]]) -> None:
     play(script)
 
 
-def test_a_ready_pod_leads_to_the_disk_under_the_name_of_its_service(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_ready_pod_leads_to_the_disk_under_the_name_of_its_service(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
-
-    async def script() -> None:
-        async with export.side() as side, ways.reachable(side, export.link()) as link:
-            assert link.url.startswith("https://127.0.0.1:") and link.tls_name == NAME
-            assert link.raw_url.rpartition("/")[0] == link.url.rpartition("/")[0]
-            assert await fetched(link) == DISK
-            # Each connection has a way of its own.
-            assert all(each == DISK for each in await asyncio.gather(fetched(link), fetched(link)))
-        with pytest.raises(Unreachable):
-            await fetched(link)
-
-    run(script)
+    async with export.side() as side, ways.reachable(side, export.link()) as link:
+        assert link.url.startswith("https://127.0.0.1:") and link.tls_name == NAME
+        assert link.raw_url.rpartition("/")[0] == link.url.rpartition("/")[0]
+        assert await fetched(link) == DISK
+        # Each connection has a way of its own.
+        assert all(each == DISK for each in await asyncio.gather(fetched(link), fetched(link)))
+    with pytest.raises(Unreachable):
+        await fetched(link)
     forwards = [each for each in export.cluster.asked if "portforward" in each]
     assert len(forwards) >= 4 and {each.partition("?")[0] for each in forwards} == {"GET /api/v1/namespaces/default/pods/ready/portforward"}
     assert any("labelSelector=a%3Db" in each for each in export.cluster.asked)

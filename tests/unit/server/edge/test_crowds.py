@@ -13,6 +13,7 @@ from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.server.edge.limits import ConnectionLimits
 from paddock.server.edge.rejections import LONGEST_REST
 from paddock.server.edge.server import Server
+from tests.coroutines import run_by
 from tests.scripted import timeless
 from tests.unit.server.edge.fakeclient import ASK, connected
 
@@ -66,17 +67,14 @@ def test_the_longest_handshake_gives_way(new_loop: Callable[[], asyncio.Abstract
 
 
 @pytest.mark.spec("kube-api", 165)
-def test_a_handshake_has_the_time_of_a_request() -> None:
-    async def script() -> None:
-        server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits(receive_seconds=0.2))
-        reader, writer = await asyncio.open_connection("127.0.0.1", await server.listen("127.0.0.1", 0))
-        async with asyncio.timeout(5):
-            assert await reader.read() == b""
-        writer.transport.abort()
-        await server.close(0.0)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(script())
+@run_by(uvloop.run)
+async def test_a_handshake_has_the_time_of_a_request() -> None:
+    server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits(receive_seconds=0.2))
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.listen("127.0.0.1", 0))
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.transport.abort()
+    await server.close(0.0)
 
 
 def busy(request: HttpRequest) -> HttpResponse:
