@@ -12,8 +12,7 @@ from paddock.contract.driver import Driver
 from paddock.drivers.vsphere import factory
 from paddock.drivers.vsphere.inventory import VSphereInventory
 from paddock.drivers.vsphere.stub import RenewingStub
-from tests.coroutines import run_by
-from tests.reference.vsphere.scripts import OWNER, created, driven, ended, machines, play, request, settings
+from tests.reference.vsphere.scripts import OWNER, created, ended, machines, play, request, settings
 from tests.reference.vsphere.vcenter import Simulator
 
 pytestmark = pytest.mark.reference
@@ -117,11 +116,12 @@ def test_a_create_is_completed_wherever_its_driver_ended(either: Simulator, slow
     assert survived(either, create, monkeypatch) > 10
 
 
-@run_by(asyncio.run)
-async def test_a_clone_is_completed_wherever_its_driver_ended(either: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clone_is_completed_wherever_its_driver_ended(either: Simulator, monkeypatch: pytest.MonkeyPatch) -> None:
     ids: list[str] = []
 
-    async with driven(either) as driver:
+    async def source(driver: Driver) -> None:
         other = m.ObjectIdentity(uid="6f0c7f0e-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="default", name="source")
         ids.append(await created(driver, request("source", owner=other)))
+
+    play(either, source)
     assert survived(either, cloning(ids[0]), monkeypatch) > 5

@@ -133,31 +133,35 @@ REFUSED = tuple(case for case in CASES if migrationpairs.refusal(*case))
 
 @pytest.mark.spec("virtrigaud", 173)
 @pytest.mark.parametrize(("source", "target", "storage"), REFUSED)
-@timeless
-async def test_a_refused_pair_is_named_before_anything_is_touched(
+def test_a_refused_pair_is_named_before_anything_is_touched(
     source: str, target: str, storage: str, folders: dict[str, Path], tmp_path: Path
 ) -> None:
     reports = [report(name, folders[name]) for name in (source, target)]
     named = lacking(source, target, storage)
     assert named
-    async with moving(tmp_path) as world:
-        for side, given in zip((world.life.driver, world.other), reports, strict=True):
-            answering(side, given)
-        # The manager asks again when it is started.
-        await world.life.restart()
-        await world.life.make(provider("fresh"))
-        await world.life.until(lambda: known(world, reports))
-        world.life.driver.calls.clear()
-        world.other.calls.clear()
-        await world.life.make(migration(storage=PLACES[storage]))
-        await world.until("Failed")
-        found = await world.life.condition("Failed", "move", KIND)
-        assert found["reason"] == "UnsupportedByProvider"
-        for each in named:
-            assert f"Provider default/{each} (libvirt)" in found["message"]
-        await world.clean()
-        assert world.life.driver.names() == world.other.names() == [] and world.files() == []
-        assert await world.claim() == 404 and await world.power(world.source) == ["On"]
+
+    @timeless
+    async def script() -> None:
+        async with moving(tmp_path) as world:
+            for side, given in zip((world.life.driver, world.other), reports, strict=True):
+                answering(side, given)
+            # The manager asks again when it is started.
+            await world.life.restart()
+            await world.life.make(provider("fresh"))
+            await world.life.until(lambda: known(world, reports))
+            world.life.driver.calls.clear()
+            world.other.calls.clear()
+            await world.life.make(migration(storage=PLACES[storage]))
+            await world.until("Failed")
+            found = await world.life.condition("Failed", "move", KIND)
+            assert found["reason"] == "UnsupportedByProvider"
+            for each in named:
+                assert f"Provider default/{each} (libvirt)" in found["message"]
+            await world.clean()
+            assert world.life.driver.names() == world.other.names() == [] and world.files() == []
+            assert await world.claim() == 404 and await world.power(world.source) == ["On"]
+
+    script()
 
 
 def lacking(source: str, target: str, storage: str) -> list[str]:
