@@ -1,16 +1,19 @@
 """Tests that are coroutines.
 
-`@run_by(asyncio.run)` runs one in a loop. Where a test needs something that lives in the loop, such as a server, `play` makes it and calls
-the test with it: `@played` takes the fixture `play` of the folder, and `@played_by(play)` a function. What else `play` takes stands behind
-it: `@played_by(play, "tmp_path", seconds=60)` calls `play(tmp_path, test, seconds=60)`. What `play` gives stands before the slash in the
-parameters of the test, and fixtures after it.
+`@run_by(asyncio.run)`, which is `@scripted`, runs one in a loop, and `@timeless` does so in virtual time. Where a test needs something
+that lives in the loop, such as a server, `play` makes it and calls the test with it: `@played` takes the fixture `play` of the folder, and
+`@played_by(play)` a function. What else `play` takes stands behind it: `@played_by(play, "tmp_path", seconds=60)` calls
+`play(tmp_path, test, seconds=60)`. What `play` gives stands before the slash in the parameters of the test, and fixtures after it.
 """
 
+import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial, wraps
 from inspect import Parameter
 from typing import Any
+
+from tests import virtualtime
 
 Test = Callable[..., Coroutine[Any, Any, None]]
 
@@ -33,9 +36,6 @@ def played_by(play: Callable[..., Any] | str, *given: Any, **options: Any) -> Ca
     return decorate
 
 
-played = played_by("play")
-
-
 def _decorated(test: Test, given: Sequence[Any], do: Callable[..., Any]) -> Callable[..., None]:
     """Return a test that gives a function its values, fixtures among them, and last the coroutine function with the test's own fixtures."""
     own = {name: each for name, each in inspect.signature(test).parameters.items() if each.kind is not Parameter.POSITIONAL_ONLY}
@@ -51,3 +51,8 @@ def _decorated(test: Test, given: Sequence[Any], do: Callable[..., Any]) -> Call
     # What pytest reads the fixtures from.
     whole.__signature__ = signature  # type: ignore[attr-defined]
     return whole
+
+
+played = played_by("play")
+scripted = run_by(asyncio.run)
+timeless = run_by(virtualtime.run)

@@ -25,8 +25,8 @@ from paddock.kubernetes.client.target import Key, Target, declared, plain
 from paddock.kubernetes.core import configmap, secret
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubevirt.kinds import virtualmachine
-from tests import apiclient
 from tests.coroutines import played_by
+from tests.kit.servers import apiclient
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 (_SECRETS,) = (kind for kind in secret.KINDS if kind.kind == "Secret")

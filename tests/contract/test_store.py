@@ -13,7 +13,7 @@ from paddock.server.store.contract import CommittedWrite, Compacted, RevisionCon
 from paddock.server.store.memory import MemoryStore
 from paddock.server.store.sqlite import open_store
 from tests.coroutines import played_by, run_by
-from tests.sampling import one_in
+from tests.kit.declarations.sampling import one_in
 
 Open = Callable[[], Store]
 A, B = StoreKey("things", "ns", "a"), StoreKey("things", "ns", "b")

@@ -12,11 +12,11 @@ import orjson
 import pytest
 
 from paddock.server.edge.http import HttpResponse
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.webhooks import Webhook
 from tests.reference import crds
 from tests.reference.client import MERGE_PATCH, Api
 from tests.unit.server.custom.test_conversion import answer_to, definition, one, two
-from tests.webhooks import Webhook
 
 pytestmark = pytest.mark.reference
 Data = dict[str, Any]

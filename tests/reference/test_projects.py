@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness, Reply
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness, Reply
 from tests.reference import cdidefinitions, crds, projects
 from tests.reference.client import Api, Json
 from tests.reference.crds import Crd, condition

@@ -14,9 +14,9 @@ from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.images.build import tiny
-from tests import providerruns
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import Play, Talk
+from tests.kit.providers import providerruns
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.slow]
 # What the driver does not have.

@@ -19,11 +19,11 @@ from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt.volumes import VolumeStore
-from tests import providerruns
 from tests.coroutines import played_by
 from tests.host.drivers.libvirtd import Libvirtd
 from tests.host.drivers.libvirtdisks import GIB, MIB, DiskBench, Refused, appears, back, bench, holds, make_disk, play, same_disk, write
 from tests.host.guests import Shelf
+from tests.kit.providers import providerruns
 
 pytestmark = [pytest.mark.needs("libvirtd", "root", "qemu"), pytest.mark.slow]
 STORAGE = ("snapshots", "images", "transfers")

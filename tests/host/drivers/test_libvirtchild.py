@@ -10,7 +10,7 @@ from paddock.contract import messages as m
 from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
 from tests.coroutines import run_by
 from tests.host.drivers.test_libvirt import sshd
-from tests.providerchildren import programs, provider
+from tests.kit.providers.providerchildren import programs, provider
 
 if TYPE_CHECKING:
     from tests.host.drivers.libvirtd import Libvirtd

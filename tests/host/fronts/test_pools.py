@@ -15,7 +15,7 @@ from tests.coroutines import played
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES
 from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Host, Talk, perform, phase
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import LABELS, POOL, source, template
 from tests.scenario.fronts.kubermatic.making import pool as flat
 

@@ -14,7 +14,7 @@ from paddock.kubernetes.client.errors import Invalid
 from tests.coroutines import played
 from tests.host.fronts.conftest import MB, guest
 from tests.host.runs.conftest import VMIS, VMS, Data, Talk, condition, machine, phase
-from tests.imageserver import Fault, Server
+from tests.kit.servers.imageserver import Fault, Server
 from tests.scenario.fronts.kubermatic.making import source, template
 
 pytestmark = pytest.mark.needs("qemu")

@@ -18,7 +18,7 @@ from tests.coroutines import run_by
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, Data, base64_of, pvc
 from tests.host.storage.machines import Machines, claim, machines
-from tests.imageserver import Registry, Server, layer, running
+from tests.kit.servers.imageserver import Registry, Server, layer, running
 
 pytestmark = pytest.mark.needs("qemu")
 

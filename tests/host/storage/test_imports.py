@@ -13,7 +13,7 @@ import pytest
 from paddock.app.options.settings import MachineSettings
 from tests.coroutines import run_by
 from tests.host.storage.conftest import CDI, CORE, Data, base64_of, disk, holds, io, pvc, site
-from tests.imageserver import Fault, Registry, Seen, Server, authority, basic, layer, running
+from tests.kit.servers.imageserver import Fault, Registry, Seen, Server, authority, basic, layer, running
 
 pytestmark = pytest.mark.needs("qemu")
 

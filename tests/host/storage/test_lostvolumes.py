@@ -11,7 +11,7 @@ from tests.coroutines import run_by
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, io, pvc
 from tests.host.storage.machines import Machines, machines
-from tests.imageserver import Server, running
+from tests.kit.servers.imageserver import Server, running
 
 pytestmark = pytest.mark.needs("qemu")
 

@@ -9,8 +9,8 @@ import pytest
 
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.schema.kind import Kind
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 from tests.reference import clones, projects
 from tests.reference.corpus.published import Json, Source, is_theirs, sources
 from tests.unit.cli.commands import paddock

@@ -7,8 +7,8 @@ import pytest
 from paddock.kubernetes.meta import ages
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.fakehost import Data, machine
-from tests.kubevirts import install_kubevirt
+from tests.kit.engine.fakehost import Data, machine
+from tests.kit.servers.kubevirts import install_kubevirt
 from tests.scenario.commands.moving import TwoHosts
 from tests.scenario.commands.test_moving import CLAIM, SECRET, begin, play, web
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH

@@ -28,7 +28,7 @@ from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubevirt import disklinks
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.fakehost import Data, machine
+from tests.kit.engine.fakehost import Data, machine
 from tests.scenario.commands.moving import NAMES, Killed, TwoHosts
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH
 from tests.scenario.fronts.stakater.stage import DISK, Stage, front

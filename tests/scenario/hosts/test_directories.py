@@ -13,7 +13,7 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.fleet.creation import mounts
 from paddock.fleet.creation.mounts import HostMount
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts import snapshotting
 
 VOLUMES, CLAIMS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"

@@ -19,10 +19,11 @@ from paddock.engine.machine.argv.command import command
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents, virtualtime
+from tests import virtualtime
 from tests.coroutines import run_by
-from tests.documents import Place
-from tests.fakehost import FakeHost, machine
+from tests.kit.declarations import documents
+from tests.kit.declarations.documents import Place
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.unit.engine.machine.argv.samples import KVM
 
 # Twenty times what the most laborious document takes.

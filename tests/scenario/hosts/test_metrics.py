@@ -18,8 +18,8 @@ from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.server.edge.http import HttpResponse
 from tests.coroutines import played, played_by
-from tests.fakehost import Data, FakeHost, machine
-from tests.prometheus import Family, read
+from tests.kit.engine.fakehost import Data, FakeHost, machine
+from tests.kit.prometheus import Family, read
 from tools.referencepages import metrics
 
 SPECIFICATION = Path(__file__).parents[3] / "docs/spec/kubevirt.md"

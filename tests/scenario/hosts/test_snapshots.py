@@ -10,7 +10,7 @@ from paddock.engine.storage.errors import StoreFull
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubevirt.controllers.snapshots.locks import MachineLock
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts.snapshotting import (
     CLONE,
     DV,

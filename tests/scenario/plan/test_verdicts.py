@@ -17,9 +17,9 @@ from paddock.base.jsondata import copied
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
+from tests.kit.servers.apiharness import Harness
 from tests.scenario.plan.bases import GUEST, STAKATER, VITISTACK, Change, changes
 from tests.scenario.why.front_faults import source
 from tests.unit.cli.commands import paddock

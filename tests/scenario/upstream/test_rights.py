@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from paddock.server.housekeeping import bootstrap
-from tests.apiharness import GuardedHarness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import GuardedHarness
 
 pytestmark = pytest.mark.spec("kubevirt", 110)
 ROOT = {"authorization": "Bearer root"}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played, played_by
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.upstream.asking import INSTANCES, PLACE, asked, condition, instance_uid, names, phase
 
 pytestmark = pytest.mark.spec("kubevirt", 110)

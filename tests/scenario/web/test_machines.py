@@ -9,7 +9,7 @@ import pytest
 
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
 Script = Callable[[FakeHost, Page], Awaitable[None]]

@@ -12,7 +12,7 @@ from paddock.web.images import NoImages, WebImageAddress
 from paddock.web.session import WebHost
 from tests import virtualtime
 from tests.coroutines import played_by, run_by
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
 Script = Callable[[FakeHost, Page], Awaitable[None]]

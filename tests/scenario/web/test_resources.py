@@ -13,7 +13,7 @@ from paddock.web.answers.rows import WebHostCheck
 from paddock.web.session import WebHost
 from tests import virtualtime
 from tests.coroutines import played_by, run_by
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
 Script = Callable[[FakeHost, Page], Awaitable[None]]

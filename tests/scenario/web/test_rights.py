@@ -13,7 +13,7 @@ from paddock.kubernetes.client.transport import ResponseStream, Transport, Trans
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from tests import virtualtime
 from tests.coroutines import played_by, run_by
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
 WEB = "machines/vm/default/web"

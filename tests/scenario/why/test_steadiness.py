@@ -9,7 +9,7 @@ import pytest
 from paddock.engine.images.errors import ImageUnavailable
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.why.faults import Inject, asked
 from tests.scenario.why.image_faults import imported, pulled
 

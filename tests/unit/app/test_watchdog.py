@@ -15,8 +15,7 @@ import pytest
 from paddock.app.server import watchdog as watchdogs
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.metrics import MetricsRegistry
-from tests.coroutines import run_by
-from tests.scripted import scripted
+from tests.coroutines import run_by, scripted
 
 
 def stand_still(until: threading.Event) -> None:

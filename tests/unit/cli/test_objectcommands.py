@@ -16,9 +16,9 @@ from paddock.cli.commands import apply, delete, edit, events, get
 from paddock.cli.console import Console
 from paddock.fleet.servers.discovery import KindDiscovery, UnservedKind
 from paddock.fleet.servers.session import ServerSession
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import paddock
 from tests.virtualtime import Clock
 

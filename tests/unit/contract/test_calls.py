@@ -21,7 +21,7 @@ from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.contract.payloads import InvalidPayload
 from paddock.contract.server import ProviderServerSettings
 from tests.coroutines import played_by, run_by
-from tests.providerdrivers import SETTINGS, ScriptedDriver, connected, until
+from tests.kit.providers.providerdrivers import SETTINGS, ScriptedDriver, connected, until
 
 
 def filled(kind: type[Any], bits: int = 64) -> Any:

@@ -10,7 +10,7 @@ from paddock.contract import messages as m
 from paddock.contract import methods
 from paddock.contract.errors import ErrorKind
 from tests.coroutines import played_by
-from tests.providerdrivers import REMOTE, calling, listening, refused, run
+from tests.kit.providers.providerdrivers import REMOTE, calling, listening, refused, run
 
 _SETTINGS, _ACK = bytes.fromhex("000000040000000000"), bytes.fromhex("000000040100000000")
 # :status 200 and content-type application/grpc, as literals without an index

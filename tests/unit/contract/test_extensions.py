@@ -15,7 +15,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import EXTENSIONS
 from tests.coroutines import run_by
-from tests.providerdrivers import ScriptedDriver
+from tests.kit.providers.providerdrivers import ScriptedDriver
 from tests.unit.contract.test_calls import calling, failure
 from tests.unit.contract.test_messages import FIELD, declared, typed
 

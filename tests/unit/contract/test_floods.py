@@ -22,10 +22,11 @@ from paddock.contract.frames import FrameBudget, FrameBuffer
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.messages import WireMessage
 from paddock.contract.pool import PoolSettings
-from tests import hostilepeers, providertls
 from tests.coroutines import played_by
-from tests.hostilepeers import ACK, FLOODS, KINDS, PREFACE, SETTINGS, frame
-from tests.providerdrivers import NAME, REMOTE, ScriptedDriver, calling, refused, run, serving
+from tests.kit.hostile import hostilepeers
+from tests.kit.hostile.hostilepeers import ACK, FLOODS, KINDS, PREFACE, SETTINGS, frame
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import NAME, REMOTE, ScriptedDriver, calling, refused, run, serving
 
 VALIDATE = m.ValidateRequest()
 CALM = 11
@@ -176,7 +177,7 @@ class Hostile:
     """A hostile server in a process of its own."""
 
     def __init__(self, kind: str, *files: Path) -> None:
-        command = [sys.executable, "-m", "tests.hostilepeers", kind, *map(str, files)]
+        command = [sys.executable, "-m", "tests.kit.hostile.hostilepeers", kind, *map(str, files)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())

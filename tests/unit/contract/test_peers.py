@@ -17,9 +17,21 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.pool import PoolSettings
-from tests import providertls
 from tests.coroutines import played_by
-from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving, until
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import (
+    NAME,
+    REMOTE,
+    SETTINGS,
+    ScriptedDriver,
+    calling,
+    listening,
+    page,
+    refused,
+    run,
+    serving,
+    until,
+)
 
 VALIDATE = m.ValidateRequest()
 

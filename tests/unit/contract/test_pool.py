@@ -15,7 +15,7 @@ from paddock.contract.errors import ErrorKind
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits
 from paddock.contract.pool import ConnectionPool, PoolSettings, PoolTarget
 from tests.coroutines import played_by
-from tests.providerdrivers import REMOTE, ScriptedDriver, calling, listening, refused, run, serving
+from tests.kit.providers.providerdrivers import REMOTE, ScriptedDriver, calling, listening, refused, run, serving
 
 VALIDATE = m.ValidateRequest()
 

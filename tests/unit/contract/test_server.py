@@ -19,9 +19,22 @@ from paddock.contract.health import HealthCheckRequest, HealthCheckResponse
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits
 from paddock.contract.pool import PoolSettings, PoolTarget
 from paddock.contract.server import ProviderServer, serve
-from tests import providertls
 from tests.coroutines import played_by, run_by
-from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, connected, listening, page, refused, run, serving, until
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import (
+    NAME,
+    REMOTE,
+    SETTINGS,
+    ScriptedDriver,
+    calling,
+    connected,
+    listening,
+    page,
+    refused,
+    run,
+    serving,
+    until,
+)
 
 Script = Callable[[], Awaitable[None]]
 

@@ -14,7 +14,7 @@ from paddock.drivers import catalog
 from paddock.drivers.catalog import DriverUnavailable
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client.errors import BadAccess
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 
 @scripted

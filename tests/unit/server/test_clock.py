@@ -17,8 +17,8 @@ from paddock.server.housekeeping.background import BackgroundControllers
 from paddock.server.housekeeping.eventexpiry import EventExpiry
 from paddock.server.security.tokens import AccountTokens, own_keyring
 from tests import virtualtime
-from tests.apiharness import Clock, Events, Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Clock, Events, Harness
 
 DEFAULT = "/api/v1/namespaces/default"
 MAPS, EVENTS = f"{DEFAULT}/configmaps", f"{DEFAULT}/events"

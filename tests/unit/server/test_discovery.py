@@ -11,8 +11,8 @@ import pytest
 import paddock.dialects.stakater
 from paddock.kubernetes.meta.manifests.load import load
 from paddock.server import protobuf
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

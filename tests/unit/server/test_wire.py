@@ -13,8 +13,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, RejectConnection, Request, TextMessage
 
 from paddock.server.edge.server import Server
-from tests.apiharness import GuardedHarness, Harness
 from tests.coroutines import played, played_by
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROOT = {"authorization": "Bearer root"}

@@ -10,7 +10,7 @@ import pytest
 
 from paddock.kubernetes.runtime import logs
 from tests.coroutines import played
-from tests.enginefakes import EveryStart
+from tests.kit.engine.enginefakes import EveryStart
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, IMAGE, KEY, Data, Stage, front
 

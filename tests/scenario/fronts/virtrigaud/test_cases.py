@@ -14,7 +14,7 @@ from paddock.contract.conformance.results import SuiteResult
 from paddock.dialects.virtrigaud.plan.cases import document
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 IMAGE = "http://images.example/cloud.qcow2"
 BASIC = (files("paddock.app.provider") / "cases" / "basic.yaml").read_text()

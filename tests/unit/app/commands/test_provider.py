@@ -18,8 +18,8 @@ from paddock.cli.console import Console
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.server import ProviderServerSettings
 from paddock.drivers import catalog
-from tests import providertls
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.providers import providertls
 
 FAST = "[task_seconds]\nleast = 0.001\nmost = 0.01\n"
 

@@ -29,9 +29,10 @@ from paddock.kubernetes.client.transport import TransportRequest, TransportRespo
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.server.edge.http import ConnectionPeer, HttpRequest
 from paddock.server.security import pki
-from tests import apiclient, apiharness, virtualtime
-from tests.apiharness import GuardedHarness, Harness, Reply
+from tests import virtualtime
 from tests.coroutines import played_by, run_by
+from tests.kit.servers import apiclient, apiharness
+from tests.kit.servers.apiharness import GuardedHarness, Harness, Reply
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROOT = {"authorization": "Bearer root"}

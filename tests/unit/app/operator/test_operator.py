@@ -30,9 +30,10 @@ from paddock.kubernetes.client.transport import TransportRequest
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
-from tests import apiclient, virtualtime
-from tests.apiharness import GuardedHarness, Harness
+from tests import virtualtime
 from tests.coroutines import played_by, run_by
+from tests.kit.servers import apiclient
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 GADGETS = plain("example.com", "v1", "gadgets", "Gadget")
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

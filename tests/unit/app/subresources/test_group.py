@@ -11,9 +11,8 @@ from paddock.server.housekeeping import bootstrap
 from paddock.server.resources.kubevirtsubresources import GROUP
 from paddock.server.security.guard import Guard
 from paddock.server.security.identity import Identities
-from tests.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
-from tests.coroutines import played_by
-from tests.scripted import scripted
+from tests.coroutines import played_by, scripted
+from tests.kit.servers.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
 from tests.unit.app.subresources.world import BASE, World, hardware, path
 
 VMI = (

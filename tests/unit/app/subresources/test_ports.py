@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from paddock.server.edge import websocket
-from tests.coroutines import run_by
-from tests.scripted import scripted
+from tests.coroutines import run_by, scripted
+from tests.kit.servers.websockets import Rejected, connected
 from tests.unit.app.subresources.wire import forward, listening, served, tls_pair, until
 from tests.unit.app.subresources.world import World, path
-from tests.websockets import Rejected, connected
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -13,8 +13,8 @@ from paddock.app.uploads.tokens import UploadTokens
 from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.server.edge.requestbody import RequestBody
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubevirt.controllers.storage.conftest import CORE, Data, Host, pvc, stage
 
 TOKENS = f"/apis/{GROUP}/v1beta1/namespaces/default/{PLURAL}"

@@ -9,8 +9,9 @@ from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
-from tests import providerruns, virtualtime
+from tests import virtualtime
 from tests.coroutines import run_by
+from tests.kit.providers import providerruns
 
 
 @run_by(virtualtime.run)

@@ -15,8 +15,8 @@ from paddock.contract.conformance import suite
 from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
 from tests.coroutines import run_by
+from tests.kit.providers import providerruns
 from tests.unit.drivers.firecracker.conftest import IMAGE, Lab
 
 # What Firecracker does not have.

@@ -10,8 +10,8 @@ from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
 from tests.coroutines import played
+from tests.kit.providers import providerruns
 from tests.unit.drivers.kubevirt.conftest import IMAGE, Target
 
 # KubeVirt plugs memory into machines of at least 1 GiB.

@@ -10,8 +10,8 @@ from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
 from tests.coroutines import played
+from tests.kit.providers import providerruns
 from tests.unit.drivers.libvirt.conftest import Bench
 
 SETTINGS = ConformanceSettings(poll_seconds=0.01, settle_seconds=1.0, disk_gib=1)

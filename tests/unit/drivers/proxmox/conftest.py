@@ -21,11 +21,11 @@ from paddock.drivers.proxmox.settings import ProxmoxSettings
 from paddock.kubernetes.client.errors import TimedOut, Unreachable
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from tests import virtualtime
-from tests.proxmox.client import Api
-from tests.proxmox.errors import failed
-from tests.proxmox.inventory import Guest
-from tests.proxmox.server import Fault
-from tests.proxmox.simulator import BASE, Request, Simulator
+from tests.kit.proxmox.client import Api
+from tests.kit.proxmox.errors import failed
+from tests.kit.proxmox.inventory import Guest
+from tests.kit.proxmox.server import Fault
+from tests.kit.proxmox.simulator import BASE, Request, Simulator
 
 TEMPLATE = 9000
 IMAGE_URL = "https://images.example/tiny.qcow2"

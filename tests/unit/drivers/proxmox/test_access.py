@@ -14,9 +14,9 @@ from paddock.contract.factory import DriverContext
 from paddock.drivers.proxmox import factory
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.proxmox.client import Api
-from tests.proxmox.server import Fault, ProxmoxServer
-from tests.proxmox.simulator import Simulator
+from tests.kit.proxmox.client import Api
+from tests.kit.proxmox.server import Fault, ProxmoxServer
+from tests.kit.proxmox.simulator import Simulator
 from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, add_template, play
 
 Serve = Callable[[ProxmoxServer, Path], Awaitable[None]]

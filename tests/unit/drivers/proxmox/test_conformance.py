@@ -12,8 +12,8 @@ from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
 from tests.coroutines import played_by
+from tests.kit.providers import providerruns
 from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, play_in, qcow2
 
 # What the driver does not have: Proxmox VE links clones to templates only, and hands out no disks.

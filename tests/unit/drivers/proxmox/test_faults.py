@@ -8,8 +8,8 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.coroutines import played_by
-from tests.proxmox.server import Fault
-from tests.proxmox.tasks import TaskFault
+from tests.kit.proxmox.server import Fault
+from tests.kit.proxmox.tasks import TaskFault
 from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
 
 TWO = ("pve1", "pve2", "pve3")

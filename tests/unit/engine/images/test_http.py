@@ -16,8 +16,8 @@ import pytest
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Http, ServerTrust, Source
 from tests.coroutines import run_by
-from tests.diskimages import qcow2
-from tests.imageserver import Fault, Server, authority, basic, running
+from tests.kit.engine.diskimages import qcow2
+from tests.kit.servers.imageserver import Fault, Server, authority, basic, running
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk()

@@ -16,9 +16,9 @@ from paddock.engine.images.library import ImageError, ImageLibrary, ImageSetting
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line, library_name, library_url
 from paddock.engine.images.sparse import SparseWriter
-from tests import imageserver
 from tests.coroutines import run_by
-from tests.imageserver import Server, running
+from tests.kit.servers import imageserver
+from tests.kit.servers.imageserver import Server, running
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk()

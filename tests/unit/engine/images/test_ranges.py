@@ -16,8 +16,8 @@ from paddock.engine.images.library import ImageError, ImageLibrary, ImageSetting
 from paddock.engine.images.settings import RangeRules
 from paddock.engine.images.sources import Http, RegistryImage
 from paddock.engine.images.sparse import disk_trouble
-from tests.imageserver import Fault, Handler, Registry, Seen, Served, Server, layer, running, send
-from tests.sampling import one_in
+from tests.kit.declarations.sampling import one_in
+from tests.kit.servers.imageserver import Fault, Handler, Registry, Seen, Served, Server, layer, running, send
 from tests.unit.engine.images.conftest import QUICK, Fetch, disk
 
 SIZE = 64 * 1024

@@ -19,9 +19,9 @@ from paddock.engine.images import references, zstd
 from paddock.engine.images import registry as registry_documents
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import RegistryImage as From
-from tests import imageserver
 from tests.coroutines import run_by
-from tests.imageserver import Fault, Registry, Server, digest_of, layer, running, special
+from tests.kit.servers import imageserver
+from tests.kit.servers.imageserver import Fault, Registry, Server, digest_of, layer, running, special
 from tests.unit.engine.images.conftest import QUICK, disk
 
 DISK = disk()

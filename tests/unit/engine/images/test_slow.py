@@ -12,7 +12,7 @@ import pytest
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 from tests.coroutines import run_by
-from tests.imageserver import Fault, Server
+from tests.kit.servers.imageserver import Fault, Server
 from tests.unit.engine.images.conftest import disk
 
 BODY = disk()

@@ -18,7 +18,7 @@ from paddock.engine.images.arriving import AbandonedError, Arrival, ArrivingFile
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 from tests.coroutines import run_by
-from tests.imageserver import Fault, Served, Server
+from tests.kit.servers.imageserver import Fault, Served, Server
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk(3 << 20)

@@ -8,7 +8,7 @@ from paddock.engine.machine.config import CpuConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import AgentError, RequestRefused
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.enginefakes import FakeMachine, FakeMachines
+from tests.kit.engine.enginefakes import FakeMachine, FakeMachines
 
 CONFIG = MachineConfig("ns_vm", CpuConfig(), MemoryConfig(2**28, 2**28))
 

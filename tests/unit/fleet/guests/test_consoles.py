@@ -28,8 +28,7 @@ from paddock.fleet.guests.guest import NotRunning
 from paddock.kubernetes.client.access import Access, StaticCredential, bearer
 from paddock.kubernetes.client.errors import NotFound, Unreachable
 from paddock.kubernetes.client.http import websocket
-from tests.coroutines import played_by, run_by
-from tests.scripted import scripted
+from tests.coroutines import played_by, run_by, scripted
 from tests.unit.app.subresources.world import World
 from tests.unit.fleet.guests.local import reached
 

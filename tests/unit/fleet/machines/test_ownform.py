@@ -14,9 +14,9 @@ from paddock.fleet.machines.edits import ObjectEdit
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers import surroundings
 from paddock.kubernetes.client.target import Key
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import paddock
 from tests.unit.fleet.machines.examples import Data, vm, vmi
 

@@ -20,9 +20,9 @@ from paddock.kubernetes.client.transport import ResponseStream, TransportRequest
 from paddock.kubernetes.runtime.election import BadTerms, Election, LeaseTerms, StillActing
 from paddock.kubernetes.runtime.machinery import Machinery
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import run_by
-from tests.sampling import one_in
+from tests.kit.declarations.sampling import one_in
+from tests.kit.servers.apiharness import Harness
 
 LEASE = Key("default", "controllers")
 

@@ -25,8 +25,8 @@ from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.server.store.memory import MemoryStore
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubernetes.runtime.conftest import World
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.webhooks import Webhook
 from tests.unit.server.admission.test_webhooks import CREATES, GROUP, allow, play
-from tests.webhooks import Webhook
 
 NAMED = {"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"]}
 REFUSED: list[tuple[dict[str, Any], str, str]] = [

@@ -12,9 +12,9 @@ import pytest
 
 from paddock.server.edge.http import HttpResponse
 from paddock.server.housekeeping import bootstrap, node
-from tests.apiharness import Harness
 from tests.coroutines import played_by, run_by
-from tests.webhooks import Answering, Webhook
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.webhooks import Answering, Webhook
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 Data = dict[str, Any]
 _VITISTACK = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"

@@ -8,8 +8,8 @@ import pytest
 
 from paddock.server.housekeeping import bootstrap
 from paddock.server.housekeeping import node as presence
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 from tests.unit.server.admission import test_webhooks as webhooks
 
 NODE = "/api/v1/nodes/host-1"

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played_by, run_by
+from tests.kit.servers.apiharness import Harness
 
 SERVICES = "/api/v1/namespaces/default/services"
 NETWORKS = (ipaddress.IPv4Network("10.96.0.0/12"), ipaddress.IPv6Network("fd00:10:96::/112"))

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from paddock.server.builtin.services import NETWORK, NODE_PORTS
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness, Reply
 from tests.unit.server.conftest import Play
 
 SERVICES = "/api/v1/namespaces/default/services"

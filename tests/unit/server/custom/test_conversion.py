@@ -14,9 +14,9 @@ from paddock.server.objects import watches
 from paddock.server.objects.encoding import stamp
 from paddock.server.store.contract import StoreKey
 from paddock.server.webhooks import CallFailed, WebhookAddress, WebhookReply
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played
-from tests.webhooks import Webhook
+from tests.kit.servers.apiharness import Harness, Reply
+from tests.kit.servers.webhooks import Webhook
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/{}/namespaces/default/widgets"

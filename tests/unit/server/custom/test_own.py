@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from paddock.server.store.memory import MemoryStore
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 VM = f"{CRDS}/virtualmachines.kubevirt.io"

@@ -13,8 +13,7 @@ from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.server.edge.limits import ConnectionLimits
 from paddock.server.edge.rejections import LONGEST_REST
 from paddock.server.edge.server import Server
-from tests.coroutines import run_by
-from tests.scripted import timeless
+from tests.coroutines import run_by, timeless
 from tests.unit.server.edge.fakeclient import ASK, connected
 
 # Turns of the loop in which all are let in.

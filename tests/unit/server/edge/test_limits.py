@@ -11,8 +11,7 @@ import pytest
 from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.server.edge.limits import ConnectionLimits
 from paddock.server.edge.server import Server
-from tests.coroutines import played_by, run_by
-from tests.scripted import timeless
+from tests.coroutines import played_by, run_by, timeless
 from tests.unit.server.edge.fakeclient import ASK, connected
 
 LONG = 3600.0

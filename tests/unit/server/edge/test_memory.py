@@ -12,8 +12,7 @@ from paddock.server.edge.connection import ServerConnection
 from paddock.server.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.server.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.server.edge.server import Server
-from tests.coroutines import run_by
-from tests.scripted import timeless
+from tests.coroutines import run_by, timeless
 from tests.unit.server.edge.fakeclient import FakeClient
 
 LARGE = 100_000

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping.background import BackgroundControllers
-from tests.apiharness import Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -13,9 +13,9 @@ from paddock.server.objects.requests import Deleted, DeleteOptions
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import Store
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import played_by, run_by
-from tests.slowstore import SlowStore
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.slowstore import SlowStore
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 Script = Callable[["Family"], Awaitable[None]]

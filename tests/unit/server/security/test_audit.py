@@ -19,8 +19,8 @@ from paddock.server.routing import RequestRoute, route
 from paddock.server.security.audit import content, policy
 from paddock.server.security.audit.file import AuditFile, Rotation
 from paddock.server.security.audit.log import GONE, AuditLog
-from tests.apiharness import GuardedHarness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import GuardedHarness
 
 ROOT = {"authorization": "Bearer root"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"

@@ -15,8 +15,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from paddock.server.housekeeping.csrsigner import CsrSigner
 from paddock.server.security.pki import Authority
-from tests.apiharness import GuardedHarness, Reply
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import GuardedHarness, Reply
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

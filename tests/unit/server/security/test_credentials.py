@@ -26,8 +26,8 @@ from paddock.server.security.oidcsettings import OidcSettings
 from paddock.server.security.pki import Authority
 from paddock.server.security.tls import ServingContext, UnusableCertificate
 from paddock.server.security.tokens import AccountTokens, IssuerTerms, own_keyring
-from tests.apiharness import GuardedHarness, Harness
 from tests.coroutines import played_by, run_by
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 ROOT = {"authorization": "Bearer root"}
 SECRETS = "/api/v1/namespaces/{}/secrets"

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from paddock.server.security.rbac import UserRights
-from tests.apiharness import GuardedHarness, Reply
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import GuardedHarness, Reply
 
 Script = Callable[[GuardedHarness], Awaitable[Any]]
 ROOT = {"authorization": "Bearer root"}

@@ -15,8 +15,8 @@ from paddock.server.housekeeping import bootstrap
 from paddock.server.housekeeping.aggregation import RoleAggregationController
 from paddock.server.routing import route
 from paddock.server.security.guard import attributes
-from tests.apiharness import GuardedHarness, Reply
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import GuardedHarness, Reply
 
 Rule = dict[str, list[str]]
 ROOT = {"authorization": "Bearer root"}

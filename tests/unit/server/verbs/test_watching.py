@@ -9,10 +9,9 @@ from unittest.mock import patch
 import pytest
 
 from paddock.server.objects import watches as following
-from tests.apiharness import Events, Harness
-from tests.coroutines import played
-from tests.scripted import timeless
-from tests.slowstore import SlowStore
+from tests.coroutines import played, timeless
+from tests.kit.servers.apiharness import Events, Harness
+from tests.kit.servers.slowstore import SlowStore
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -7,8 +7,8 @@ from unittest.mock import patch
 import pytest
 
 from paddock.server.objects import watches
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 COUNT = 1000

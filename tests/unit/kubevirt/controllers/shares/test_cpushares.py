@@ -11,9 +11,9 @@ from paddock.fleet.tenants.tenant import TenantShares, WrongShare
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.shares import controller
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 
 NAMESPACES = "/api/v1/namespaces"
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests import virtualtime
-from tests.apiharness import GuardedHarness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import GuardedHarness
 from tests.unit.kubevirt.controllers.storage.conftest import Host, pvc, stage
 
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces"

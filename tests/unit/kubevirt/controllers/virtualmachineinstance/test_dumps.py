@@ -8,7 +8,7 @@ import pytest
 
 from paddock.engine.machine.errors import Unanswered
 from tests.coroutines import played
-from tests.enginefakes import FakeMachine
+from tests.kit.engine.enginefakes import FakeMachine
 from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import Host
 from tests.unit.kubevirt.controllers.virtualmachineinstance.test_changes import spec
 from tests.unit.kubevirt.controllers.virtualmachineinstance.test_waiting import claim
