@@ -78,27 +78,19 @@ async def test_images(host: FakeHost, page: Page, /) -> None:
     assert await page.get("catalog") == {"images": []}
 
 
-def test_keys_are_those_of_the_user_of_the_console_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(virtualtime.run)
+async def test_keys_are_those_of_the_user_of_the_console_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id.pub").write_text("ssh-ed25519 AAAA ada@host\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(asyncio, "to_thread", _at_once)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-
-    async def own(host: FakeHost, page: Page) -> None:
+    async with FakeHost(tmp_path / "a") as host, Page(host, identity="kubeconfig") as page:
         (key,) = (await page.get("keys"))["keys"]
         assert (key["name"], key["type"], key["text"]) == ("ada@host", "ssh-ed25519", "ssh-ed25519 AAAA ada@host")
-
-    async def others(host: FakeHost, page: Page) -> None:
+    async with FakeHost(tmp_path / "b") as host, Page(host, identity="a digest of a token") as page:
         assert await page.get("keys") == {"keys": []}
-
-    async def inside(folder: Path, script: Script, identity: str) -> None:
-        async with FakeHost(folder) as host, Page(host, identity=identity) as page:
-            await script(host, page)
-
-    virtualtime.run(inside(tmp_path / "a", own, "kubeconfig"))
-    virtualtime.run(inside(tmp_path / "b", others, "a digest of a token"))
 
 
 @played_by(play, "tmp_path")

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import logging
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -11,7 +12,6 @@ import pytest
 from paddock.kubernetes.runtime import logs
 from tests.coroutines import played
 from tests.kit.engine.enginefakes import EveryStart
-from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, IMAGE, KEY, Data, Stage, front
 
 PASSWORD = "a: #\"' s3cret"
@@ -76,33 +76,36 @@ async def test_cores_are_cores(stage: Stage, /) -> None:
     assert said["conditions"] == [{name: each[name] for name in copied if name in each} for each in machine["status"]["conditions"]]
 
 
-def test_figures_and_lines_name_the_dialect(play: Play, caplog: pytest.LogCaptureFixture) -> None:
-    async def script(stage: Stage) -> None:
-        with caplog.at_level(logging.INFO):
-            await stage.make(front(), front("held", sshPublicKey={"secretName": "missing"}))
-            await stage.available()
-        text = stage.host.control.program.machinery.metrics.text()
-        assert 'paddock_front_objects{dialect="stakater",ready="True"} 1\n' in text
-        assert 'paddock_front_objects{dialect="stakater",ready="False"} 1\n' in text
-        assert 'paddock_front_reconcile_total{dialect="stakater",result="done"}' in text
-        assert 'paddock_front_reconcile_duration_seconds_count{dialect="stakater"}' in text
+class Kept(logging.Handler):
+    """Lines with what they are about, as they are written."""
 
-    class Kept(logging.Handler):
-        """Lines with what they are about, as they are written."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[dict[str, Any]] = []
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.lines: list[dict[str, Any]] = []
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(logs.fields_of(record))
 
-        def emit(self, record: logging.LogRecord) -> None:
-            self.lines.append(logs.fields_of(record))
 
+@pytest.fixture
+def kept() -> Iterator[Kept]:
+    """The lines of the dialect's controllers."""
     kept = Kept()
     logging.getLogger("paddock.dialects.stakater.controllers").addHandler(kept)
-    try:
-        play(script)
-    finally:
-        logging.getLogger("paddock.dialects.stakater.controllers").removeHandler(kept)
+    yield kept
+    logging.getLogger("paddock.dialects.stakater.controllers").removeHandler(kept)
+
+
+@played
+async def test_figures_and_lines_name_the_dialect(stage: Stage, /, caplog: pytest.LogCaptureFixture, kept: Kept) -> None:
+    with caplog.at_level(logging.INFO):
+        await stage.make(front(), front("held", sshPublicKey={"secretName": "missing"}))
+        await stage.available()
+    text = stage.host.control.program.machinery.metrics.text()
+    assert 'paddock_front_objects{dialect="stakater",ready="True"} 1\n' in text
+    assert 'paddock_front_objects{dialect="stakater",ready="False"} 1\n' in text
+    assert 'paddock_front_reconcile_total{dialect="stakater",result="done"}' in text
+    assert 'paddock_front_reconcile_duration_seconds_count{dialect="stakater"}' in text
     line = next(each for each in kept.lines if each.get("step") == "apply")
     wanted = {"dialect": "stakater", "namespace": "default", "name": "web", "generation": "1", "step": "apply"}
     assert {name: line.get(name) for name in wanted} == wanted

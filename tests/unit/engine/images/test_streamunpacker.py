@@ -20,6 +20,7 @@ from paddock.engine.images.sources import Http
 from tests.coroutines import run_by
 from tests.kit.servers.imageserver import Fault, Served, Server
 from tests.unit.engine.images.conftest import Fetch, disk
+from tests.unit.engine.images.test_ranges import cut
 
 BODY = disk(3 << 20)
 
@@ -87,17 +88,7 @@ def test_a_download_that_goes_on_after_a_crash(server: Server, root: Path, setti
     packed = gzip.compress(BODY)
     url = server.put("/disk", packed)
     server.faults["/disk"] = [Fault(after=len(packed) // 2, then="stall")]
-
-    async def cut() -> None:
-        images = ImageLibrary(root, settings)
-        task = asyncio.ensure_future(images.fetch(Http(url)))
-        while streamed(root) < 1 << 19:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await images.close()
-
-    asyncio.run(cut())
+    asyncio.run(cut(ImageLibrary(root, settings), url, lambda: streamed(root) >= 1 << 19))
     assert not list((root / "work").iterdir())
     assert not [thread for thread in threading.enumerate() if thread.name == "image unpacker"]
     assert fetch(Http(url)).path.read_bytes() == BODY

@@ -300,8 +300,11 @@ async def test_many_informers_list_a_few_at_a_time() -> None:
     await informers.stop()
 
 
-def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
-    async def script(line: Line) -> None:
+@run_by(virtualtime.run)
+async def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
+    refusing = Line()
+    refusing.refuse_streams = True
+    for line in (Line(minor="26+"), refusing):
         async with Harness() as api:
             line.connect(api)
             await api.post(PATH, config("a"))
@@ -311,11 +314,6 @@ def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
                 await asyncio.sleep(10)
                 assert cache_state(informer) == await server_state(api)
                 assert any("limit=500" in ask.target for ask in line.asked)
-
-    virtualtime.run(script(Line(minor="26+")))
-    refusing = Line()
-    refusing.refuse_streams = True
-    virtualtime.run(script(refusing))
 
 
 @run_by(virtualtime.run)

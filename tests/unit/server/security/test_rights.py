@@ -15,7 +15,7 @@ from paddock.server.housekeeping import bootstrap
 from paddock.server.housekeeping.aggregation import RoleAggregationController
 from paddock.server.routing import route
 from paddock.server.security.guard import attributes
-from tests.coroutines import played_by
+from tests.coroutines import played_by, run_by
 from tests.kit.servers.apiharness import GuardedHarness, Reply
 
 Rule = dict[str, list[str]]
@@ -249,8 +249,10 @@ async def _binding(api: GuardedHarness, role: str = "given") -> Reply:
 
 
 @pytest.mark.spec("kube-api", 120)
-def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
+@run_by(asyncio.run)
+async def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    async with GuardedHarness(tmp_path / "a") as api:
         await give(api, "manage", "ada", MANAGE)
         refused = await _role(api, SECRETS)
         assert (refused.status, refused.reason) == (403, "Forbidden")
@@ -277,11 +279,9 @@ def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
         moved = await api.put(f"{RBAC}/clusterrolebindings/given", {**binding, "roleRef": {**binding["roleRef"], "name": "manage"}}, **ROOT)
         assert (moved.status, moved.causes) == (422, {"roleRef": moved.causes["roleRef"]})
         assert "cannot change roleRef" in moved.causes["roleRef"]
-
-    (tmp_path / "a").mkdir()
-    play(tmp_path / "a", script)
     (tmp_path / "b").mkdir()
-    play(tmp_path / "b", _aggregated)
+    async with GuardedHarness(tmp_path / "b") as api:
+        await _aggregated(api)
 
 
 async def _aggregated(api: GuardedHarness) -> None:

@@ -19,7 +19,9 @@ FILES = {
     "tests/host/conftest.py": "",
     "tests/host/passed.txt": "",
     "tests/host/results.json": "",
+    "tests/kit/servers/facts.json": "",
     "tests/kit/servers/imageserver.py": "",
+    "tests/kit/servers/webhooks.py": "",
     "tests/conftest.py": "from tools.gate import usage\n",
     "tests/unit/base/test_clock.py": "",
     "tests/reference/server.py": "",
@@ -44,6 +46,7 @@ USED = [
     "tests/host/machines/booting.py",
     "tests/host/machines/guest.s",
     MODULE,
+    "tests/kit/servers/facts.json",
     "tests/kit/servers/imageserver.py",
     "tools/setup.sh",
 ]
