@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -86,20 +87,27 @@ async def test_an_error_that_cannot_be_named_is_reported_all_the_same() -> None:
     await made.supervisor.stop()
 
 
+@asynccontextmanager
+async def supervised(play: Callable[[], Play]) -> AsyncIterator[Play]:
+    made = play()
+    made.supervisor.start()
+    yield made
+    await made.supervisor.stop()
+    assert (made.working, made.standing_by) == (0, 0)
+
+
 def perform(play: Callable[[], Play], script: Callable[[Play], Awaitable[None]]) -> None:
     async def inside() -> None:
-        made = play()
-        made.supervisor.start()
-        await script(made)
-        await made.supervisor.stop()
-        assert (made.working, made.standing_by) == (0, 0)
+        async with supervised(play) as made:
+            await script(made)
 
     virtualtime.run(inside())
 
 
 @pytest.mark.parametrize("step", ["make", "prepare", "start"])
-def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
-    async def script(play: Play) -> None:
+@run_by(virtualtime.run)
+async def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
+    async with supervised(lambda: Play(*[(step, UNUSABLE)] * 4)) as play:
         assert play.problem_now() == STARTING
         problem = await play.supervisor.settled()
         assert problem == NodeProblem("EngineFailed", "there is no network; make one")
@@ -110,8 +118,6 @@ def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
         # The same problem is told once.
         assert play.problems == [problem, None]
         assert (play.working, play.standing_by) == (1, 0)
-
-    perform(lambda: Play(*[(step, UNUSABLE)] * 4), script)
 
 
 @played_by(perform, lambda: Play(*[("prepare", UNUSABLE)] * 7))
