@@ -40,7 +40,7 @@ def _decorated(test: Test, given: Sequence[Any], do: Callable[..., Any]) -> Call
     """Return a test that gives a function its values, fixtures among them, and last the coroutine function with the test's own fixtures."""
     own = {name: each for name, each in inspect.signature(test).parameters.items() if each.kind is not Parameter.POSITIONAL_ONLY}
     names = {each: Parameter(each, Parameter.POSITIONAL_OR_KEYWORD) for each in given if isinstance(each, str)}
-    signature = inspect.Signature((names | own).values())
+    signature = inspect.Signature(list((names | own).values()))
 
     @wraps(test)
     def whole(*arguments: Any, **named: Any) -> None:

@@ -223,7 +223,7 @@ async def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) 
         driver = ScriptedDriver()
         async with asyncio.timeout(30), serving(driver) as server, calling(server.port) as client:
             await client.validate(VALIDATE)
-            await until(lambda client=client: client.connections == 0)
+            await until(lambda: client.connections == 0)
             await client.validate(VALIDATE)
             assert len(driver.requests) == 2
 
