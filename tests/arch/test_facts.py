@@ -14,7 +14,7 @@ from paddock.app.doctor import acceleration
 from paddock.app.options.settings import DEFAULT_PORT
 from paddock.engine.host import capacity
 from tests.arch.test_docs import DOCUMENTS, ROOT
-from tests.pages import guides
+from tests.kit.pages import guides
 from tools.referencepages import figures
 from tools.referencepages.figures import Figure
 

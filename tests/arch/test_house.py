@@ -29,9 +29,15 @@ def test_no_number_is_past_its_limit(name: str) -> None:
     assert not house.is_past(name, number, limit), f"{name}: {number}; the limit is {limit} (tools/house.toml)"
 
 
+@pytest.mark.parametrize("name", house.TESTS)
+def test_no_number_of_the_tests_is_past_its_limit(name: str) -> None:
+    number, limit = house.TESTS[name](house.ROOT / "tests"), house.limits()[name].limit
+    assert not house.is_past(name, number, limit), f"{name}: {number}; the limit is {limit} (tools/house.toml)"
+
+
 def test_the_file_has_every_measure_and_a_reason_for_each_goal_that_is_not_met() -> None:
     known = house.limits()
-    assert list(known) == list(house.MEASURES)
+    assert list(known) == [*house.MEASURES, *house.TESTS]
     for name, row in known.items():
         assert bool(row.why) == house.is_past(name, row.limit, row.goal) or name in house.FREE, name
 
@@ -50,6 +56,11 @@ def test_what_names_a_dialect() -> None:
 def test_what_only_forwards() -> None:
     source = "def a(x): return b(x)\nasync def c(self, x): await self.d(x)\ndef e(x): return f(x, 1)\ndef g(x): return x\n"
     assert house.MEASURES["functions that only forward"]([module(Path("paddock/base/x.py"), source)]) == 2
+
+
+def test_a_nested_coroutine_is_one_in_a_test_that_is_none() -> None:
+    source = "def test_a():\n async def script(): ...\nasync def test_b():\n async def fake(): ...\ndef c():\n async def inside(): ...\n"
+    assert list(house.nested_coroutines(ast.parse(source))) == ["test_a"]
 
 
 def test_limits_are_tightened_and_never_loosened() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import guides
+from tests.kit.pages import guides
 from tools import prose
 
 ROOT = Path(__file__).resolve().parents[2]

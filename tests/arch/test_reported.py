@@ -15,7 +15,7 @@ from paddock.kubevirt.kinds import kubermaticmarks as kubermatic
 from paddock.kubevirt.translate.limits import Code
 from tests.arch.test_reasons import literals, spelled, trees
 from tests.arch.trees import PACKAGE
-from tests.reported import declared_conditions, declared_events
+from tests.kit.reported import declared_conditions, declared_events
 from tools.referencepages import metrics, reported, settings
 
 ROOT = Path(__file__).parents[2]

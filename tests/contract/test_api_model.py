@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from paddock.server.store.sqlite import open_store
-from tests.apiharness import Clock, Harness, Reply
 from tests.contract.apimodel import Model, Place, Thing, place_of, thing_of
+from tests.kit.servers.apiharness import Clock, Harness, Reply
 
 T = TypeVar("T")
 ALL = "/api/v1/configmaps"

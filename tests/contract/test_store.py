@@ -12,8 +12,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from paddock.server.store.contract import CommittedWrite, Compacted, RevisionConflict, Store, StoredValue, StoreKey, StoreUnavailable
 from paddock.server.store.memory import MemoryStore
 from paddock.server.store.sqlite import open_store
-from tests.coroutines import run_by
-from tests.sampling import one_in
+from tests.coroutines import played_by, run_by
+from tests.kit.declarations.sampling import one_in
 
 Open = Callable[[], Store]
 A, B = StoreKey("things", "ns", "a"), StoreKey("things", "ns", "b")
@@ -39,100 +39,86 @@ def said(text: str) -> Callable[[int], bytes]:
     return lambda revision: f"{text}@{revision}".encode()
 
 
-def test_revisions_are_one_two_three(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        assert store.revision == 0
-        pending = [store.put(StoreKey("c", "n", str(i)), 0, said("x")) for i in range(5)]
-        assert [write.revision for write in pending] == [1, 2, 3, 4, 5]
-        assert [await write.committed() for write in pending] == [1, 2, 3, 4, 5]
-        assert store.revision == 5
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_revisions_are_one_two_three(store: Store, /) -> None:
+    assert store.revision == 0
+    pending = [store.put(StoreKey("c", "n", str(i)), 0, said("x")) for i in range(5)]
+    assert [write.revision for write in pending] == [1, 2, 3, 4, 5]
+    assert [await write.committed() for write in pending] == [1, 2, 3, 4, 5]
+    assert store.revision == 5
 
 
-def test_a_write_is_decided_at_once_and_seen_when_committed(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        write = store.put(A, 0, said("x"))
-        assert store.decided(A) == StoredValue(A, 1, b"x@1")
-        assert store.get(A) is None
-        await write.committed()
-        assert store.get(A) == StoredValue(A, 1, b"x@1")
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_a_write_is_decided_at_once_and_seen_when_committed(store: Store, /) -> None:
+    write = store.put(A, 0, said("x"))
+    assert store.decided(A) == StoredValue(A, 1, b"x@1")
+    assert store.get(A) is None
+    await write.committed()
+    assert store.get(A) == StoredValue(A, 1, b"x@1")
 
 
-def test_conflicts_are_decided_against_what_is_not_yet_committed(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        store.put(A, 0, said("x"))
-        with pytest.raises(RevisionConflict) as refused:
-            store.put(A, 0, said("y"))
-        assert (refused.value.expected, refused.value.found) == (0, 1)
-        last = store.put(A, 1, said("z"))
-        with pytest.raises(RevisionConflict):
-            store.delete(A, 1, said("gone"))
-        assert await last.committed() == 2
-        with pytest.raises(RevisionConflict):
-            store.delete(B, 0, said("never there"))
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_conflicts_are_decided_against_what_is_not_yet_committed(store: Store, /) -> None:
+    store.put(A, 0, said("x"))
+    with pytest.raises(RevisionConflict) as refused:
+        store.put(A, 0, said("y"))
+    assert (refused.value.expected, refused.value.found) == (0, 1)
+    last = store.put(A, 1, said("z"))
+    with pytest.raises(RevisionConflict):
+        store.delete(A, 1, said("gone"))
+    assert await last.committed() == 2
+    with pytest.raises(RevisionConflict):
+        store.delete(B, 0, said("never there"))
 
 
-def test_followers_hear_every_change_in_order_before_the_writer_is_answered(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        heard: list[CommittedWrite] = []
-        store.follow(lambda changes: heard.extend(changes))
-        store.put(A, 0, said("one"))
-        store.put(A, 1, said("two"))
-        last = store.delete(A, 2, said("gone"))
-        await last.committed()
-        assert heard == [
-            CommittedWrite(1, A, b"one@1", None, False),
-            CommittedWrite(2, A, b"two@2", StoredValue(A, 1, b"one@1"), False),
-            CommittedWrite(3, A, b"gone@3", StoredValue(A, 2, b"two@2"), True),
-        ]
-        assert store.history(1) == tuple(heard[1:])
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_followers_hear_every_change_in_order_before_the_writer_is_answered(store: Store, /) -> None:
+    heard: list[CommittedWrite] = []
+    store.follow(lambda changes: heard.extend(changes))
+    store.put(A, 0, said("one"))
+    store.put(A, 1, said("two"))
+    last = store.delete(A, 2, said("gone"))
+    await last.committed()
+    assert heard == [
+        CommittedWrite(1, A, b"one@1", None, False),
+        CommittedWrite(2, A, b"two@2", StoredValue(A, 1, b"one@1"), False),
+        CommittedWrite(3, A, b"gone@3", StoredValue(A, 2, b"two@2"), True),
+    ]
+    assert store.history(1) == tuple(heard[1:])
 
 
-def test_scan_and_snapshot_are_in_order(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        for name in ("b", "a", "c"):
-            await store.put(StoreKey("things", "n", name), 0, said(name)).committed()
-        await store.put(StoreKey("things", "m", "z"), 0, said("z")).committed()
-        await store.put(StoreKey("others", "n", "a"), 0, said("other")).committed()
-        assert [record.key[1:] for record in store.scan("things")] == [("m", "z"), ("n", "a"), ("n", "b"), ("n", "c")]
-        await store.delete(StoreKey("things", "n", "a"), 2, said("gone")).committed()
-        assert [record.key.name for record in store.snapshot("things", 3)] == ["a", "b", "c"]
-        assert store.collections() == ("others", "things")
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_scan_and_snapshot_are_in_order(store: Store, /) -> None:
+    for name in ("b", "a", "c"):
+        await store.put(StoreKey("things", "n", name), 0, said(name)).committed()
+    await store.put(StoreKey("things", "m", "z"), 0, said("z")).committed()
+    await store.put(StoreKey("others", "n", "a"), 0, said("other")).committed()
+    assert [record.key[1:] for record in store.scan("things")] == [("m", "z"), ("n", "a"), ("n", "b"), ("n", "c")]
+    await store.delete(StoreKey("things", "n", "a"), 2, said("gone")).committed()
+    assert [record.key.name for record in store.snapshot("things", 3)] == ["a", "b", "c"]
+    assert store.collections() == ("others", "things")
 
 
-def test_compaction_forgets_history_and_keeps_values(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        for count in range(10):
-            await store.put(A, count, said("x")).committed()
-        await store.compact(6)
-        assert store.compacted == 6
-        with pytest.raises(Compacted):
-            store.history(5)
-        assert [change.revision for change in store.history(6)] == [7, 8, 9, 10]
-        assert store.snapshot("things", 6) == (StoredValue(A, 6, b"x@6"),)
-        assert store.get(A) == StoredValue(A, 10, b"x@10")
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_compaction_forgets_history_and_keeps_values(store: Store, /) -> None:
+    for count in range(10):
+        await store.put(A, count, said("x")).committed()
+    await store.compact(6)
+    assert store.compacted == 6
+    with pytest.raises(Compacted):
+        store.history(5)
+    assert [change.revision for change in store.history(6)] == [7, 8, 9, 10]
+    assert store.snapshot("things", 6) == (StoredValue(A, 6, b"x@6"),)
+    assert store.get(A) == StoredValue(A, 10, b"x@10")
 
 
-def test_a_writer_that_goes_away_does_not_take_its_write_back(open_new: Open) -> None:
-    async def script(store: Store) -> None:
-        waiting = asyncio.create_task(store.put(A, 0, said("x")).committed())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await store.put(B, 0, said("y")).committed()
-        assert store.get(A) is not None
-
-    run(open_new, script)
+@played_by(run, "open_new")
+async def test_a_writer_that_goes_away_does_not_take_its_write_back(store: Store, /) -> None:
+    waiting = asyncio.create_task(store.put(A, 0, said("x")).committed())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await store.put(B, 0, said("y")).committed()
+    assert store.get(A) is not None
 
 
 @run_by(asyncio.run)

@@ -11,9 +11,9 @@ import pytest
 from paddock.server.store import database
 from paddock.server.store.contract import StoreUnavailable
 from paddock.server.store.sqlite import SqliteStore, open_store
-from tests import faultydisk
 from tests.contract.work import Work
-from tests.faultydisk import ERRORS, Disk
+from tests.kit.hostile import faultydisk
+from tests.kit.hostile.faultydisk import ERRORS, Disk
 
 pytestmark = pytest.mark.skipif(not faultydisk.usable, reason="the SQLite of this Python is not a shared library")
 SEED = 5

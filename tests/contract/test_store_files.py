@@ -14,6 +14,7 @@ from paddock.server.store import backup
 from paddock.server.store.contract import CommittedWrite, Compacted, Damaged, StoreKey, StoreUnavailable
 from paddock.server.store.sqlite import SqliteStore, open_store
 from paddock.server.store.watermark import InUse
+from tests.coroutines import played_by
 
 A = StoreKey("things", "ns", "a")
 Script = Callable[[SqliteStore], Awaitable[None]]
@@ -202,12 +203,10 @@ def test_other_files_are_not_stores(path: Path) -> None:
         open_store(path)
 
 
-def test_one_process_at_a_time(path: Path) -> None:
-    async def script(store: SqliteStore) -> None:
-        with pytest.raises(InUse, match="paddock down"):
-            open_store(path)
-
-    run(path, script)
+@played_by(run, "path")
+async def test_one_process_at_a_time(store: SqliteStore, /, path: Path) -> None:
+    with pytest.raises(InUse, match="paddock down"):
+        open_store(path)
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -246,18 +245,16 @@ def test_a_file_that_is_removed_stops_writing_until_it_is_back(path: Path, suffi
     assert end_of(path) == 61
 
 
-def test_a_file_that_is_replaced_is_not_written_to(path: Path) -> None:
-    async def script(store: SqliteStore) -> None:
-        await fill(store)
-        path.unlink()
-        path.write_bytes(b"")
-        with pytest.raises(StoreUnavailable, match="was replaced while it was in use"):
-            await store.put(A, 0, lambda _: b"x").committed()
-        for _ in range(50):
-            await asyncio.sleep(0.001)
-        assert store.unavailable
-
-    run(path, script)
+@played_by(run, "path")
+async def test_a_file_that_is_replaced_is_not_written_to(store: SqliteStore, /, path: Path) -> None:
+    await fill(store)
+    path.unlink()
+    path.write_bytes(b"")
+    with pytest.raises(StoreUnavailable, match="was replaced while it was in use"):
+        await store.put(A, 0, lambda _: b"x").committed()
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+    assert store.unavailable
 
 
 # --- backups --------------------------------------------------------------------------------------------------------------
@@ -381,12 +378,10 @@ def test_a_restore_that_is_killed_leaves_no_store(path: Path, tmp_path: Path, mo
     backup.restore(tmp_path / "old", path, now=0)
 
 
-def test_a_store_in_use_is_not_restored(path: Path, tmp_path: Path) -> None:
-    async def script(store: SqliteStore) -> None:
-        with pytest.raises(InUse):
-            backup.restore(tmp_path / "any", path, now=0)
-
-    run(path, script)
+@played_by(run, "path")
+async def test_a_store_in_use_is_not_restored(store: SqliteStore, /, path: Path, tmp_path: Path) -> None:
+    with pytest.raises(InUse):
+        backup.restore(tmp_path / "any", path, now=0)
 
 
 def test_a_new_store_is_its_owners_alone(path: Path) -> None:

@@ -1,11 +1,11 @@
-"""What KubeVirt's own webhooks say of the variants (`tests/kubevirtvariants.py`): a program of the programs' folder runs them."""
+"""What KubeVirt's own webhooks say of the variants in `tests/kit/declarations/kubevirtvariants.py`: one of the programs here runs them."""
 
 import json
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests import kubevirtvariants
+from tests.kit.declarations import kubevirtvariants
 
 
 def verdicts(program: Path) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import AdmissionSettings, KindFacts
 from paddock.server.objects.encoding import stamp
 from paddock.server.store.contract import StoreKey
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 
 Data = dict[str, Any]
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")

@@ -8,7 +8,7 @@ from paddock.kubernetes import admission
 from paddock.kubernetes.meta.manifests.load import load
 from paddock.kubernetes.schema.finding import Finding, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
-from tests import examplefiles
+from tests.kit import examplefiles
 from tests.reference.client import Json, Resource
 from tests.reference.verdict import Complaint, Question, Verdict
 

@@ -19,7 +19,7 @@ from paddock.kubernetes.schema.field import Object
 from paddock.kubernetes.schema.finding import Path as Place
 from paddock.kubernetes.schema.finding import format_path
 from paddock.kubernetes.schema.kind import CrossFieldRule, Kind, Transition
-from tests import documents, mutations, strategies, texts
+from tests.kit.declarations import documents, mutations, strategies, texts
 from tests.reference.client import Json
 from tests.reference.differences import Case
 from tests.reference.paddock_side import judge, name_of, resource_of

@@ -39,6 +39,7 @@ from tests.contract.test_client import (
     test_status_is_a_subresource,
     test_watches,
 )
+from tests.coroutines import played_by
 from tests.reference.crds import Crd
 from tests.reference.server import Access
 
@@ -125,35 +126,33 @@ async def clear(client: Client) -> None:
                     await client.delete(kind, key)
 
 
-def test_an_informer_follows_a_real_server(access: Access, run: Callable[[Case], None]) -> None:
-    async def case(client: Client) -> None:
-        async with opened(access) as (watching, wire):
-            machinery = Machinery()
-            informers = Informers(watching, machinery)
-            maps = informers.of(MAPS, HERE)
-            informers.start()
-            await informers.wait_synced()
-            for number in range(20):
-                await client.create(MAPS, config(f"m{number}"))
-            for flow in wire.flows:
-                flow.close()
-            for number in range(10):
-                await client.patch(MAPS, Key("default", f"m{number}"), merge_patch({"data": {"n": str(number)}}))
-            for number in range(5, 15):
-                await client.delete(MAPS, Key("default", f"m{number}"))
-            there = await client.list(MAPS, HERE)
-            async with asyncio.timeout(30):
-                while not maps.revision or int(maps.revision) < int(there.revision):
-                    # Nothing else is written, so the last revision comes with a write of this kind.
-                    await client.patch(MAPS, Key("default", "m0"), merge_patch({"data": {"again": maps.revision}}))
-                    await asyncio.sleep(0.2)
-            there = await client.list(MAPS, HERE)
-            await asyncio.sleep(0.5)
-            assert {each.meta.name: each.read(MAPS) for each in maps.cache} == {each["metadata"]["name"]: each for each in there.items}
-            assert machinery.metrics.counter("paddock_informer_lists_total", "", ("resource",)).value("configmaps default") == 1
-            await informers.stop()
-
-    run(case)
+@played_by("run")
+async def test_an_informer_follows_a_real_server(client: Client, /, access: Access) -> None:
+    async with opened(access) as (watching, wire):
+        machinery = Machinery()
+        informers = Informers(watching, machinery)
+        maps = informers.of(MAPS, HERE)
+        informers.start()
+        await informers.wait_synced()
+        for number in range(20):
+            await client.create(MAPS, config(f"m{number}"))
+        for flow in wire.flows:
+            flow.close()
+        for number in range(10):
+            await client.patch(MAPS, Key("default", f"m{number}"), merge_patch({"data": {"n": str(number)}}))
+        for number in range(5, 15):
+            await client.delete(MAPS, Key("default", f"m{number}"))
+        there = await client.list(MAPS, HERE)
+        async with asyncio.timeout(30):
+            while not maps.revision or int(maps.revision) < int(there.revision):
+                # Nothing else is written, so the last revision comes with a write of this kind.
+                await client.patch(MAPS, Key("default", "m0"), merge_patch({"data": {"again": maps.revision}}))
+                await asyncio.sleep(0.2)
+        there = await client.list(MAPS, HERE)
+        await asyncio.sleep(0.5)
+        assert {each.meta.name: each.read(MAPS) for each in maps.cache} == {each["metadata"]["name"]: each for each in there.items}
+        assert machinery.metrics.counter("paddock_informer_lists_total", "", ("resource",)).value("configmaps default") == 1
+        await informers.stop()
 
 
 def wanted() -> tuple[DesiredObject, ...]:
@@ -174,91 +173,84 @@ def wanted() -> tuple[DesiredObject, ...]:
     )
 
 
-def test_what_an_owner_should_have_on_a_real_server(access: Access, run: Callable[[Case], None]) -> None:
+@played_by("run")
+async def test_what_an_owner_should_have_on_a_real_server(other: Client, /, access: Access) -> None:
     """A real server's managedFields are read rightly: nothing is written where nothing differs, also after a restart."""
-
-    async def case(_: Client) -> None:
-        async with opened(access) as (client, wire):
-            await client.create(MAPS, config("owner"))
-            informers = Informers(client, Machinery())
-            kinds = [informers.of(kind, HERE) for kind in KINDS]
-            informers.start()
-            await informers.wait_synced()
-            seen = kinds[0].cache.get(Key("default", "owner"))
-            assert seen is not None
-            owner = reference(MAPS, seen.meta)
-            made = DesiredSet(client, kinds, manager="vm-controller")
-            assert len((await made.reach(owner, wanted())).applied) == 5
-            assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
-            await asyncio.sleep(1)
-            wire.writes.clear()
-            assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
-            again = DesiredSet(client, kinds, manager="vm-controller")
-            before = (await client.list(MACHINES, HERE)).items
-            reached = await again.reach(owner, wanted())
-            assert set(reached.applied) <= {"persistentvolumeclaims default/disk", "secrets default/cloud-init"}
-            assert (await client.list(MACHINES, HERE)).items == before
-            wire.writes.clear()
-            assert await again.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
-            assert wire.writes == []
-            await client.apply(MAPS, config("a", x="2"), WriteOptions(manager="somebody", force=True))
-            await asyncio.sleep(1)
-            assert (await again.reach(owner, wanted()[:1])).applied == ("configmaps default/a",)
-            assert (await client.get(MAPS, Key("default", "a")))["data"] == {"x": "1"}
-            with pytest.raises(NotFound):
-                await client.get(SERVICES, Key("default", "web"))
-            await informers.stop()
-
-    run(case)
-
-
-def test_an_election_on_a_real_server(access: Access, run: Callable[[Case], None]) -> None:
-    async def case(client: Client) -> None:
-        acting: list[str] = []
-        elections, tasks = [], []
-        for name in ("a", "b"):
-            terms = LeaseTerms(key=Key("default", "controllers"), identity=name, duration=4, deadline=3, retry=0.4)
-
-            async def lead(name: str = name) -> None:
-                acting.append(name)
-                await asyncio.Event().wait()
-
-            elections.append(Election(client, terms, Machinery()))
-            tasks.append(asyncio.create_task(elections[-1].run(lead)))
-            await asyncio.sleep(1)
-        try:
-            await asyncio.sleep(3)
-            assert acting == ["a"]
-            tasks[0].cancel()
-            await asyncio.gather(tasks[0], return_exceptions=True)
-            await asyncio.sleep(2)
-            assert acting == ["a", "b"]
-            lease: Data = await client.get(LEASES, Key("default", "controllers"))
-            assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("b", 1)
-        finally:
-            tasks[1].cancel()
-            await asyncio.gather(tasks[1], return_exceptions=True)
-            await client.delete(LEASES, Key("default", "controllers"))
-
-    run(case)
-
-
-def test_events_on_a_real_server(run: Callable[[Case], None]) -> None:
-    async def case(client: Client) -> None:
-        made = await client.create(MAPS, config("a"))
+    async with opened(access) as (client, wire):
+        await client.create(MAPS, config("owner"))
         informers = Informers(client, Machinery())
-        maps = informers.of(MAPS, HERE)
+        kinds = [informers.of(kind, HERE) for kind in KINDS]
         informers.start()
         await informers.wait_synced()
-        seen = maps.cache.get(Key("default", made["metadata"]["name"]))
+        seen = kinds[0].cache.get(Key("default", "owner"))
         assert seen is not None
-        recorder = Recorder(client, "controller", "host", Machinery())
-        recorder.start()
-        for _ in range(3):
-            recorder.tell(reference(MAPS, seen.meta), "Warning", "Failed", "no disk")
-        await recorder.stop()
-        (event,) = (await client.list(EVENTS, Selection(namespace="default", fields="involvedObject.name=a"))).items
-        assert (event["reason"], event["message"], event["count"]) == ("Failed", "no disk", 3)
+        owner = reference(MAPS, seen.meta)
+        made = DesiredSet(client, kinds, manager="vm-controller")
+        assert len((await made.reach(owner, wanted())).applied) == 5
+        assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
+        await asyncio.sleep(1)
+        wire.writes.clear()
+        assert await made.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
+        again = DesiredSet(client, kinds, manager="vm-controller")
+        before = (await client.list(MACHINES, HERE)).items
+        reached = await again.reach(owner, wanted())
+        assert set(reached.applied) <= {"persistentvolumeclaims default/disk", "secrets default/cloud-init"}
+        assert (await client.list(MACHINES, HERE)).items == before
+        wire.writes.clear()
+        assert await again.reach(owner, wanted()) == DesiredOutcome(unchanged=5)
+        assert wire.writes == []
+        await client.apply(MAPS, config("a", x="2"), WriteOptions(manager="somebody", force=True))
+        await asyncio.sleep(1)
+        assert (await again.reach(owner, wanted()[:1])).applied == ("configmaps default/a",)
+        assert (await client.get(MAPS, Key("default", "a")))["data"] == {"x": "1"}
+        with pytest.raises(NotFound):
+            await client.get(SERVICES, Key("default", "web"))
         await informers.stop()
 
-    run(case)
+
+@played_by("run")
+async def test_an_election_on_a_real_server(client: Client, /, access: Access) -> None:
+    acting: list[str] = []
+    elections, tasks = [], []
+    for name in ("a", "b"):
+        terms = LeaseTerms(key=Key("default", "controllers"), identity=name, duration=4, deadline=3, retry=0.4)
+
+        async def lead(name: str = name) -> None:
+            acting.append(name)
+            await asyncio.Event().wait()
+
+        elections.append(Election(client, terms, Machinery()))
+        tasks.append(asyncio.create_task(elections[-1].run(lead)))
+        await asyncio.sleep(1)
+    try:
+        await asyncio.sleep(3)
+        assert acting == ["a"]
+        tasks[0].cancel()
+        await asyncio.gather(tasks[0], return_exceptions=True)
+        await asyncio.sleep(2)
+        assert acting == ["a", "b"]
+        lease: Data = await client.get(LEASES, Key("default", "controllers"))
+        assert (lease["spec"]["holderIdentity"], lease["spec"]["leaseTransitions"]) == ("b", 1)
+    finally:
+        tasks[1].cancel()
+        await asyncio.gather(tasks[1], return_exceptions=True)
+        await client.delete(LEASES, Key("default", "controllers"))
+
+
+@played_by("run")
+async def test_events_on_a_real_server(client: Client, /) -> None:
+    made = await client.create(MAPS, config("a"))
+    informers = Informers(client, Machinery())
+    maps = informers.of(MAPS, HERE)
+    informers.start()
+    await informers.wait_synced()
+    seen = maps.cache.get(Key("default", made["metadata"]["name"]))
+    assert seen is not None
+    recorder = Recorder(client, "controller", "host", Machinery())
+    recorder.start()
+    for _ in range(3):
+        recorder.tell(reference(MAPS, seen.meta), "Warning", "Failed", "no disk")
+    await recorder.stop()
+    (event,) = (await client.list(EVENTS, Selection(namespace="default", fields="involvedObject.name=a"))).items
+    assert (event["reason"], event["message"], event["count"]) == ("Failed", "no disk", 3)
+    await informers.stop()

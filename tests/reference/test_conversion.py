@@ -12,11 +12,12 @@ import orjson
 import pytest
 
 from paddock.server.edge.http import HttpResponse
-from tests.apiharness import Harness
+from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.webhooks import Webhook
 from tests.reference import crds
 from tests.reference.client import MERGE_PATCH, Api
 from tests.unit.server.custom.test_conversion import answer_to, definition, one, two
-from tests.webhooks import Webhook
 
 pytestmark = pytest.mark.reference
 Data = dict[str, Any]
@@ -132,7 +133,8 @@ def _plain(message: str) -> str:
     return message if "UID" not in message and "response.uid" not in message else message.partition(":")[0]
 
 
-def test_both_servers_answer_alike(api: Api, hook: Webhook) -> None:
+@run_by(asyncio.run)
+async def test_both_servers_answer_alike(api: Api, hook: Webhook) -> None:
     document = definition(config=hook.client_config)
 
     async def theirs(method: str, path: str, body: Any, headers: dict[str, str]) -> tuple[int, Data]:
@@ -161,8 +163,8 @@ def test_both_servers_answer_alike(api: Api, hook: Webhook) -> None:
             return outcomes
 
     try:
-        expected = asyncio.run(asking())
+        expected = await asking()
     finally:
         api.request("DELETE", f"{crds.PATH}/widgets.example.com")
-    found = asyncio.run(ours())
+    found = await ours()
     assert found == expected

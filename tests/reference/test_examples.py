@@ -7,7 +7,7 @@ import yaml
 
 from paddock.kubernetes.admission import admit
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests import examplefiles
+from tests.kit import examplefiles
 from tests.reference.answers import Answers, definitions
 from tests.reference.client import Json, Kubectl
 from tests.reference.paddock_side import Example, examples, judge, place_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests import kubevirtvariants
+from tests.kit.declarations import kubevirtvariants
 from tests.reference import kubevirtadmission
 from tests.reference.build import built
 from tests.reference.recipes import KUBEVIRT_ADMISSION

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness, Reply
+from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness, Reply
 from tests.reference import cdidefinitions, crds, projects
 from tests.reference.client import Api, Json
 from tests.reference.crds import Crd, condition
@@ -23,12 +24,10 @@ def taken(document: Json, group: str) -> Json:
 
 
 @pytest.mark.spec("kube-api", 103, "real CRDs")
-def test_both_servers_take_them_all(api: Api) -> None:
-    async def script() -> list[str]:
-        async with Harness() as server:
-            return [text for origin, document in projects.definitions() async for text in _compared(api, server, origin, document)]
-
-    assert asyncio.run(script()) == []
+@run_by(asyncio.run)
+async def test_both_servers_take_them_all(api: Api) -> None:
+    async with Harness() as server:
+        assert [text for origin, document in projects.definitions() async for text in _compared(api, server, origin, document)] == []
 
 
 async def _compared(api: Api, server: Harness, origin: str, document: Json) -> Any:
@@ -58,18 +57,16 @@ def test_nothing_is_missing() -> None:
     }
 
 
-def test_those_of_our_own_kinds_are_taken_under_their_own_names() -> None:
-    async def script() -> list[str]:
-        wrong = []
-        async with Harness() as server:
-            own = {each["metadata"]["name"] for each in (await server.get(crds.PATH)).data["items"]}
-            for origin, document in projects.definitions():
-                name = document["metadata"]["name"]
-                if name in own:
-                    said = await server.apply(f"{crds.PATH}/{name}", document)
-                    if said.status != 200 or not said.warnings or condition(said.data, "Established").get("status") != "True":
-                        wrong.append(f"{origin}: {said.status} {said.warnings}")
-            assert "virtualmachines.kubevirt.io" in own
-        return wrong
-
-    assert asyncio.run(script()) == []
+@run_by(asyncio.run)
+async def test_those_of_our_own_kinds_are_taken_under_their_own_names() -> None:
+    wrong = []
+    async with Harness() as server:
+        own = {each["metadata"]["name"] for each in (await server.get(crds.PATH)).data["items"]}
+        for origin, document in projects.definitions():
+            name = document["metadata"]["name"]
+            if name in own:
+                said = await server.apply(f"{crds.PATH}/{name}", document)
+                if said.status != 200 or not said.warnings or condition(said.data, "Established").get("status") != "True":
+                    wrong.append(f"{origin}: {said.status} {said.warnings}")
+        assert "virtualmachines.kubevirt.io" in own
+    assert wrong == []

@@ -15,9 +15,9 @@ from paddock.contract import messages as m
 from paddock.contract import methods, tls
 from paddock.contract.errors import KINDS, ErrorKind, ProviderError, StatusCode
 from paddock.contract.methods import METHODS
-from tests import providertls
 from tests.coroutines import played_by
-from tests.providerdrivers import NAME, SETTINGS, ScriptedDriver, calling, refused, run, serving, until
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import NAME, SETTINGS, ScriptedDriver, calling, refused, run, serving, until
 from tests.reference.build import built
 from tests.reference.recipes import PROVIDER
 from tests.unit.contract.test_calls import filled, raising

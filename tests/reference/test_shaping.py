@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.coroutines import run_by
 from tests.reference import crds
 from tests.reference.client import Api
 from tests.unit.server.custom import steps
@@ -20,7 +21,8 @@ RECORDED = Path(steps.__file__).with_name("shaping.json")
 _SETTLE_SECONDS = 2.5
 
 
-def test_the_recorded_answers_are_those_of_a_real_server(api: Api) -> None:
+@run_by(asyncio.run)
+async def test_the_recorded_answers_are_those_of_a_real_server(api: Api) -> None:
     async def send(method: str, path: str, body: Any, media: str) -> tuple[int, dict[str, Any]]:
         for _ in range(20):
             said = api.request(method, path, body, headers={"Content-Type": media} if media else None)
@@ -34,11 +36,8 @@ def test_the_recorded_answers_are_those_of_a_real_server(api: Api) -> None:
         # A kube-apiserver serves the former schema for a moment, and says nothing when that is over.
         await asyncio.sleep(_SETTLE_SECONDS)
 
-    async def script() -> list[Any]:
-        players = [steps.Player(case, number, send, settle) for number, case in enumerate(steps.CASES)]
-        return list(await asyncio.gather(*(each.play() for each in players)))
-
-    found = asyncio.run(script())
+    players = [steps.Player(case, number, send, settle) for number, case in enumerate(steps.CASES)]
+    found = list(await asyncio.gather(*(each.play() for each in players)))
     for number in range(len(steps.CASES)):
         api.request("DELETE", f"{crds.PATH}/foos{number}.{steps.GROUP}")
     answers = [{"name": case["name"], "steps": outcome} for case, outcome in zip(steps.CASES, found, strict=True)]

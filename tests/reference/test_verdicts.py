@@ -8,7 +8,7 @@ import json
 import pytest
 
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents
+from tests.kit.declarations import documents
 from tests.reference import crds, differences, questions
 from tests.reference.answers import Answers
 from tests.reference.client import Json

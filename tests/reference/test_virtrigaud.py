@@ -9,7 +9,7 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 from tests.reference import crds, projects
 from tests.reference.client import Api, Json
 from tests.reference.crds import Crd

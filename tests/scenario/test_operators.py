@@ -22,8 +22,8 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.reference import reference
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 SECRETS = plain("", "v1", "secrets", "Secret")

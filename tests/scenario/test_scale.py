@@ -18,7 +18,7 @@ import pytest
 
 from paddock.server.housekeeping import compaction
 from paddock.server.store.sqlite import open_store
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 
 OBJECTS = 10_000
 TOGETHER = 64

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import Block, BlockFailed, Reader, blocks, runners, unseen
+from tests.kit.pages import Block, BlockFailed, Reader, blocks, runners, unseen
 
 PAGE = """# A page
 <!-- run by: tests/unit/test_pages.py -->

@@ -20,8 +20,9 @@ from paddock.dialects.vitistack.controllers import machines
 from paddock.dialects.vitistack.controllers.settings import VitistackSettings
 from paddock.engine.host.capacity import Room
 from paddock.kubernetes.client.target import Key
-from tests import fakehost, virtualtime
-from tests.fakehost import FakeHost
+from tests import virtualtime
+from tests.kit.engine import fakehost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.fronts.kubermatic import making as kubermatic
 from tests.scenario.fronts.stakater import stage as stakater
 from tools.bench.offline import Figure

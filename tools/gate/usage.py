@@ -38,8 +38,9 @@ _STARTS = re.compile(
 )
 # Folders that a test uses if it names them and the folder below: "api" and "crds".
 _NAMED = ("api/", "deploy/", "web/")
-# What every test could import counts where it is imported.
+# What every test could import counts where it is imported; data of the kit counts for who imports from its folder.
 _IMPORTED = ("tests", "tools")
+_KIT = "tests/kit"
 _TEXT = re.compile(rb"\"([^\"\n]*)\"")
 _UNUSED_SUFFIXES = (".md",)
 _UNUSED_NAMES = ("LICENSE", "gate.toml", "results.json", "passed.txt", ".gitignore", ".gitattributes")
@@ -93,6 +94,8 @@ def _is_beside(file: str, home: str, folders: Container[str]) -> bool:
     """Return whether a file outside src belongs to a folder that a test imports from, or to none."""
     if home in _IMPORTED:
         return not file.endswith(".py")
+    if f"{home}/".startswith(f"{_KIT}/"):
+        return home in folders and not file.endswith(".py")
     return home in folders or not home
 
 

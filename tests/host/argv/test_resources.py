@@ -16,6 +16,7 @@ from paddock.engine.host.facts import HostFacts
 from paddock.engine.host.kvm import Kvm
 from paddock.engine.machine.config import CpuConfig, MemoryConfig
 from paddock.engine.machine.process import holders
+from tests.coroutines import played_by
 from tests.host.argv.conftest import Start
 from tests.host.argv.test_accepted import PLAIN
 from tests.host.machines.conftest import Place, bare, run, until_phase
@@ -75,30 +76,27 @@ def affinities(pid: int) -> dict[int, set[int]]:
 
 
 @pytest.mark.spec("kubevirt", 88)
-def test_vcpus_and_the_rest_sit_where_they_were_given_a_place(place: Place) -> None:
+@played_by(run)
+async def test_vcpus_and_the_rest_sit_where_they_were_given_a_place(place: Place) -> None:
     cpus = facts().cpus
     if len(cpus) < 2:
         pytest.skip("needs cpus: one is too few")
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        given = capacity.dedicate(cpus, {}, 1, isolate=False)
-        assert given.vcpus == (cpus[1],)
-        config = replace(bare(), cpu=CpuConfig(model="qemu64", pinned=given.vcpus, emulator_pinned=(cpus[0],)))
-        machine = await machines.define("a", config)
-        await machine.start()
-        await until_phase(machine, "running", "ended")
-        found = affinities(machine.observed.pid)
-        pinned = [where for where in found.values() if where == {cpus[1]}]
-        assert len(pinned) == 1
-        assert all(where in ({cpus[0]}, {cpus[1]}) for where in found.values())
-        # While it runs its CPU is nobody else's; afterwards it is free.
-        with pytest.raises(Shortage):
-            capacity.dedicate(cpus, {"a": given}, len(cpus) - 1, isolate=False)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-        await machine.forget()
-        assert capacity.dedicate(cpus, {}, len(cpus) - 1, isolate=False).vcpus == cpus[1:]
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    given = capacity.dedicate(cpus, {}, 1, isolate=False)
+    assert given.vcpus == (cpus[1],)
+    config = replace(bare(), cpu=CpuConfig(model="qemu64", pinned=given.vcpus, emulator_pinned=(cpus[0],)))
+    machine = await machines.define("a", config)
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    found = affinities(machine.observed.pid)
+    pinned = [where for where in found.values() if where == {cpus[1]}]
+    assert len(pinned) == 1
+    assert all(where in ({cpus[0]}, {cpus[1]}) for where in found.values())
+    # While it runs its CPU is nobody else's; afterwards it is free.
+    with pytest.raises(Shortage):
+        capacity.dedicate(cpus, {"a": given}, len(cpus) - 1, isolate=False)
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    await machine.forget()
+    assert capacity.dedicate(cpus, {}, len(cpus) - 1, isolate=False).vcpus == cpus[1:]

@@ -116,42 +116,40 @@ async def shell(machine: QemuMachine, command: str) -> str:
     return done.out.decode().strip()
 
 
-def test_each_clone_is_a_machine_of_its_own(farm: Farm) -> None:
-    async def script() -> None:
-        machines = Machines(farm.place.machines, surroundings(4))
-        await machines.adopt()
-        template = await farm.frozen(machines)
-        assert template == clones.load(farm.folder)
-        (one, first), (two, second) = [await farm.wake(machines, template, number) for number in (1, 2)]
-        for times in (first.times, second.times):
-            print({name: f"{seconds * 1000:.0f} ms" for name, seconds in times.items()})
-        assert [await shell(machine, "hostname") for machine in (one, two)] == ["clone-1", "clone-2"]
-        assert await shell(two, "cat /sys/class/net/eth0/address") == "02:00:00:00:01:02"
-        await until_true(lambda: shell(one, "ip -4 addr show eth0 | grep -c 'inet 10.0.2.' || true"), "1")
-        # Disks: what was there is there, what one writes is its own.
-        assert [await shell(machine, "cat /data/x") for machine in (one, two)] == ["before", "before"]
-        await shell(one, "echo one > /data/x; sync")
-        assert await shell(two, "sync; echo 3 > /proc/sys/vm/drop_caches; cat /data/x") == "before"
-        # Memory: no two draw the same numbers, no clone sees what another writes.
-        drawn = [await shell(machine, "head -c 16 /dev/urandom | xxd -p") for machine in (one, two)]
-        assert drawn[0] != drawn[1]
-        # One ends as any machine, and goes on cold.
-        await one.stop(20)
-        await until_phase(one, "ended")
-        again = await machines.define("clone-1", clones.cold(one.config))
-        await again.start()
-        await until(again, lambda machine: machine.observed.agent, "the agent", 60)
-        assert await shell(again, "cat /data/x") == "one"
-        for machine in (again, two):
-            await machine.stop(0)
-            await until_phase(machine, "ended")
-        # The template is as good as before.
-        third, _ = await farm.wake(machines, template, 3)
-        assert await shell(third, "cat /data/x") == "before"
-        await third.stop(0)
-        await until_phase(third, "ended")
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_each_clone_is_a_machine_of_its_own(farm: Farm) -> None:
+    machines = Machines(farm.place.machines, surroundings(4))
+    await machines.adopt()
+    template = await farm.frozen(machines)
+    assert template == clones.load(farm.folder)
+    (one, first), (two, second) = [await farm.wake(machines, template, number) for number in (1, 2)]
+    for times in (first.times, second.times):
+        print({name: f"{seconds * 1000:.0f} ms" for name, seconds in times.items()})
+    assert [await shell(machine, "hostname") for machine in (one, two)] == ["clone-1", "clone-2"]
+    assert await shell(two, "cat /sys/class/net/eth0/address") == "02:00:00:00:01:02"
+    await until_true(lambda: shell(one, "ip -4 addr show eth0 | grep -c 'inet 10.0.2.' || true"), "1")
+    # Disks: what was there is there, what one writes is its own.
+    assert [await shell(machine, "cat /data/x") for machine in (one, two)] == ["before", "before"]
+    await shell(one, "echo one > /data/x; sync")
+    assert await shell(two, "sync; echo 3 > /proc/sys/vm/drop_caches; cat /data/x") == "before"
+    # Memory: no two draw the same numbers, no clone sees what another writes.
+    drawn = [await shell(machine, "head -c 16 /dev/urandom | xxd -p") for machine in (one, two)]
+    assert drawn[0] != drawn[1]
+    # One ends as any machine, and goes on cold.
+    await one.stop(20)
+    await until_phase(one, "ended")
+    again = await machines.define("clone-1", clones.cold(one.config))
+    await again.start()
+    await until(again, lambda machine: machine.observed.agent, "the agent", 60)
+    assert await shell(again, "cat /data/x") == "one"
+    for machine in (again, two):
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+    # The template is as good as before.
+    third, _ = await farm.wake(machines, template, 3)
+    assert await shell(third, "cat /data/x") == "before"
+    await third.stop(0)
+    await until_phase(third, "ended")
 
 
 async def until_true(ask: Callable[[], Awaitable[str]], wanted: str) -> None:

@@ -16,6 +16,7 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.seeds import nocloud
 from paddock.engine.seeds.seed import SeedIdentity, Texts
+from tests.coroutines import played_by
 from tests.host.clones.test_clones import network, overlay, shell
 from tests.host.machines.conftest import Place, run, surroundings, until, until_phase
 
@@ -52,7 +53,8 @@ async def identity(machine: QemuMachine) -> tuple[str, ...]:
     return tuple([await shell(machine, command) for command in commands])
 
 
-def test_a_clone_of_debian_is_a_machine_of_its_own(debian_guest: Path, place: Place, free_port: Callable[[], int]) -> None:
+@played_by(run, seconds=3 * _MINUTES)
+async def test_a_clone_of_debian_is_a_machine_of_its_own(debian_guest: Path, place: Place, free_port: Callable[[], int]) -> None:
     ports = [free_port(), free_port(), free_port()]
     disk = place.root / "debian.qcow2"
     disk.write_bytes(debian_guest.read_bytes())
@@ -70,33 +72,29 @@ def test_a_clone_of_debian_is_a_machine_of_its_own(debian_guest: Path, place: Pl
     )
     folder = place.root / "template"
     folder.mkdir(mode=0o711)
-
-    async def script() -> None:
-        machines = Machines(place.machines, surroundings(4))
-        await machines.adopt()
-        source = await machines.define("source", clones.freezable(config, folder))
+    machines = Machines(place.machines, surroundings(4))
+    await machines.adopt()
+    source = await machines.define("source", clones.freezable(config, folder))
+    began = time.monotonic()
+    await source.start()
+    cold = await greeted(ports[0]) - began
+    await until(source, lambda one: one.observed.agent, "the agent", _MINUTES)
+    assert (await source.agent.execute(["cloud-init", "status", "--wait"], _MINUTES)).code == 0
+    before = await identity(source)
+    template = await clones.freeze(source, folder)
+    seen = [before]
+    for number in (1, 2):
+        own = {"root": overlay(place.root / f"clone-{number}.qcow2", root.layer)} if root.layer else {}
+        card = CloneNic(nic(0).mac, nic(ports[number]).backend)
+        clone = Clone("ns_clone", own, {"default": card}, str(uuid.uuid4()), f"clone-{number}")
+        machine = await machines.define(f"clone-{number}", clones.config_of(template, clone))
         began = time.monotonic()
-        await source.start()
-        cold = await greeted(ports[0]) - began
-        await until(source, lambda one: one.observed.agent, "the agent", _MINUTES)
-        assert (await source.agent.execute(["cloud-init", "status", "--wait"], _MINUTES)).code == 0
-        before = await identity(source)
-        template = await clones.freeze(source, folder)
-        seen = [before]
-        for number in (1, 2):
-            own = {"root": overlay(place.root / f"clone-{number}.qcow2", root.layer)} if root.layer else {}
-            card = CloneNic(nic(0).mac, nic(ports[number]).backend)
-            clone = Clone("ns_clone", own, {"default": card}, str(uuid.uuid4()), f"clone-{number}")
-            machine = await machines.define(f"clone-{number}", clones.config_of(template, clone))
-            began = time.monotonic()
-            awakened = await clones.awaken(machine, template, clone)
-            warm = await greeted(ports[number]) - began
-            print(f"ssh: cold {cold:.1f} s, warm {warm:.2f} s, 1/{cold / warm:.0f}; {awakened.times}")
-            seen.append(await identity(machine))
-            await machine.stop(0)
-            await until_phase(machine, "ended")
-        assert [one[0] for one in seen] == ["source", "clone-1", "clone-2"]
-        # Not only from the source, but from each other: random numbers drawn by two clones are different ones.
-        assert all(len(set(column)) == 3 for column in zip(*seen, strict=True)), seen
-
-    run(script, 3 * _MINUTES)
+        awakened = await clones.awaken(machine, template, clone)
+        warm = await greeted(ports[number]) - began
+        print(f"ssh: cold {cold:.1f} s, warm {warm:.2f} s, 1/{cold / warm:.0f}; {awakened.times}")
+        seen.append(await identity(machine))
+        await machine.stop(0)
+        await until_phase(machine, "ended")
+    assert [one[0] for one in seen] == ["source", "clone-1", "clone-2"]
+    # Not only from the source, but from each other: random numbers drawn by two clones are different ones.
+    assert all(len(set(column)) == 3 for column in zip(*seen, strict=True)), seen

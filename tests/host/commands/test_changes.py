@@ -11,7 +11,7 @@ import pytest
 from tests.coroutines import played
 from tests.host.machines import bootsector
 from tests.host.runs.conftest import PROMPT, VMIS, VMS, Console, Talk, machine, phase
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.long]

@@ -26,7 +26,7 @@ from paddock.kubernetes.schema import shape
 from paddock.web import assets
 from paddock.web.live import kindtable, objectrows
 from paddock.web.live.machinerows import MACHINE_TARGETS
-from tests import documents
+from tests.kit.declarations import documents
 from tests.scenario.web.browsers import consoles
 
 # Programs in three disguises: an element, an element that ends what it stands in, and an address.

@@ -14,17 +14,19 @@ from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.images.build import tiny
-from tests import providerruns
+from tests.coroutines import played
 from tests.host.guests import Shelf
-from tests.host.runs.conftest import Play, Talk
+from tests.host.runs.conftest import Talk
+from tests.kit.providers import providerruns
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.slow]
 # What the driver does not have.
 SKIPPED = {"clone-linked", "datastores"}
 
 
-def test_the_driver_keeps_the_contract_with_real_guests(
-    play: Play, web: Shelf, tiny_guest: tiny.TinyImage, tmp_path: Path, record_property: Callable[[str, object], None]
+@played
+async def test_the_driver_keeps_the_contract_with_real_guests(
+    talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     found: list[SuiteResult] = []
     url = web.put(tiny_guest.disk)
@@ -40,15 +42,11 @@ def test_the_driver_keeps_the_contract_with_real_guests(
         transfer_directory=str(tmp_path / "claim" / "run"),
         command=("/bin/true",),
     )
-
-    async def script(talk: Talk) -> None:
-        # The server makes these a moment after its start.
-        for kind in ("storage.k8s.io/v1/storageclasses", "snapshot.storage.k8s.io/v1/volumesnapshotclasses"):
-            await talk.until(f"/apis/{kind}", lambda seen: seen.get("items"), f"there are {kind}")
-        reach = KubeVirtDriverSettings(image_size="1Gi", staging=StagingSettings(claims=tmp_path), scratch=tmp_path)
-        found.append(await suite.judge(KubeVirtDriver(talk.client, reach), settings, chance=random.Random(1)))
-
-    play(script)
+    # The server makes these a moment after its start.
+    for kind in ("storage.k8s.io/v1/storageclasses", "snapshot.storage.k8s.io/v1/volumesnapshotclasses"):
+        await talk.until(f"/apis/{kind}", lambda seen: seen.get("items"), f"there are {kind}")
+    reach = KubeVirtDriverSettings(image_size="1Gi", staging=StagingSettings(claims=tmp_path), scratch=tmp_path)
+    found.append(await suite.judge(KubeVirtDriver(talk.client, reach), settings, chance=random.Random(1)))
     (result,) = found
     providerruns.keep(record_property, "qemu", "Paddock with real guests", result)
     assert {each.name: each.reason for each in result.results if each.status == "failed"} == {}

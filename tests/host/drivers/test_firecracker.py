@@ -140,29 +140,26 @@ async def test_each_vmm_has_a_user_of_its_own(jailed: bool, lab: Lab) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: only root mounts a small file system")
-def test_a_full_file_system_is_a_quota_and_leaves_nothing(lab: Lab) -> None:
+@run_by(asyncio.run)
+async def test_a_full_file_system_is_a_quota_and_leaves_nothing(lab: Lab) -> None:
     machines = lab.directory / "machines"
     machines.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(machines)], check=True)
     try:
-
-        async def script() -> None:
-            with open(lab.directory / "images/conformance/disk.raw", "r+b") as disk:
-                disk.write(os.urandom(5 << 20))
-            async with lab.driver() as driver:
-                first = (await driver.create(request("web"))).id
-                with pytest.raises(ProviderError) as caught:
-                    await driver.create(request("db"))
-                assert caught.value.kind is ErrorKind.QUOTA_EXCEEDED
-                assert [each.name for each in machines.iterdir()] == ["web"]
-                thick = payloads.encode_list((payloads.DiskPayload(name="data", size_gib=1, type="thick"),))
-                with pytest.raises(ProviderError) as caught:
-                    await driver.create(request("fat", disks_json=thick))
-                assert caught.value.kind is ErrorKind.QUOTA_EXCEEDED
-                await driver.delete(m.DeleteRequest(id=first))
-                assert (await driver.create(request("db"))).id
-
-        asyncio.run(script())
+        with open(lab.directory / "images/conformance/disk.raw", "r+b") as disk:
+            disk.write(os.urandom(5 << 20))
+        async with lab.driver() as driver:
+            first = (await driver.create(request("web"))).id
+            with pytest.raises(ProviderError) as caught:
+                await driver.create(request("db"))
+            assert caught.value.kind is ErrorKind.QUOTA_EXCEEDED
+            assert [each.name for each in machines.iterdir()] == ["web"]
+            thick = payloads.encode_list((payloads.DiskPayload(name="data", size_gib=1, type="thick"),))
+            with pytest.raises(ProviderError) as caught:
+                await driver.create(request("fat", disks_json=thick))
+            assert caught.value.kind is ErrorKind.QUOTA_EXCEEDED
+            await driver.delete(m.DeleteRequest(id=first))
+            assert (await driver.create(request("db"))).id
     finally:
         subprocess.run(["umount", str(machines)], check=True)
 

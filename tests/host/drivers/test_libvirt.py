@@ -22,10 +22,10 @@ from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.engine.images.build import tiny
-from tests import providerruns
 from tests.coroutines import played_by
 from tests.host.conftest import Spawn
 from tests.host.drivers import sshserver
+from tests.kit.providers import providerruns
 
 if TYPE_CHECKING:
     from tests.host.drivers.libvirtd import Libvirtd

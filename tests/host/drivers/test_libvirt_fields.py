@@ -8,6 +8,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from tests.coroutines import played_by
 from tests.host.drivers.test_libvirt import Managed, image, run, serving
 
 if TYPE_CHECKING:
@@ -19,31 +20,28 @@ _IOPS = 321
 
 
 @pytest.mark.spec("virtrigaud", 134, 135, 137, 138, 146)
-def test_disks_are_limited_and_cards_are_as_their_network_says(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
+@played_by(run)
+async def test_disks_are_limited_and_cards_are_as_their_network_says(libvirtd: "Libvirtd", image: p.ImagePayload) -> None:
     libvirtd.add_pool("fast")
     define_filter(libvirtd, "kept")
-
-    async def script() -> None:
-        async with serving(libvirtd.uri) as driver:
-            machine = Managed(driver, image, "limited")
-            defaults = p.DiskDefaultsPayload(size_gib=2, iops=_IOPS, storage_class="fast")
-            card = p.NetworkPayload(name="lan", network_name="default", mtu=1400, driver={"name": "kvm"}, filter_ref={"filter": "kept"})
-            machine.request = msgspec.structs.replace(
-                machine.request,
-                class_json=p.encode(p.ClassPayload(cpu=1, memory_mib=256, disk_defaults=defaults)),
-                networks_json=p.encode_list((card,)),
-            )
-            await machine.create()
-            await machine.power(m.PowerOp.ON)
-            await machine.until("cat /sys/class/block/vda/size", str(2 << 21))
-            await machine.until("cat /sys/class/net/eth0/mtu", "1400")
-            found = running(libvirtd, machine.id)
-            assert found["iops"] == [_IOPS, _IOPS] and "/fast/" in found["root"] and found["filter"] == "kept"
-            # What QEMU itself throttles.
-            assert [each for each in throttled(libvirtd, machine.id) if each] == [_IOPS, _IOPS]
-            await machine.delete()
-
-    run(script)
+    async with serving(libvirtd.uri) as driver:
+        machine = Managed(driver, image, "limited")
+        defaults = p.DiskDefaultsPayload(size_gib=2, iops=_IOPS, storage_class="fast")
+        card = p.NetworkPayload(name="lan", network_name="default", mtu=1400, driver={"name": "kvm"}, filter_ref={"filter": "kept"})
+        machine.request = msgspec.structs.replace(
+            machine.request,
+            class_json=p.encode(p.ClassPayload(cpu=1, memory_mib=256, disk_defaults=defaults)),
+            networks_json=p.encode_list((card,)),
+        )
+        await machine.create()
+        await machine.power(m.PowerOp.ON)
+        await machine.until("cat /sys/class/block/vda/size", str(2 << 21))
+        await machine.until("cat /sys/class/net/eth0/mtu", "1400")
+        found = running(libvirtd, machine.id)
+        assert found["iops"] == [_IOPS, _IOPS] and "/fast/" in found["root"] and found["filter"] == "kept"
+        # What QEMU itself throttles.
+        assert [each for each in throttled(libvirtd, machine.id) if each] == [_IOPS, _IOPS]
+        await machine.delete()
 
 
 def define_filter(libvirtd: "Libvirtd", name: str) -> None:

@@ -10,7 +10,7 @@ from paddock.contract import messages as m
 from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
 from tests.coroutines import run_by
 from tests.host.drivers.test_libvirt import sshd
-from tests.providerchildren import programs, provider
+from tests.kit.providers.providerchildren import programs, provider
 
 if TYPE_CHECKING:
     from tests.host.drivers.libvirtd import Libvirtd
@@ -28,19 +28,18 @@ async def test_a_socket_of_this_host_is_refused_with_the_way_out(libvirtd: "Libv
         assert found.driver is None and "qemu+ssh://USER@127.0.0.1/system" in found.runtime.message
 
 
-def test_a_host_is_reached_by_ssh(libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_host_is_reached_by_ssh(libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path) -> None:
     _, port = sshd
     secrets = {"ssh-privatekey": (work / "key").read_bytes(), "username": b"root"}
     known = {"known_hosts": f"[127.0.0.1]:{port} {(work / 'host.pub').read_text()}".encode()}
     endpoint = f"qemu+ssh://127.0.0.1:{port}/system?socket={libvirtd.socket}"
 
-    async def script() -> None:
-        async with programs(work / "programs", drivers={}, hosts=LOOPBACK) as life:
-            client = await life.running(provider(endpoint=endpoint), ProviderSecrets(secrets))
-            assert "no known_hosts" in (await client.validate(m.ValidateRequest())).message
-            client = await life.running(provider(endpoint=endpoint), ProviderSecrets(secrets | known))
-            answer = await client.validate(m.ValidateRequest())
-            assert answer.ok, answer.message
-
     work.chmod(0o711)
-    asyncio.run(script())
+
+    async with programs(work / "programs", drivers={}, hosts=LOOPBACK) as life:
+        client = await life.running(provider(endpoint=endpoint), ProviderSecrets(secrets))
+        assert "no known_hosts" in (await client.validate(m.ValidateRequest())).message
+        client = await life.running(provider(endpoint=endpoint), ProviderSecrets(secrets | known))
+        answer = await client.validate(m.ValidateRequest())
+        assert answer.ok, answer.message

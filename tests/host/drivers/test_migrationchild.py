@@ -16,6 +16,7 @@ import pytest
 from paddock.engine.images.build import tiny
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
+from tests.coroutines import played_by
 from tests.host.drivers.test_libvirt import sshd
 from tests.host.drivers.test_migration import BASE, PLACE, document, marked, provider, read, runs, write
 from tests.host.guests import Shelf
@@ -50,34 +51,46 @@ def server(work: Path) -> Iterator[SshHost]:
     made.end()
 
 
+def _perform(server: SshHost, script: Callable[[Talk], Awaitable[None]]) -> None:
+    """Start the server, and run a script with it that takes minutes."""
+
+    async def inside() -> None:
+        async with server.client() as client:
+            await script(Talk(server, client))
+
+    server.start()
+    try:
+        asyncio.run(inside())
+    except BaseException as error:
+        raise AssertionError(f"{error}\n{(server.root / 'said').read_text()[-4000:]}") from error
+    assert "Exception in thread" not in (server.root / "said").read_text()
+
+
 @pytest.mark.spec("virtrigaud", 87, 88, 90, 156, 175)
-def test_a_machine_moves_to_a_child_of_another_user_and_back(
-    libvirtd: "Libvirtd", sshd: tuple[Path, int], server: SshHost, work: Path, web: Shelf, tiny_guest: tiny.TinyImage
+@played_by(_perform, "server")
+async def test_a_machine_moves_to_a_child_of_another_user_and_back(
+    talk: Talk, /, libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path, web: Shelf, tiny_guest: tiny.TinyImage
 ) -> None:
     port = sshd[1]
     known = f"[127.0.0.1]:{port} {(work / 'host.pub').read_text()}"
     secret = {"username": "root", "ssh-privatekey": (work / "key").read_text(), "known_hosts": known}
     endpoint = f"qemu+ssh://127.0.0.1:{port}/system?socket={libvirtd.socket}"
     lab = document("Provider", "lab", type="libvirt", endpoint=endpoint, credentialSecretRef={"name": "lab"}, runtime={"image": "none:1"})
-
-    async def script(talk: Talk) -> None:
-        await talk.make(SECRETS, {"metadata": {"name": "lab"}, "stringData": secret})
-        for kind, body in (
-            ("providers", provider("here")),
-            ("providers", lab),
-            ("vmclasses", document("VMClass", "small", cpu=1, memory="256Mi", diskDefaults={"size": "1Gi"})),
-            ("vmimages", document("VMImage", "tiny", source={"http": {"url": web.put(tiny_guest.disk)}})),
-        ):
-            await talk.make(f"{BASE}/{kind}", body)
-        refs = {"providerRef": {"name": "here"}, "classRef": {"name": "small"}, "imageRef": {"name": "tiny"}}
-        disks = [{"name": name, "sizeGiB": 1} for name in DISKS if name != "root"]
-        await talk.make(f"{BASE}/virtualmachines", document("VirtualMachine", "web", **refs, disks=disks))
-        await talk.until(f"{BASE}/virtualmachines/web", runs, "the source runs", SECONDS)
-        await marked(talk, "web", "; ".join([*(write(MARKS[name], disk) for name, disk in DISKS.items()), "sync"]))
-        await _there(talk, libvirtd)
-        await _back(talk, libvirtd)
-
-    _perform(server, script)
+    await talk.make(SECRETS, {"metadata": {"name": "lab"}, "stringData": secret})
+    for kind, body in (
+        ("providers", provider("here")),
+        ("providers", lab),
+        ("vmclasses", document("VMClass", "small", cpu=1, memory="256Mi", diskDefaults={"size": "1Gi"})),
+        ("vmimages", document("VMImage", "tiny", source={"http": {"url": web.put(tiny_guest.disk)}})),
+    ):
+        await talk.make(f"{BASE}/{kind}", body)
+    refs = {"providerRef": {"name": "here"}, "classRef": {"name": "small"}, "imageRef": {"name": "tiny"}}
+    disks = [{"name": name, "sizeGiB": 1} for name in DISKS if name != "root"]
+    await talk.make(f"{BASE}/virtualmachines", document("VirtualMachine", "web", **refs, disks=disks))
+    await talk.until(f"{BASE}/virtualmachines/web", runs, "the source runs", SECONDS)
+    await marked(talk, "web", "; ".join([*(write(MARKS[name], disk) for name, disk in DISKS.items()), "sync"]))
+    await _there(talk, libvirtd)
+    await _back(talk, libvirtd)
 
 
 async def _there(talk: Talk, libvirtd: "Libvirtd") -> None:
@@ -188,18 +201,3 @@ async def _inside(libvirtd: "Libvirtd", name: str, command: str) -> str:
         return base64.b64decode(ended.get("out-data", "")).decode().strip()
     finally:
         connection.close()
-
-
-def _perform(server: SshHost, script: Callable[[Talk], Awaitable[None]]) -> None:
-    """Start the server, and run a script with it that takes minutes."""
-
-    async def inside() -> None:
-        async with server.client() as client:
-            await script(Talk(server, client))
-
-    server.start()
-    try:
-        asyncio.run(inside())
-    except BaseException as error:
-        raise AssertionError(f"{error}\n{(server.root / 'said').read_text()[-4000:]}") from error
-    assert "Exception in thread" not in (server.root / "said").read_text()

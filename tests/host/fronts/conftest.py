@@ -9,7 +9,7 @@ import pytest
 from tests.host.guests import Registry
 from tests.host.machines import bootsector
 from tests.host.runs.conftest import Host, Play, perform
-from tests.imageserver import Server, running
+from tests.kit.servers.imageserver import Server, running
 
 MB = 1 << 20
 

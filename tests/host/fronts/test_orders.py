@@ -14,7 +14,7 @@ from tests.host.fronts import test_vitistack_changes as vitistack
 from tests.host.fronts.conftest import MB, guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES, installed
 from tests.host.runs.conftest import SECRETS, VMIS, VMS, Data, Talk
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 from tests.unit.dialects.vitistack.plan.test_phases import STEPS
 

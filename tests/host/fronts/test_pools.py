@@ -14,8 +14,8 @@ from paddock.engine.host.programs import QEMU_NAMES
 from tests.coroutines import played
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES
-from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Host, Play, Talk, perform, phase
-from tests.imageserver import Server
+from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Host, Talk, perform, phase
+from tests.kit.servers.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import LABELS, POOL, source, template
 from tests.scenario.fronts.kubermatic.making import pool as flat
 
@@ -162,21 +162,18 @@ async def test_other_disks_make_other_machines_and_that_is_told(talk: Talk, /, o
 
 
 @pytest.mark.spec("kubermatic", 63)
-def test_annotations_alone_restart_nothing(play: Play, origin: Server) -> None:
+@played
+async def test_annotations_alone_restart_nothing(talk: Talk, /, origin: Server) -> None:
     nested = pool(2)
     hardware = nested["spec"]["virtualMachineTemplate"]["spec"]
     instance = {name: hardware.pop(name) for name in ("domain", "volumes", "terminationGracePeriodSeconds")}
     hardware["template"] = {"metadata": {"labels": LABELS}, "spec": instance}
     nested["apiVersion"] = POOL
-
-    async def script(talk: Talk) -> None:
-        before = await begin(talk, origin, nested, NESTED)
-        await change(talk, {"metadata": {"annotations": {"team": "blue"}}}, NESTED)
-        await talk.until(f"{VMS}/web-1", lambda found: found["metadata"]["annotations"].get("team") == "blue", "it has it")
-        await asyncio.sleep(3)
-        assert await run(talk, 2) == before
-
-    play(script)
+    before = await begin(talk, origin, nested, NESTED)
+    await change(talk, {"metadata": {"annotations": {"team": "blue"}}}, NESTED)
+    await talk.until(f"{VMS}/web-1", lambda found: found["metadata"]["annotations"].get("team") == "blue", "it has it")
+    await asyncio.sleep(3)
+    assert await run(talk, 2) == before
 
 
 @pytest.mark.spec("kubermatic", 69)

@@ -13,8 +13,8 @@ from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.errors import Invalid
 from tests.coroutines import played
 from tests.host.fronts.conftest import MB, guest
-from tests.host.runs.conftest import VMIS, VMS, Data, Play, Talk, condition, machine, phase
-from tests.imageserver import Fault, Server
+from tests.host.runs.conftest import VMIS, VMS, Data, Talk, condition, machine, phase
+from tests.kit.servers.imageserver import Fault, Server
 from tests.scenario.fronts.kubermatic.making import source, template
 
 pytestmark = pytest.mark.needs("qemu")
@@ -151,7 +151,8 @@ def as_qcow2(work: Path, raw: Path) -> bytes:
 
 
 @pytest.mark.spec("kubermatic", 24, 34, 35, 36)
-def test_what_can_be_imported_and_what_cannot(play: Play, origin: Server, work: Path) -> None:
+@played
+async def test_what_can_be_imported_and_what_cannot(talk: Talk, /, origin: Server, work: Path) -> None:
     raw = work / "guest.img"
     raw.write_bytes(guest(1))
     images = {"raw": guest(1), "qcow2": as_qcow2(work, raw), "xz": lzma.compress(guest(1)), "busy": guest(1)}
@@ -161,24 +162,20 @@ def test_what_can_be_imported_and_what_cannot(play: Play, origin: Server, work: 
     origin.faults["/busy"] = [Fault(503)] * DownloadRules().attempts
 
     wrong: Data = {"checksum": f"sha256:{'0' * 64}"}
-
-    async def script(talk: Talk) -> None:
-        with pytest.raises(Invalid, match="checksum"):
-            await talk.make(SOURCES, source("bad", urls["sum"], checksum="sha256:zz"))
-        for name, url in urls.items():
-            await talk.make(SOURCES, source(name, url, **(wrong if name == "sum" else {})))
-            await talk.make(VMS, installed(name, name))
-        for name in ("raw", "qcow2", "xz", "busy"):
-            await talk.running(name)
-            assert await holds(talk, f"{name}-disk", 1), name
-        assert (await filled(talk, "busy-disk"))["status"]["restartCount"] == 1
-        said = {name: await failed(talk, f"{name}-disk") for name in ("backed", "large", "sum", "gone")}
-        assert "the image needs 20Mi, the volume has 8Mi" in said["large"], said
-        assert "backing file" in said["backed"] and "checksum" in said["sum"] and "404" in said["gone"], said
-        assert sum(each.path == "/gone" and each.method == "GET" for each in origin.seen) == 1
-        await talk.until(f"{VMS}/large", lambda found: found["status"]["printableStatus"] == "DataVolumeError", "its machine says so")
-
-    play(script)
+    with pytest.raises(Invalid, match="checksum"):
+        await talk.make(SOURCES, source("bad", urls["sum"], checksum="sha256:zz"))
+    for name, url in urls.items():
+        await talk.make(SOURCES, source(name, url, **(wrong if name == "sum" else {})))
+        await talk.make(VMS, installed(name, name))
+    for name in ("raw", "qcow2", "xz", "busy"):
+        await talk.running(name)
+        assert await holds(talk, f"{name}-disk", 1), name
+    assert (await filled(talk, "busy-disk"))["status"]["restartCount"] == 1
+    said = {name: await failed(talk, f"{name}-disk") for name in ("backed", "large", "sum", "gone")}
+    assert "the image needs 20Mi, the volume has 8Mi" in said["large"], said
+    assert "backing file" in said["backed"] and "checksum" in said["sum"] and "404" in said["gone"], said
+    assert sum(each.path == "/gone" and each.method == "GET" for each in origin.seen) == 1
+    await talk.until(f"{VMS}/large", lambda found: found["status"]["printableStatus"] == "DataVolumeError", "its machine says so")
 
 
 @pytest.mark.spec("kubermatic", 37)

@@ -9,7 +9,7 @@ from tests.coroutines import played
 from tests.host.fronts.conftest import guest
 from tests.host.fronts.test_sources import CLAIMS, DISKS, SOURCES
 from tests.host.runs.conftest import VMIS, VMS, Data, Talk, condition, phase
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 from tests.scenario.fronts.kubermatic.making import source
 
 pytestmark = pytest.mark.needs("qemu")

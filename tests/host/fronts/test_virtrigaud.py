@@ -5,6 +5,7 @@ The Provider is of type qemu, and a mirror stands for the web server of the imag
 
 import os
 import subprocess
+from collections.abc import Iterator
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import tiny
+from tests.coroutines import played_by
 from tests.host.fronts.life import Proxy
 from tests.host.guests import serving
-from tests.host.networks.namespaces import Lab, there
+from tests.host.networks.namespaces import Lab, in_host
 from tests.host.runs.conftest import VMIS, Data, Host, Talk, condition, phase
 
 DOCUMENTED = files("paddock.dialects") / "virtrigaud" / "examples" / "documented.yaml"
@@ -44,33 +46,35 @@ class MirroredHost(Host):
         return subprocess.run(["kubectl", *words], input=stdin, env=environment, capture_output=True, text=True, check=False)
 
 
+@pytest.fixture
+def lab(work: Path) -> Iterator[Lab]:
+    """A host with networks of its own."""
+    made = Lab(work / "lab")
+    yield made
+    made.close()
+
+
 @pytest.mark.spec("virtrigaud", 22, 30, 116)
-def test_the_documented_machine_becomes_a_guest(work: Path, tiny_guest: tiny.TinyImage) -> None:
+@played_by(in_host, "lab")
+async def test_the_documented_machine_becomes_a_guest(work: Path, tiny_guest: tiny.TinyImage) -> None:
     text = DOCUMENTED.read_text()
     assert "powerState: On\n" in text and f"{ORIGIN}/jammy/current/{IMAGE}" in text
     (work / "documented.yaml").write_text(text.replace("type: vsphere\n", "type: qemu\n"))
-    lab = Lab(work / "lab")
 
-    async def script() -> None:
-        sent: list[str] = []
-        with serving(partial(Proxy, disk=tiny_guest.disk, sent=sent)) as web:
-            host = MirroredHost(work / "host", "127.0.0.1:1")
-            host.options = (f"--image-mirror={ORIGIN}/jammy/current=http://{web}",)
-            host.root.mkdir()
-            host.start()
-            try:
-                async with host.client() as client:
-                    await _life(Talk(host, client), host, work / "documented.yaml")
-                assert sent == [f"/{IMAGE}"]
-            except BaseException as error:
-                raise AssertionError(f"{error}\n{(host.root / 'said').read_text()[-4000:]}") from error
-            finally:
-                host.end()
-
-    try:
-        there(lab.host, script)
-    finally:
-        lab.close()
+    sent: list[str] = []
+    with serving(partial(Proxy, disk=tiny_guest.disk, sent=sent)) as web:
+        host = MirroredHost(work / "host", "127.0.0.1:1")
+        host.options = (f"--image-mirror={ORIGIN}/jammy/current=http://{web}",)
+        host.root.mkdir()
+        host.start()
+        try:
+            async with host.client() as client:
+                await _life(Talk(host, client), host, work / "documented.yaml")
+            assert sent == [f"/{IMAGE}"]
+        except BaseException as error:
+            raise AssertionError(f"{error}\n{(host.root / 'said').read_text()[-4000:]}") from error
+        finally:
+            host.end()
 
 
 async def _life(talk: Talk, host: MirroredHost, documents: Path) -> None:

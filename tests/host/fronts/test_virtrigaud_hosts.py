@@ -13,7 +13,7 @@ from tests.coroutines import played
 from tests.host.fronts.conftest import guest
 from tests.host.guests import Registry
 from tests.host.runs.conftest import SECRETS, VMIS, Data, Host, Talk, condition, phase
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 
 pytestmark = pytest.mark.needs("qemu")
 API = "infra.virtrigaud.io/v1beta1"

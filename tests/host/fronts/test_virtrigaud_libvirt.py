@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from paddock.engine.images.build import tiny
+from tests.coroutines import run_by
 from tests.host.drivers.conftest import libvirtd
 from tests.host.drivers.test_libvirt import sshd
 from tests.host.fronts.life import Proxy
@@ -73,19 +74,14 @@ def documents(endpoint: str, image: str, disk: Path) -> str:
 
 
 @pytest.mark.spec("virtrigaud", 30, 61, 79)
-def test_the_documented_machine_lives_at_libvirt(
+@run_by(asyncio.run)
+async def test_the_documented_machine_lives_at_libvirt(
     libvirtd: "Libvirtd", sshd: tuple[Path, int], work: Path, tiny_guest: tiny.TinyImage
 ) -> None:
     work.chmod(0o711)
     pool, port, sent = libvirtd.add_pool(POOL), sshd[1], list[str]()
     known = f"[127.0.0.1]:{port} {(work / 'host.pub').read_text()}"
     secret = {"username": "root", "ssh-privatekey": (work / "key").read_text(), "known_hosts": known}
-
-    async def script() -> None:
-        async with host.client() as client:
-            talk = Talk(host, client)
-            await talk.make(SECRETS, {"metadata": {"name": "vsphere-creds"}, "stringData": secret})
-            await _life(talk, host, libvirtd, pool)
 
     with serving(partial(Proxy, disk=tiny_guest.disk, sent=sent)) as web:
         endpoint = f"qemu+ssh://127.0.0.1:{port}/system?socket={libvirtd.socket}"
@@ -94,7 +90,10 @@ def test_the_documented_machine_lives_at_libvirt(
         host.root.mkdir()
         host.start()
         try:
-            asyncio.run(script())
+            async with host.client() as client:
+                talk = Talk(host, client)
+                await talk.make(SECRETS, {"metadata": {"name": "vsphere-creds"}, "stringData": secret})
+                await _life(talk, host, libvirtd, pool)
             assert sent == [f"/jammy/current/{IMAGE}"]
         except BaseException as error:
             raise AssertionError(f"{error}\n{(host.root / 'said').read_text()[-4000:]}") from error

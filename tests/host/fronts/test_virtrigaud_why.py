@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests import imageserver
 from tests.host.conftest import end
 from tests.host.drivers import sshserver
 from tests.host.fronts.conftest import guest
 from tests.host.machine import lacks
 from tests.host.runs import conftest as runs
 from tests.host.runs.conftest import SECRETS, VMS, Data, Host, Talk, condition
-from tests.realfaults import BASE, COMMON, ON_HOST, STANDING, Answer, RealFault, asked, first_answer, path_of
+from tests.kit.hostile.realfaults import BASE, COMMON, ON_HOST, STANDING, Answer, RealFault, asked, first_answer, path_of
+from tests.kit.servers import imageserver
 from tests.reference.server import free_ports
 
 if TYPE_CHECKING:

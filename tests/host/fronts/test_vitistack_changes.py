@@ -11,7 +11,7 @@ from tests.host.fronts.conftest import guest
 from tests.host.fronts.life import storage_class
 from tests.host.fronts.test_sources import CLAIMS
 from tests.host.runs.conftest import EVENTS, VMIS, VMS, Data, Talk, condition, phase
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 
 pytestmark = pytest.mark.needs("qemu")
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.coroutines import played_by
 from tests.host.fronts.life import FrontHost
 from tests.host.fronts.test_orders import Watch, removed
 from tests.host.fronts.test_sources import CLAIMS
@@ -74,50 +75,45 @@ def connected(*names: str) -> Callable[[Data], bool]:
 
 
 @pytest.mark.spec("vitistack", 31, 32, 37, 69)
-def test_machines_share_a_definition_that_goes_with_the_last(work: Path) -> None:
-    async def script(talk: Talk) -> None:
-        await network(talk, vlan=100, mtu=1400)
-        await network(talk, "plain", bridge="br1")
-        first = await machine(talk, "a", "prod", "plain")
-        await machine(talk, "b", "prod")
-        tagged, plain = await plugin(talk, "prod"), await plugin(talk, "plain")
-        assert (tagged["bridge"], tagged["vlan"], tagged["mtu"]) == ("br0", 100, 1400)
-        assert plain["bridge"] == "br1" and not {"vlan", "mtu"} & plain.keys()
-        addresses = [each["mac"] for each in first["status"]["interfaces"]]
-        assert all(each.startswith("02:12:") for each in addresses) and len(set(addresses)) == 2
-        await talk.until(f"{NETWORKS}/prod", connected("a", "b"), "both are connected")
-        made = (await talk.get(f"{DEFINITIONS}/prod"))["metadata"]["uid"]
-        await drop(talk, "a")
-        await talk.until(f"{NETWORKS}/prod", connected("b"), "one is connected")
-        assert (await talk.get(f"{DEFINITIONS}/prod"))["metadata"]["uid"] == made
-        await talk.until(f"{DEFINITIONS}/plain", lambda found: not found, "nobody has a card on the other one")
-        kinds = {"front": MACHINES, "machine": VMS, "claim": CLAIMS, "definition": DEFINITIONS}
-        watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
-        await asyncio.sleep(0.5)
-        assert (await talk.get(f"{MACHINES}/b"))["metadata"]["finalizers"] == ["machine.vitistack.io/cleanup"]
-        await drop(talk, "b")
-        assert await removed(watches) == ["machine b", "claim b-root", "definition prod", "front b"]
-        assert connected()(await talk.get(f"{NETWORKS}/prod")) and talk.host.qemus() == {}
-
-    on_a_host(work, script)
+@played_by(on_a_host, "work")
+async def test_machines_share_a_definition_that_goes_with_the_last(talk: Talk, /) -> None:
+    await network(talk, vlan=100, mtu=1400)
+    await network(talk, "plain", bridge="br1")
+    first = await machine(talk, "a", "prod", "plain")
+    await machine(talk, "b", "prod")
+    tagged, plain = await plugin(talk, "prod"), await plugin(talk, "plain")
+    assert (tagged["bridge"], tagged["vlan"], tagged["mtu"]) == ("br0", 100, 1400)
+    assert plain["bridge"] == "br1" and not {"vlan", "mtu"} & plain.keys()
+    addresses = [each["mac"] for each in first["status"]["interfaces"]]
+    assert all(each.startswith("02:12:") for each in addresses) and len(set(addresses)) == 2
+    await talk.until(f"{NETWORKS}/prod", connected("a", "b"), "both are connected")
+    made = (await talk.get(f"{DEFINITIONS}/prod"))["metadata"]["uid"]
+    await drop(talk, "a")
+    await talk.until(f"{NETWORKS}/prod", connected("b"), "one is connected")
+    assert (await talk.get(f"{DEFINITIONS}/prod"))["metadata"]["uid"] == made
+    await talk.until(f"{DEFINITIONS}/plain", lambda found: not found, "nobody has a card on the other one")
+    kinds = {"front": MACHINES, "machine": VMS, "claim": CLAIMS, "definition": DEFINITIONS}
+    watches = {kind: Watch(talk, path) for kind, path in kinds.items()}
+    await asyncio.sleep(0.5)
+    assert (await talk.get(f"{MACHINES}/b"))["metadata"]["finalizers"] == ["machine.vitistack.io/cleanup"]
+    await drop(talk, "b")
+    assert await removed(watches) == ["machine b", "claim b-root", "definition prod", "front b"]
+    assert connected()(await talk.get(f"{NETWORKS}/prod")) and talk.host.qemus() == {}
 
 
 @pytest.mark.spec("vitistack", 33)
-def test_a_definition_of_somebody_else_is_used_as_it_is(work: Path) -> None:
+@played_by(on_a_host, "work")
+async def test_a_definition_of_somebody_else_is_used_as_it_is(talk: Talk, /) -> None:
     config = '{"cniVersion":"0.3.1","name":"mine","type":"bridge","bridge":"br9"}'
-
-    async def script(talk: Talk) -> None:
-        body = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "prod"}}
-        made = await talk.make(DEFINITIONS, {**body, "spec": {"config": config}})
-        await network(talk, vlan=7)
-        await machine(talk, "web", "prod")
-        await talk.until(f"{MACHINES}/web", lambda found: condition(found, "NetworkReady").get("status") == "True", "it is connected")
-        await talk.change(f"{NETWORKS}/prod", {"spec": {"vlan": 8}})
-        await asyncio.sleep(3)
-        assert await talk.get(f"{VMIS}/web")
-        await drop(talk, "web")
-        await asyncio.sleep(3)
-        found = await talk.get(f"{DEFINITIONS}/prod")
-        assert (found["metadata"]["resourceVersion"], found["spec"]["config"]) == (made["metadata"]["resourceVersion"], config)
-
-    on_a_host(work, script)
+    body = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "prod"}}
+    made = await talk.make(DEFINITIONS, {**body, "spec": {"config": config}})
+    await network(talk, vlan=7)
+    await machine(talk, "web", "prod")
+    await talk.until(f"{MACHINES}/web", lambda found: condition(found, "NetworkReady").get("status") == "True", "it is connected")
+    await talk.change(f"{NETWORKS}/prod", {"spec": {"vlan": 8}})
+    await asyncio.sleep(3)
+    assert await talk.get(f"{VMIS}/web")
+    await drop(talk, "web")
+    await asyncio.sleep(3)
+    found = await talk.get(f"{DEFINITIONS}/prod")
+    assert (found["metadata"]["resourceVersion"], found["spec"]["config"]) == (made["metadata"]["resourceVersion"], config)

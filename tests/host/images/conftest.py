@@ -14,7 +14,7 @@ import pytest
 from paddock.base.backoff import Backoff
 from paddock.engine.images.library import Image, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Source
-from tests.imageserver import Server, running
+from tests.kit.servers.imageserver import Server, running
 
 Fetch = Callable[..., Image]
 

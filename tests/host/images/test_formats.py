@@ -13,7 +13,7 @@ from paddock.engine.images import zstd
 from paddock.engine.images.library import ImageError, Progress
 from paddock.engine.images.sources import Http
 from tests.host.images.conftest import Fetch
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.spec("kubevirt", 65)]
 MB = 1 << 20

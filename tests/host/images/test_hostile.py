@@ -18,10 +18,10 @@ from paddock.engine.images.facts import ImageFacts
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, RegistryImage
 from paddock.engine.images.stopflag import StopFlag
-from tests import imageserver
-from tests.diskimages import CLUSTER, DATA_FILE, LUKS, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
 from tests.host.images.conftest import Fetch, opened
-from tests.imageserver import Server, layer, running, special
+from tests.kit.engine.diskimages import CLUSTER, DATA_FILE, LUKS, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
+from tests.kit.servers import imageserver
+from tests.kit.servers.imageserver import Server, layer, running, special
 
 pytestmark = pytest.mark.needs("qemu")
 

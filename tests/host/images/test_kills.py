@@ -15,7 +15,7 @@ import pytest
 from paddock.engine.images.library import ImageLibrary
 from paddock.engine.images.sources import Http
 from tests.host.images.conftest import Fetch
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 
 pytestmark = pytest.mark.long
 

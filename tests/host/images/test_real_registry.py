@@ -12,6 +12,7 @@ import pytest
 from paddock.engine.images.build import packages, places
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import File, RegistryImage
+from tests.coroutines import run_by
 from tests.host.conftest import Spawn, wait_until
 
 pytestmark = [pytest.mark.needs("apt", "qemu")]
@@ -39,7 +40,8 @@ def answers(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def test_push_and_pull(program: Path, spawn: Spawn, free_port: Callable[[], int], tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_push_and_pull(program: Path, spawn: Spawn, free_port: Callable[[], int], tmp_path: Path) -> None:
     port = free_port()
     config = CONFIG.replace("ROOT", str(tmp_path / "blobs")).replace("PORT", str(port)).replace("HTPASSWD", str(tmp_path / "htpasswd"))
     (tmp_path / "config.yml").write_text(config)
@@ -50,23 +52,19 @@ def test_push_and_pull(program: Path, spawn: Spawn, free_port: Callable[[], int]
     (tmp_path / "disk.raw").write_bytes(disk)
     subprocess.run(["qemu-img", "convert", "-O", "qcow2", "-f", "raw", tmp_path / "disk.raw", tmp_path / "disk.qcow2"], check=True)
     settings = ImageSettings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({f"127.0.0.1:{port}"}))
-
-    async def run() -> None:
-        images = ImageLibrary(tmp_path / "images", settings)
-        for name in ("disk.raw", "disk.qcow2"):
-            image = await images.fetch(File(tmp_path / name))
-            content = image.path.read_bytes()
-            reference = f"docker://127.0.0.1:{port}/disks/{name.replace('.', '-')}:1"
-            with pytest.raises(ImageError, match="401"):
-                await images.push(image, RegistryImage(reference))
-            target = RegistryImage(reference, username="me", password="secret")
-            digest = await images.push(image, target)
-            assert await images.resolve(target) == digest
-            assert images.remove(image.digest)
-            again = await images.fetch(RegistryImage(f"{reference.rpartition(':')[0]}@{digest}", username="me", password="secret"))
-            assert (again.digest, again.path.read_bytes()) == (image.digest, content)
-        with pytest.raises(ImageError, match="MANIFEST_UNKNOWN"):
-            await images.fetch(RegistryImage(f"docker://127.0.0.1:{port}/disks/none:1", username="me", password="secret"))
-        await images.close()
-
-    asyncio.run(run())
+    images = ImageLibrary(tmp_path / "images", settings)
+    for name in ("disk.raw", "disk.qcow2"):
+        image = await images.fetch(File(tmp_path / name))
+        content = image.path.read_bytes()
+        reference = f"docker://127.0.0.1:{port}/disks/{name.replace('.', '-')}:1"
+        with pytest.raises(ImageError, match="401"):
+            await images.push(image, RegistryImage(reference))
+        target = RegistryImage(reference, username="me", password="secret")
+        digest = await images.push(image, target)
+        assert await images.resolve(target) == digest
+        assert images.remove(image.digest)
+        again = await images.fetch(RegistryImage(f"{reference.rpartition(':')[0]}@{digest}", username="me", password="secret"))
+        assert (again.digest, again.path.read_bytes()) == (image.digest, content)
+    with pytest.raises(ImageError, match="MANIFEST_UNKNOWN"):
+        await images.fetch(RegistryImage(f"docker://127.0.0.1:{port}/disks/none:1", username="me", password="secret"))
+    await images.close()

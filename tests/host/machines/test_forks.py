@@ -14,6 +14,7 @@ from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from paddock.engine.memorystates import MemoryState, MemoryStates
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, qemus, run, until, until_phase
 from tests.host.machines.test_memory import fresh_of, kept, memories
 from tests.host.machines.test_renewal import booted, says, small
@@ -71,7 +72,8 @@ async def _is_itself(fork: QemuMachine) -> None:
 @pytest.mark.spec("kubevirt", 245)
 @pytest.mark.spec("kubevirt", 249)
 @pytest.mark.parametrize("killed", ["", "before", "meanwhile"])
-def test_a_fork_is_itself_before_it_has_a_network(
+@played_by(run, seconds=600)
+async def test_a_fork_is_itself_before_it_has_a_network(
     place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int], monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
     """Paddock goes before the agent is asked, or while the guest has half of its identity; the next one gives all of it."""
@@ -83,50 +85,45 @@ def test_a_fork_is_itself_before_it_has_a_network(
         reached.set()
         await asyncio.Event().wait()
 
-    async def script() -> None:
-        source, machines, states, state = await _source(place, tiny_guest, free_port())
-        pid, name = source.observed.pid, await says(source, "hostname")
-        if killed:
-            monkeypatch.setattr(identities, "change", hangs)
-        fork = await _begun(place, machines, states, state)
-        if killed:
-            await asyncio.wait_for(reached.wait(), 60)
-            assert not fork.observed.agent
-            machines.close()
-            monkeypatch.undo()
-            machines = place.open()
-            await machines.adopt()
-            source, fork = _adopted(machines, "a"), _adopted(machines, "b")
-        await _is_itself(fork)
-        await until(source, lambda one: one.observed.agent, "its agent is found")
-        assert (source.observed.pid, await says(source, "hostname")) == (pid, name)
-        count = int(await says(source, "cat /tmp/count"))
-        assert int(await says(source, "sleep 1; cat /tmp/count")) > count
-        assert fork._owner.record.identity is None and not fork.observed.detail
-
-    run(script, 600)
+    source, machines, states, state = await _source(place, tiny_guest, free_port())
+    pid, name = source.observed.pid, await says(source, "hostname")
+    if killed:
+        monkeypatch.setattr(identities, "change", hangs)
+    fork = await _begun(place, machines, states, state)
+    if killed:
+        await asyncio.wait_for(reached.wait(), 60)
+        assert not fork.observed.agent
+        machines.close()
+        monkeypatch.undo()
+        machines = place.open()
+        await machines.adopt()
+        source, fork = _adopted(machines, "a"), _adopted(machines, "b")
+    await _is_itself(fork)
+    await until(source, lambda one: one.observed.agent, "its agent is found")
+    assert (source.observed.pid, await says(source, "hostname")) == (pid, name)
+    count = int(await says(source, "cat /tmp/count"))
+    assert int(await says(source, "sleep 1; cat /tmp/count")) > count
+    assert fork._owner.record.identity is None and not fork.observed.detail
 
 
 @pytest.mark.spec("kubevirt", 249)
-def test_a_guest_that_takes_no_identity_has_no_network(
+@played_by(run, seconds=600)
+async def test_a_guest_that_takes_no_identity_has_no_network(
     place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def script() -> None:
-        source, machines, states, state = await _source(place, tiny_guest, free_port())
+    source, machines, states, state = await _source(place, tiny_guest, free_port())
 
-        async def fails(*_: object) -> None:
-            raise StartFailed("cannot give it an identity", why="its kernel does not want one")
+    async def fails(*_: object) -> None:
+        raise StartFailed("cannot give it an identity", why="its kernel does not want one")
 
-        monkeypatch.setattr(identities, "change", fails)
-        fork = await _begun(place, machines, states, state)
-        await until(fork, lambda one: "has no network" in one.observed.detail, "it says so", 60)
-        assert "its kernel does not want one" in fork.observed.detail and not fork.observed.agent
-        # QEMU is killed: the run is over, and the next one boots as itself.
-        os.kill(fork.observed.pid, signal.SIGKILL)
-        await until_phase(fork, "ended")
-        monkeypatch.undo()
-        await booted(fork)
-        assert await says(fork, "cat /sys/class/net/eth0/address; ls /tmp/count 2>/dev/null; true") == MAC
-        assert set(qemus(place.machines)) == {"a", "b"} and source.observed.phase == "running"
-
-    run(script, 600)
+    monkeypatch.setattr(identities, "change", fails)
+    fork = await _begun(place, machines, states, state)
+    await until(fork, lambda one: "has no network" in one.observed.detail, "it says so", 60)
+    assert "its kernel does not want one" in fork.observed.detail and not fork.observed.agent
+    # QEMU is killed: the run is over, and the next one boots as itself.
+    os.kill(fork.observed.pid, signal.SIGKILL)
+    await until_phase(fork, "ended")
+    monkeypatch.undo()
+    await booted(fork)
+    assert await says(fork, "cat /sys/class/net/eth0/address; ls /tmp/count 2>/dev/null; true") == MAC
+    assert set(qemus(place.machines)) == {"a", "b"} and source.observed.phase == "running"

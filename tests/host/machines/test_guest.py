@@ -113,37 +113,34 @@ async def test_a_guest_sees_devices_come_and_go(place: Place, tiny_guest: tiny.T
 
 
 @pytest.mark.spec("kubevirt", 168)
-def test_a_guest_reads_the_medium_that_is_in_its_drive(place: Place, tiny_guest: tiny.TinyImage) -> None:
+@played_by(run, seconds=900)
+async def test_a_guest_reads_the_medium_that_is_in_its_drive(place: Place, tiny_guest: tiny.TinyImage) -> None:
     media = {}
     for text in ("one", "two"):
         media[text] = _blank(place.root / f"{text}.img")
         with media[text].path.open("r+b") as file:
             file.write(text.encode())
     reads = "head -c 3 /dev/sr0 2>/dev/null || echo none"
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        drive = DiskConfig("cd", None, bus="scsi", role="cdrom")
-        machine = await machines.define("a", replace(_config(tiny_guest), disks=(drive,)))
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 600)
-        await until_said(machine, reads, lambda said: said == "none")
-        for text in ("one", "two"):
-            await machine.change_medium(replace(drive, layer=media[text]))
-            await until_said(machine, reads, lambda said, text=text: said == text)  # type: ignore[misc]
-        # A guest that has it open keeps the tray locked, and its medium.
-        holder = await says(machine, "(exec 3</dev/sr0; exec sleep 1000) >/dev/null 2>&1 & sleep 1; echo $!")
-        with pytest.raises(Unanswered, match="keeps its tray locked"):
-            await machine.change_medium(drive)
-        assert await says(machine, reads) == "two" and machine.config.disks[0].layer == media["two"]
-        await says(machine, f"kill {holder}")
+    machines = place.open()
+    await machines.adopt()
+    drive = DiskConfig("cd", None, bus="scsi", role="cdrom")
+    machine = await machines.define("a", replace(_config(tiny_guest), disks=(drive,)))
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 600)
+    await until_said(machine, reads, lambda said: said == "none")
+    for text in ("one", "two"):
+        await machine.change_medium(replace(drive, layer=media[text]))
+        await until_said(machine, reads, lambda said, text=text: said == text)  # type: ignore[misc]
+    # A guest that has it open keeps the tray locked, and its medium.
+    holder = await says(machine, "(exec 3</dev/sr0; exec sleep 1000) >/dev/null 2>&1 & sleep 1; echo $!")
+    with pytest.raises(Unanswered, match="keeps its tray locked"):
         await machine.change_medium(drive)
-        await until_said(machine, reads, lambda said: said == "none")
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script, 900)
+    assert await says(machine, reads) == "two" and machine.config.disks[0].layer == media["two"]
+    await says(machine, f"kill {holder}")
+    await machine.change_medium(drive)
+    await until_said(machine, reads, lambda said: said == "none")
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 async def with_processors(machine: QemuMachine, sockets: int) -> None:
@@ -158,21 +155,19 @@ async def with_processors(machine: QemuMachine, sockets: int) -> None:
                 await asyncio.sleep(1)
 
 
-def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", _config(tiny_guest, 320))
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
-        assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
-        await with_processors(machine, 4)
-        await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
-        before = int(await says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
-        await machine.set_memory(448 * MIB)
-        await until(machine, lambda one: one.observed.memory == 448 * MIB, "the guest took it", 60)
-        await until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script, 180)
+@played_by(run, seconds=180)
+async def test_a_guest_sees_processors_and_memory_come(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", _config(tiny_guest, 320))
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent has its channel open", 60)
+    assert await says(machine, "grep -c ^processor /proc/cpuinfo") == "1"
+    await with_processors(machine, 4)
+    await until_said(machine, "ls -d /sys/devices/system/cpu/cpu[0-9]* | wc -l", lambda said: said == "4")
+    before = int(await says(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo"))
+    await machine.set_memory(448 * MIB)
+    await until(machine, lambda one: one.observed.memory == 448 * MIB, "the guest took it", 60)
+    await until_said(machine, "awk '/MemTotal/ {print $2}' /proc/meminfo", lambda said: int(said) - before >= 100 * 1024)
+    await machine.stop(0)
+    await until_phase(machine, "ended")

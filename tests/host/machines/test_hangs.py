@@ -16,24 +16,22 @@ MIB = 1 << 20
 
 
 @pytest.mark.spec("kubevirt", 114)
-def test_a_kernel_that_panics_for_ever_is_seen(place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        # There is nothing that it could start from.
-        kernel = KernelConfig(tiny_guest.bare, None, "console=ttyS0 panic=-1")
-        memory, devices = MemoryConfig(192 * MIB, 192 * MIB), DeviceConfig(graphics=False, balloon=False)
-        config = MachineConfig("ns_tiny", CpuConfig(model="qemu64", features=(("rdrand", True),)), memory, kernel=kernel, devices=devices)
-        machine = await machines.define("a", config)
-        await machine.start()
-        await until(machine, lambda one: one.observed.fault is not None, "its loop is seen", 200)
-        assert machine.observed.fault is not None and machine.observed.fault.reason == "GuestRebootLoop"
-        assert "Kernel panic - not syncing" in machine.observed.fault.message
-        assert machine.observed.resets >= 5
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_a_kernel_that_panics_for_ever_is_seen(place: Place, tiny_guest: tiny.TinyImage) -> None:
+    machines = place.open()
+    await machines.adopt()
+    # There is nothing that it could start from.
+    kernel = KernelConfig(tiny_guest.bare, None, "console=ttyS0 panic=-1")
+    memory, devices = MemoryConfig(192 * MIB, 192 * MIB), DeviceConfig(graphics=False, balloon=False)
+    config = MachineConfig("ns_tiny", CpuConfig(model="qemu64", features=(("rdrand", True),)), memory, kernel=kernel, devices=devices)
+    machine = await machines.define("a", config)
+    await machine.start()
+    await until(machine, lambda one: one.observed.fault is not None, "its loop is seen", 200)
+    assert machine.observed.fault is not None and machine.observed.fault.reason == "GuestRebootLoop"
+    assert "Kernel panic - not syncing" in machine.observed.fault.message
+    assert machine.observed.resets >= 5
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 @pytest.mark.spec("kubevirt", 113)

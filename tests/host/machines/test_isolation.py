@@ -76,39 +76,37 @@ def groups(pid: int) -> str:
 
 
 @pytest.mark.spec("kubevirt", 121)
-def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
+@played_by(run)
+async def test_a_machine_sees_nothing_of_other_processes(place: Place) -> None:
     if why := apart(offline=False)[1]:
         pytest.skip(f"needs apart: {why}")
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        one, two = await started(place, machines, "one"), await started(place, machines, "two")
-        for kind in ("mnt", "ipc", "net"):
-            spaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in (os.getpid(), one.observed.pid, two.observed.pid)}
-            assert len(spaces) == 3, kind
-        said = inside(one, "ls", "/proc").stdout.split()
-        seen = {int(word) for word in said if word.isdigit()}
-        assert one.observed.pid in seen and not {two.observed.pid, os.getpid(), 1} & seen
-        assert inside(one, "cat", f"/proc/{one.observed.pid}/cmdline").returncode == 0
-        assert inside(one, "cat", f"/proc/{two.observed.pid}/cmdline").returncode != 0
-        # Another Paddock finds them, and one moves into a new QEMU.
-        machines.close()
-        machines = place.open()
-        await machines.adopt()
-        again = machines.get("one")
-        assert again is not None and again.observed.pid == one.observed.pid
-        await again.renew()
-        assert os.readlink(f"/proc/{again.observed.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
-        for each in machines:
-            await each.stop(0)
-            await until_phase(each, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    one, two = await started(place, machines, "one"), await started(place, machines, "two")
+    for kind in ("mnt", "ipc", "net"):
+        spaces = {os.readlink(f"/proc/{pid}/ns/{kind}") for pid in (os.getpid(), one.observed.pid, two.observed.pid)}
+        assert len(spaces) == 3, kind
+    said = inside(one, "ls", "/proc").stdout.split()
+    seen = {int(word) for word in said if word.isdigit()}
+    assert one.observed.pid in seen and not {two.observed.pid, os.getpid(), 1} & seen
+    assert inside(one, "cat", f"/proc/{one.observed.pid}/cmdline").returncode == 0
+    assert inside(one, "cat", f"/proc/{two.observed.pid}/cmdline").returncode != 0
+    # Another Paddock finds them, and one moves into a new QEMU.
+    machines.close()
+    machines = place.open()
+    await machines.adopt()
+    again = machines.get("one")
+    assert again is not None and again.observed.pid == one.observed.pid
+    await again.renew()
+    assert os.readlink(f"/proc/{again.observed.pid}/ns/mnt") != os.readlink("/proc/self/ns/mnt")
+    for each in machines:
+        await each.stop(0)
+        await until_phase(each, "ended")
 
 
 @pytest.mark.spec("kubevirt", 148)
-def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
+@played_by(run)
+async def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
     if why := apart(offline=True)[1]:
         pytest.skip(f"needs apart: {why}")
 
@@ -117,55 +115,50 @@ def test_a_qemu_reaches_no_service_of_the_host(place: Place) -> None:
         entered = ["nsenter", f"--net=/proc/{machine.observed.pid}/ns/net", *command]
         return subprocess.run(entered, capture_output=True, check=False).returncode == 0
 
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        offline = await started(place, machines, "offline")
-        network = UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
-        config = replace(place.guest("online"), nics=(Nic("default", "02:00:00:00:00:01", network),))
-        online = await machines.define("online", config)
-        await online.start()
-        await until_phase(online, "running")
-        with socket.create_server(("127.0.0.1", 0)) as service:
-            port = service.getsockname()[1]
-            assert (reaches(offline, port), reaches(online, port)) == (False, True)
-        with pytest.raises(RequestRefused, match="restart the machine"):
-            await offline.plug_nic(Nic("late", "02:00:00:00:00:02", network))
-        for each in machines:
-            await each.stop(0)
-            await until_phase(each, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    offline = await started(place, machines, "offline")
+    network = UserNetwork("10.0.2.0/24", "10.0.2.1", "10.0.2.2", "10.0.2.3")
+    config = replace(place.guest("online"), nics=(Nic("default", "02:00:00:00:00:01", network),))
+    online = await machines.define("online", config)
+    await online.start()
+    await until_phase(online, "running")
+    with socket.create_server(("127.0.0.1", 0)) as service:
+        port = service.getsockname()[1]
+        assert (reaches(offline, port), reaches(online, port)) == (False, True)
+    with pytest.raises(RequestRefused, match="restart the machine"):
+        await offline.plug_nic(Nic("late", "02:00:00:00:00:02", network))
+    for each in machines:
+        await each.stop(0)
+        await until_phase(each, "ended")
 
 
-def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
+@played_by(run)
+async def test_what_the_host_mounts_later_is_seen(place: Place) -> None:
     if why := apart(offline=False)[1]:
         pytest.skip(f"needs apart: {why}")
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        (later := place.root / "later").mkdir()
-        # Most hosts share their mounts; not every test's host does.
-        subprocess.run(["mount", "--bind", str(later), str(later)], check=True)
-        subprocess.run(["mount", "--make-shared", str(later)], check=True)
-        machine = await started(place, machines, "one")
-        subprocess.run(["mount", "-t", "tmpfs", "later", str(later)], check=True)
-        try:
-            (later / "disk").write_text("here")
-            assert inside(machine, "cat", str(later / "disk")).stdout == "here"
-        finally:
-            subprocess.run(["umount", "--recursive", str(later)], check=True)
-        assert inside(machine, "cat", str(later / "disk")).returncode != 0, "what the host takes away is gone inside, too"
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    (later := place.root / "later").mkdir()
+    # Most hosts share their mounts; not every test's host does.
+    subprocess.run(["mount", "--bind", str(later), str(later)], check=True)
+    subprocess.run(["mount", "--make-shared", str(later)], check=True)
+    machine = await started(place, machines, "one")
+    subprocess.run(["mount", "-t", "tmpfs", "later", str(later)], check=True)
+    try:
+        (later / "disk").write_text("here")
+        assert inside(machine, "cat", str(later / "disk")).stdout == "here"
+    finally:
+        subprocess.run(["umount", "--recursive", str(later)], check=True)
+    assert inside(machine, "cat", str(later / "disk")).returncode != 0, "what the host takes away is gone inside, too"
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 @pytest.mark.spec("kubevirt", 121)
-def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place) -> None:
-    async def script() -> None:
+@played_by(run)
+async def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place) -> None:
+    with in_unit():
         machines = place.open()
         await machines.adopt()
         machine = await started(place, machines, "group-test")
@@ -198,9 +191,6 @@ def test_a_machine_has_a_group_outside_of_the_unit_that_paddock_is(place: Place)
         await machine.stop(0)
         await until_phase(machine, "ended")
         assert not (found.second / "paddock" / machines.shares.group(machine.id, machine.config)).exists()
-
-    with in_unit():
-        run(script)
 
 
 @pytest.mark.spec("kubevirt", 183)

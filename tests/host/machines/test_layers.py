@@ -96,35 +96,33 @@ async def test_a_frozen_layer_is_read_by_its_machines_alone(place: Place) -> Non
 
 
 @pytest.mark.spec("kubevirt", 120)
-def test_a_layer_below_a_disk_that_is_plugged_while_the_machine_runs(place: Place) -> None:
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await started(place, machines, "late")
-        source = volume(place, "source")
-        clone = volume(place, "clone", source)
-        await machine.plug_disk(DiskConfig("data", clone, bus="scsi", serial="data"))
-        assert not reads(machine, source.path), "its QEMU was handed the file, and no right to it"
-        await machine.plug_disk(DiskConfig("more", replace(volume(place, "ro", source)), bus="scsi", serial="more", readonly=True))
-        # It goes on in a new layer, and back.
-        top = DiskLayer(clone.path.with_name("after.img"), "qcow2", clone)
-        subprocess.run(
-            ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(clone.path), str(top.path), str(4 * MIB)], check=True
-        )
-        await machine.overlay_disks({"data": top})
-        await machine.commit_disk("data", clone.path)
-        await machine.unplug_disk("more")
-        await machine.renew()
-        assert machine.observed.disks["data"].size == 4 * MIB
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-        await machine.start()
-        await until_phase(machine, "running", "ended")
-        assert machine.observed.end is None and reads(machine, source.path)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script, 240)
+@played_by(run, seconds=240)
+async def test_a_layer_below_a_disk_that_is_plugged_while_the_machine_runs(place: Place) -> None:
+    machines = place.open()
+    await machines.adopt()
+    machine = await started(place, machines, "late")
+    source = volume(place, "source")
+    clone = volume(place, "clone", source)
+    await machine.plug_disk(DiskConfig("data", clone, bus="scsi", serial="data"))
+    assert not reads(machine, source.path), "its QEMU was handed the file, and no right to it"
+    await machine.plug_disk(DiskConfig("more", replace(volume(place, "ro", source)), bus="scsi", serial="more", readonly=True))
+    # It goes on in a new layer, and back.
+    top = DiskLayer(clone.path.with_name("after.img"), "qcow2", clone)
+    subprocess.run(
+        ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", str(clone.path), str(top.path), str(4 * MIB)], check=True
+    )
+    await machine.overlay_disks({"data": top})
+    await machine.commit_disk("data", clone.path)
+    await machine.unplug_disk("more")
+    await machine.renew()
+    assert machine.observed.disks["data"].size == 4 * MIB
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    assert machine.observed.end is None and reads(machine, source.path)
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 def test_groups_of_layers_are_given_once(tmp_path: Path) -> None:
@@ -135,7 +133,8 @@ def test_groups_of_layers_are_given_once(tmp_path: Path) -> None:
 
 @pytest.mark.spec("kubevirt", 267)
 @pytest.mark.parametrize("is_done", [True, False], ids=["QEMU did it", "QEMU never heard of it"])
-def test_a_change_over_without_an_answer_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
+@played_by(run)
+async def test_a_change_over_without_an_answer_loses_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, is_done: bool) -> None:
     """Paddock may be stopped while QEMU changes over to a new layer."""
     execute = Qmp.execute
 
@@ -151,35 +150,32 @@ def test_a_change_over_without_an_answer_loses_nothing(place: Place, monkeypatch
         assert machine is not None
         return machine.config.disks[-1].layer
 
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        source = volume(place, "source")
-        owner = await started(place, machines, "owner", source)
-        volume(place, "next", source)
-        top = DiskLayer(place.root / "next" / "disk.img", "qcow2", source)
-        with monkeypatch.context() as patch:
-            patch.setattr(Qmp, "execute", silent)
-            with pytest.raises(Unanswered):
-                await owner.overlay_disks({"data": top})
-        assert layer(machines) == top, "what the guest writes into it would be lost"
-        if not is_done:
-            with pytest.raises(Unanswered, match="still on the layer below"):
-                await owner.overlay_disks({"data": top})
-        machines.close()
-        machines = place.open()
-        await machines.adopt()
-        again = machines.get("owner")
-        assert again is not None
-        async with asyncio.timeout(20):
-            while True:
-                try:
-                    await again.overlay_disks({"data": top})
-                    break
-                except (Unanswered, RequestRefused):
-                    await asyncio.sleep(0.05)
-        assert layer(machines) == top
-        await again.stop(0)
-        await until_phase(again, "ended")
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    source = volume(place, "source")
+    owner = await started(place, machines, "owner", source)
+    volume(place, "next", source)
+    top = DiskLayer(place.root / "next" / "disk.img", "qcow2", source)
+    with monkeypatch.context() as patch:
+        patch.setattr(Qmp, "execute", silent)
+        with pytest.raises(Unanswered):
+            await owner.overlay_disks({"data": top})
+    assert layer(machines) == top, "what the guest writes into it would be lost"
+    if not is_done:
+        with pytest.raises(Unanswered, match="still on the layer below"):
+            await owner.overlay_disks({"data": top})
+    machines.close()
+    machines = place.open()
+    await machines.adopt()
+    again = machines.get("owner")
+    assert again is not None
+    async with asyncio.timeout(20):
+        while True:
+            try:
+                await again.overlay_disks({"data": top})
+                break
+            except (Unanswered, RequestRefused):
+                await asyncio.sleep(0.05)
+    assert layer(machines) == top
+    await again.stop(0)
+    await until_phase(again, "ended")

@@ -67,20 +67,17 @@ async def test_adopted_it_goes_on(place: Place) -> None:
 
 
 @pytest.mark.parametrize("closes_first", [False, True])
-def test_what_qemu_says_when_it_ends_at_once_is_told(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
+@played_by(run)
+async def test_what_qemu_says_when_it_ends_at_once_is_told(place: Place, monkeypatch: pytest.MonkeyPatch, closes_first: bool) -> None:
     if closes_first:
         monkeypatch.setattr(startup, "reach", closed)
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", replace(place.guest(), cpu=CpuConfig(model="nonsense")))
-        await machine.start()
-        await until_phase(machine, "ended")
-        end = machine.observed.end
-        assert end is not None and end.reason == "never-started" and "'nonsense'" in end.text, end
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", replace(place.guest(), cpu=CpuConfig(model="nonsense")))
+    await machine.start()
+    await until_phase(machine, "ended")
+    end = machine.observed.end
+    assert end is not None and end.reason == "never-started" and "'nonsense'" in end.text, end
 
 
 @played_by(run)

@@ -125,7 +125,8 @@ async def _recorded(port: int, heard: list[bytes]) -> asyncio.Server:
     return await asyncio.start_server(serve, migrating.ADDRESS)
 
 
-def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     execute, modes, heard = MachineOwner.execute, set[str](), list[bytes]()
 
     async def looked_at(owner: MachineOwner, command: str, arguments: Any = None, **more: Any) -> Any:
@@ -135,34 +136,31 @@ def test_nothing_is_read_on_the_way_and_no_key_is_left(place: Place, monkeypatch
             assert "PRIVATE" not in str(arguments)
         return await execute(owner, command, arguments, **more)
 
-    async def script() -> None:
-        monkeypatch.setattr(MachineOwner, "execute", looked_at)
-        source, there = await migrating.started(place), migrating.beside(place)
-        await migrating.writes(source)
-        target, send_request = await migrating.expects(there, source)
-        receiver_address = send_request.receiver_address
-        servers = [await _recorded(port, heard) for port in (receiver_address.disks_port, receiver_address.memory_port)]
-        ports = [int(server.sockets[0].getsockname()[1]) for server in servers]
-        receiver_address = structs.replace(receiver_address, disks_port=ports[0], memory_port=ports[1])
-        assert await source.send(structs.replace(send_request, receiver_address=receiver_address), target)
-        await until_phase(target, "running")
-        await migrating.writes(target)
-        for server in servers:
-            server.close()
-        assert modes == {
-            "live 700",
-            *(f"{name}.pem 600" for name in ("ca-cert", *(f"{e}-{k}" for e in ("client", "server") for k in ("cert", "key")))),
-        }
-        said = b"".join(heard)
-        # The guest's code is on its disk and in its memory; QEVM begins QEMU's stream; the server names TLS 1.3 as the version it chose.
-        assert len(said) > migrating.MIB and migrating.MARK[:64] not in said and b"QEVM" not in said
-        assert said.count(b"\x00\x2b\x00\x02\x03\x04") == 3
-        for folder in (source.directory.path, target.directory.path):
-            for path in folder.rglob("*"):
-                assert "pem" not in path.name and not (path.is_file() and b"PRIVATE KEY" in path.read_bytes())
-        assert b"PRIVATE" not in Path(f"/proc/{target.observed.pid}/cmdline").read_bytes()
-
-    run(script)
+    monkeypatch.setattr(MachineOwner, "execute", looked_at)
+    source, there = await migrating.started(place), migrating.beside(place)
+    await migrating.writes(source)
+    target, send_request = await migrating.expects(there, source)
+    receiver_address = send_request.receiver_address
+    servers = [await _recorded(port, heard) for port in (receiver_address.disks_port, receiver_address.memory_port)]
+    ports = [int(server.sockets[0].getsockname()[1]) for server in servers]
+    receiver_address = structs.replace(receiver_address, disks_port=ports[0], memory_port=ports[1])
+    assert await source.send(structs.replace(send_request, receiver_address=receiver_address), target)
+    await until_phase(target, "running")
+    await migrating.writes(target)
+    for server in servers:
+        server.close()
+    assert modes == {
+        "live 700",
+        *(f"{name}.pem 600" for name in ("ca-cert", *(f"{e}-{k}" for e in ("client", "server") for k in ("cert", "key")))),
+    }
+    said = b"".join(heard)
+    # The guest's code is on its disk and in its memory; QEVM begins QEMU's stream; the server names TLS 1.3 as the version it chose.
+    assert len(said) > migrating.MIB and migrating.MARK[:64] not in said and b"QEVM" not in said
+    assert said.count(b"\x00\x2b\x00\x02\x03\x04") == 3
+    for folder in (source.directory.path, target.directory.path):
+        for path in folder.rglob("*"):
+            assert "pem" not in path.name and not (path.is_file() and b"PRIVATE KEY" in path.read_bytes())
+    assert b"PRIVATE" not in Path(f"/proc/{target.observed.pid}/cmdline").read_bytes()
 
 
 @played_by(run)
@@ -344,32 +342,30 @@ async def test_a_target_that_does_not_start_says_why(place: Place) -> None:
     assert not await target.take("m1")
 
 
-def test_an_operating_system_notices_nothing(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
-    async def script() -> None:
-        machines, there = place.open(), migrating.beside(place)
-        await machines.adopt()
-        config = small(place, tiny_guest, free_port())
-        card = structs.replace(config.nics[0], backend=structs.replace(config.nics[0].backend, forwards=()))
-        source = await machines.define("a", structs.replace(config, nics=(card,)))
-        await booted(source)
-        stood: list[float] = []
-        busy = "(i=0; while :; do i=$((i+1)); echo $i | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; done) >/dev/null 2>&1 &"
-        await says(source, f"head -c 20000000 /dev/urandom > /tmp/kept; {busy} sync")
-        kept, up = await says(source, "sha256sum /tmp/kept"), float((await says(source, "cat /proc/uptime")).split()[0])
-        target, send_request = await migrating.expects(there, source)
-        loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
-        with source._owner.events.expect(lambda name, _: name == "STOP") as stops:
-            stops.add_done_callback(lambda _: stood.append(loop.time()))
-            assert await source.send(send_request, target)
-            await until_phase(target, "running")
-        print(f"stood still for {(loop.time() - stood[0]) * 1000:.0f} ms of {loop.time() - began:.2f} s")
-        await until(target, lambda one: one.observed.agent, "the agent is found", 60)
-        assert await says(target, "sha256sum /tmp/kept") == kept
-        assert float((await says(target, "cat /proc/uptime")).split()[0]) > up
-        await says(target, "kill %1 2>/dev/null; sleep 1; sync; echo 3 > /proc/sys/vm/drop_caches; cat /dev/vda > /dev/null")
-        await until_phase(source, "ended")
-        await target.stop(30)
-        await until_phase(target, "ended")
-        assert target.observed.end is not None and target.observed.end.reason == "guest-shutdown"
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_an_operating_system_notices_nothing(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
+    machines, there = place.open(), migrating.beside(place)
+    await machines.adopt()
+    config = small(place, tiny_guest, free_port())
+    card = structs.replace(config.nics[0], backend=structs.replace(config.nics[0].backend, forwards=()))
+    source = await machines.define("a", structs.replace(config, nics=(card,)))
+    await booted(source)
+    stood: list[float] = []
+    busy = "(i=0; while :; do i=$((i+1)); echo $i | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; done) >/dev/null 2>&1 &"
+    await says(source, f"head -c 20000000 /dev/urandom > /tmp/kept; {busy} sync")
+    kept, up = await says(source, "sha256sum /tmp/kept"), float((await says(source, "cat /proc/uptime")).split()[0])
+    target, send_request = await migrating.expects(there, source)
+    loop, began = asyncio.get_running_loop(), asyncio.get_running_loop().time()
+    with source._owner.events.expect(lambda name, _: name == "STOP") as stops:
+        stops.add_done_callback(lambda _: stood.append(loop.time()))
+        assert await source.send(send_request, target)
+        await until_phase(target, "running")
+    print(f"stood still for {(loop.time() - stood[0]) * 1000:.0f} ms of {loop.time() - began:.2f} s")
+    await until(target, lambda one: one.observed.agent, "the agent is found", 60)
+    assert await says(target, "sha256sum /tmp/kept") == kept
+    assert float((await says(target, "cat /proc/uptime")).split()[0]) > up
+    await says(target, "kill %1 2>/dev/null; sleep 1; sync; echo 3 > /proc/sys/vm/drop_caches; cat /dev/vda > /dev/null")
+    await until_phase(source, "ended")
+    await target.stop(30)
+    await until_phase(target, "ended")
+    assert target.observed.end is not None and target.observed.end.reason == "guest-shutdown"

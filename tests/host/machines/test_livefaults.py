@@ -22,6 +22,7 @@ from paddock.engine.machine.livesource import SendRequest
 from paddock.engine.machine.livetarget import ReceiveRequest
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
+from tests.coroutines import played_by
 from tests.host.machines import leaving, migrating
 from tests.host.machines.conftest import ROOT, Place, qemus, run, until, until_guest_runs
 
@@ -157,15 +158,12 @@ async def _is_whole(sides: Sides, fault: str) -> None:
 
 
 @pytest.mark.parametrize(("fault", "step"), cases())
-def test_one_copy_is_left(place: Place, request: pytest.FixtureRequest, fault: str, step: int) -> None:
+@played_by(run)
+async def test_one_copy_is_left(place: Place, request: pytest.FixtureRequest, fault: str, step: int) -> None:
     if fault == "link":
         netns = request.getfixturevalue("netns")
     else:
         netns = ""
-
-    async def script() -> None:
-        sides = Sides(place)
-        await _play(sides, fault, step, netns)
-        await _is_whole(sides, fault)
-
-    run(script)
+    sides = Sides(place)
+    await _play(sides, fault, step, netns)
+    await _is_whole(sides, fault)

@@ -99,55 +99,52 @@ _TALK = (
 
 @pytest.mark.spec("kubevirt", 209)
 @pytest.mark.spec("kubevirt", 212)
-def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
+@played_by(run, seconds=900)
+async def test_an_operating_system_goes_on(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
     port = free_port()
+    machines, states = place.open(), memories(place)
+    await machines.adopt()
+    config = small(place, tiny_guest, port)
+    config = replace(config, disks=config.disks[:1])
+    machine = await machines.define("a", config)
+    await booted(machine)
+    await says(machine, f"dd if=/dev/urandom of=/tmp/random bs=64k count=64 2>/dev/null; {_COUNT}")
+    await says(machine, f"sleep 1; {_WRITES} {_TALK} sleep 1")
+    checksum = await says(machine, "sha256sum /tmp/random")
+    assert int(await says(machine, "wc -l < /tmp/heard")) > 0
+    await says(machine, "date -s @1000000000")
+    pid = machine.observed.pid
+    state = await kept(machine, states, place.root)
+    print(f"pause {state.record.pause * 1000:.0f} ms, {state.size / MIB:.1f} MiB")
+    counted = int(await says(machine, "cat /tmp/count"))
+    # The guest runs on in the same process, and writes into its new layer.
+    assert machine.observed.pid == pid and machine.config.disks[0].layer == DiskLayer(
+        place.root / "root-s.qcow2", "qcow2", config.disks[0].layer
+    )
+    await says(machine, "sleep 1")
+    assert int(await says(machine, "cat /tmp/count")) > counted and not machine.observed.paused
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    frozen = (place.root / "root.img").read_bytes()
+    await states.pack("s")
+    packed = states.get("s")
+    assert packed is not None and packed.packed and packed.stored < state.stored
 
-    async def script() -> None:
-        machines, states = place.open(), memories(place)
-        await machines.adopt()
-        config = small(place, tiny_guest, port)
-        config = replace(config, disks=config.disks[:1])
-        machine = await machines.define("a", config)
-        await booted(machine)
-        await says(machine, f"dd if=/dev/urandom of=/tmp/random bs=64k count=64 2>/dev/null; {_COUNT}")
-        await says(machine, f"sleep 1; {_WRITES} {_TALK} sleep 1")
-        checksum = await says(machine, "sha256sum /tmp/random")
-        assert int(await says(machine, "wc -l < /tmp/heard")) > 0
-        await says(machine, "date -s @1000000000")
-        pid = machine.observed.pid
-        state = await kept(machine, states, place.root)
-        print(f"pause {state.record.pause * 1000:.0f} ms, {state.size / MIB:.1f} MiB")
-        counted = int(await says(machine, "cat /tmp/count"))
-        # The guest runs on in the same process, and writes into its new layer.
-        assert machine.observed.pid == pid and machine.config.disks[0].layer == DiskLayer(
-            place.root / "root-s.qcow2", "qcow2", config.disks[0].layer
-        )
-        await says(machine, "sleep 1")
-        assert int(await says(machine, "cat /tmp/count")) > counted and not machine.observed.paused
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-        frozen = (place.root / "root.img").read_bytes()
-        await states.pack("s")
-        packed = states.get("s")
-        assert packed is not None and packed.packed and packed.stored < state.stored
-
-        again = await continued(place, machines, states, state, label=config.label)
-        await until(again, lambda one: one.observed.agent, "the agent is found", 120)
-        assert await says(again, "sha256sum /tmp/random; cat /tmp/broken 2>/dev/null || true") == checksum
-        # Its agent gets the time.
-        assert abs(int(await says(again, "sleep 1; date +%s")) - time.time()) < 30
-        later = int(await says(again, "cat /tmp/count"))
-        heard = int(await says(again, "wc -l < /tmp/heard"))
-        await says(again, "sleep 2")
-        assert int(await says(again, "cat /tmp/count")) > later and int(await says(again, "wc -l < /tmp/heard")) > heard
-        assert later < counted + 400
-        assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
-        assert (place.root / "root.img").read_bytes() == frozen
-        # Its disk is of the same moment: no more and no less than one write apart from what memory says of it.
-        on_disk = int(frozen[:512].split(b"\n")[0])
-        assert abs(on_disk - counted) < 200
-
-    run(script, 900)
+    again = await continued(place, machines, states, state, label=config.label)
+    await until(again, lambda one: one.observed.agent, "the agent is found", 120)
+    assert await says(again, "sha256sum /tmp/random; cat /tmp/broken 2>/dev/null || true") == checksum
+    # Its agent gets the time.
+    assert abs(int(await says(again, "sleep 1; date +%s")) - time.time()) < 30
+    later = int(await says(again, "cat /tmp/count"))
+    heard = int(await says(again, "wc -l < /tmp/heard"))
+    await says(again, "sleep 2")
+    assert int(await says(again, "cat /tmp/count")) > later and int(await says(again, "wc -l < /tmp/heard")) > heard
+    assert later < counted + 400
+    assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
+    assert (place.root / "root.img").read_bytes() == frozen
+    # Its disk is of the same moment: no more and no less than one write apart from what memory says of it.
+    on_disk = int(frozen[:512].split(b"\n")[0])
+    assert abs(on_disk - counted) < 200
 
 
 async def _small_one(place: Place) -> tuple[QemuMachine, Machines, MemoryStates]:
@@ -241,7 +238,8 @@ def test_killed_at_every_step_of_going_on(place: Place, packed: bool) -> None:
 
 @pytest.mark.spec("kubevirt", 215)
 @pytest.mark.parametrize("late", [False, True])
-def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+@played_by(run)
+async def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Its end is that of the guest; while another reads the memory, nothing is lost."""
     send, receive = migration.send, migration.receive
 
@@ -256,29 +254,26 @@ def test_a_qemu_that_dies_leaves_no_memory(place: Place, monkeypatch: pytest.Mon
         os.kill(owner.observed.pid, signal.SIGKILL)
         await receive(owner)
 
-    async def script() -> None:
-        machine, machines, states = await _small_one(place)
-        if not late:
-            monkeypatch.setattr(migration, "send", dies)
-            with pytest.raises((RequestRefused, Unanswered)):
-                await kept(machine, states, place.root)
-            await until_phase(machine, "ended")
-            states.prepare()
-            assert _is_clean(place) and states.get("s") is None
-            return
-        state = await kept(machine, states, place.root)
-        monkeypatch.setattr(migration, "receive", dies_late)
-        with pytest.raises(AssertionError):
-            await continued(place, machines, states, state)
-        monkeypatch.undo()
-        again = machines.get("b")
-        assert again is not None and again.observed.phase == "suspended" and overlays.is_empty(place.root / "root-b.qcow2")
-        await machine.stop(0)
+    machine, machines, states = await _small_one(place)
+    if not late:
+        monkeypatch.setattr(migration, "send", dies)
+        with pytest.raises((RequestRefused, Unanswered)):
+            await kept(machine, states, place.root)
         await until_phase(machine, "ended")
-        await again.start()
-        await _goes_on(again, boots=0)
-
-    run(script)
+        states.prepare()
+        assert _is_clean(place) and states.get("s") is None
+        return
+    state = await kept(machine, states, place.root)
+    monkeypatch.setattr(migration, "receive", dies_late)
+    with pytest.raises(AssertionError):
+        await continued(place, machines, states, state)
+    monkeypatch.undo()
+    again = machines.get("b")
+    assert again is not None and again.observed.phase == "suspended" and overlays.is_empty(place.root / "root-b.qcow2")
+    await machine.stop(0)
+    await until_phase(machine, "ended")
+    await again.start()
+    await _goes_on(again, boots=0)
 
 
 @played_by(run)
@@ -342,7 +337,8 @@ async def test_a_guest_that_writes_too_fast_is_stopped(place: Place, monkeypatch
 
 @pytest.mark.spec("kubevirt", 263)
 @pytest.mark.spec("kubevirt", 264)
-def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """For a moment after the end of a migration QEMU is in `finish-migrate`, and refuses to let the guest go on."""
     execute, late, seen = MachineOwner.execute, 3, set[tuple[str, bool]]()
 
@@ -356,15 +352,12 @@ def test_a_guest_goes_on_that_qemu_does_not_let_go_at_once(place: Place, monkeyp
             return {"status": "finish-migrate"}
         return await execute(self, command, *more, **named)
 
-    async def script() -> None:
-        machine, _, states = await _small_one(place)
-        monkeypatch.setattr(MachineOwner, "execute", slow)
-        await kept(machine, states, place.root)
-        await until(machine, lambda one: not one.observed.still, "it goes on")
-        await _goes_on(machine)
-        assert not late and ("", True) in seen and {paused for paused, _ in seen} == {""}
-
-    run(script)
+    machine, _, states = await _small_one(place)
+    monkeypatch.setattr(MachineOwner, "execute", slow)
+    await kept(machine, states, place.root)
+    await until(machine, lambda one: not one.observed.still, "it goes on")
+    await _goes_on(machine)
+    assert not late and ("", True) in seen and {paused for paused, _ in seen} == {""}
 
 
 @pytest.mark.needs("ovmf", "swtpm")

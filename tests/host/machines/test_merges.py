@@ -35,7 +35,8 @@ async def overlaid(place: Place) -> tuple[QemuMachine, DiskLayer]:
 
 
 @pytest.mark.spec("kubevirt", 259)
-def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """It shuts down by its power button, and its disk is where QEMU had it."""
     land, found = BlockJobs._on_base, list[QemuMachine]()
 
@@ -44,16 +45,13 @@ def test_a_stop_does_not_leave_the_guest_standing_still(place: Place, monkeypatc
         await asyncio.sleep(0.5)
         await land(self, name, base)
 
-    async def script() -> None:
-        machine, base = await overlaid(place)
-        found.append(machine)
-        monkeypatch.setattr(BlockJobs, "_on_base", slowly)
-        await machine.commit_disk("data", base.path)
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
-        assert layer_of(machine) == base and marks(base) == 1
-
-    run(script)
+    machine, base = await overlaid(place)
+    found.append(machine)
+    monkeypatch.setattr(BlockJobs, "_on_base", slowly)
+    await machine.commit_disk("data", base.path)
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
+    assert layer_of(machine) == base and marks(base) == 1
 
 
 @pytest.mark.spec("kubevirt", 260)
@@ -89,7 +87,8 @@ def test_paddock_is_killed_at_each_step(place: Place) -> None:
 
 
 @pytest.mark.spec("kubevirt", 261)
-def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A guest that went on would lose its writes with the next start, from the layer that the config names."""
     write, full = Directory.write_config, True
 
@@ -98,21 +97,17 @@ def test_a_full_disk_keeps_the_guest_still_until_its_layer_is_written_down(place
             raise OSError(28, "No space left on device", str(self.path))
         write(self, config)
 
-    async def script() -> None:
-        nonlocal full
-        machine, base = await overlaid(place)
-        monkeypatch.setattr(Directory, "write_config", refuses)
-        task = asyncio.create_task(machine.commit_disk("data", base.path))
-        await until(machine, lambda one: "No space left" in one.observed.detail, "it says so")
-        assert machine.observed.still and not machine.observed.paused and layer_of(machine) != base
-        full = False
-        await task
-        await until(machine, lambda one: not one.observed.still, "the guest goes on")
-        assert layer_of(machine) == base and not machine.observed.detail
-        await writes(machine)
-        await stopped(machine)
-
-    run(script)
+    machine, base = await overlaid(place)
+    monkeypatch.setattr(Directory, "write_config", refuses)
+    task = asyncio.create_task(machine.commit_disk("data", base.path))
+    await until(machine, lambda one: "No space left" in one.observed.detail, "it says so")
+    assert machine.observed.still and not machine.observed.paused and layer_of(machine) != base
+    full = False
+    await task
+    await until(machine, lambda one: not one.observed.still, "the guest goes on")
+    assert layer_of(machine) == base and not machine.observed.detail
+    await writes(machine)
+    await stopped(machine)
 
 
 @pytest.mark.spec("kubevirt", 259)

@@ -287,36 +287,33 @@ async def steps(machine: QemuMachine, target: DiskLayer, at: Callable[[int], Awa
 
 @pytest.mark.spec("kubevirt", 232)
 @pytest.mark.long
-def test_qemu_is_killed_at_each_step(place: Place) -> None:
+@played_by(run, seconds=300)
+async def test_qemu_is_killed_at_each_step(place: Place) -> None:
     """The config names a file with everything that the guest wrote, and the machine starts from it."""
+    machine = await started(place)
+    await writes(machine)
+    number, killed = 0, True
+    while killed:
+        number, killed = number + 1, False
 
-    async def script() -> None:
-        machine = await started(place)
-        await writes(machine)
-        number, killed = 0, True
-        while killed:
-            number, killed = number + 1, False
+        async def kill(step: int, last: int = number) -> None:
+            nonlocal killed
+            if step == last:
+                killed = True
+                os.kill(machine.observed.pid, signal.SIGKILL)
+                await until_phase(machine, "ended")
 
-            async def kill(step: int, last: int = number) -> None:
-                nonlocal killed
-                if step == last:
-                    killed = True
-                    os.kill(machine.observed.pid, signal.SIGKILL)
-                    await until_phase(machine, "ended")
-
-            try:
-                await steps(machine, blank(place.root / f"new{number}.img"), kill)
-            except PaddockError:
-                assert machine.observed.phase == "ended"
-            assert machine._owner.record.moving is None
-            assert marks(layer_of(machine)) == 1, f"step {number}"
-            if killed:
-                await machine.start()
-                await until_phase(machine, "running")
-        assert number > 8
-        await stopped(machine)
-
-    run(script, 300)
+        try:
+            await steps(machine, blank(place.root / f"new{number}.img"), kill)
+        except PaddockError:
+            assert machine.observed.phase == "ended"
+        assert machine._owner.record.moving is None
+        assert marks(layer_of(machine)) == 1, f"step {number}"
+        if killed:
+            await machine.start()
+            await until_phase(machine, "running")
+    assert number > 8
+    await stopped(machine)
 
 
 @pytest.mark.spec("kubevirt", 232)

@@ -115,55 +115,52 @@ async def _devices(machine: QemuMachine) -> str:
     return found
 
 
-def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
+@played_by(run, seconds=600)
+async def test_an_operating_system_keeps_all_it_has(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
     port = free_port()
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await machines.define("a", small(place, tiny_guest, port))
-        await booted(machine)
-        # Everything that may differ from the start: what came, what went, what grew.
-        await machine.set_sockets(2)
-        await machine.plug_disk(DiskConfig("data", blank(place.root / "data.img"), bus="virtio", serial="data"))
-        await machine.plug_disk(DiskConfig("more", blank(place.root / "more.img"), bus="scsi"))
-        await machine.plug_nic(EXTRA)
-        await machine.unplug_disk("old")
-        await machine.resize_disk("data", 8 * MIB)
-        await machine.set_memory(256 * MIB)
-        await until(machine, lambda one: one.observed.memory == 256 * MIB, "the guest took it", 120)
-        await machine.set_link("extra", False)
-        await says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
-        before, config, old = await _devices(machine), machine.config, machine.observed
-        uptime, count = float((await says(machine, "cat /proc/uptime")).split()[0]), int(await says(machine, "cat /tmp/count"))
-        for _ in range(2):
-            renewed = await machine.renew()
-            print(f"stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
-            assert machine.observed.pid != old.pid and machine.config == config
-        await until(machine, lambda one: one.observed.agent, "the agent is found")
-        assert await _devices(machine) == before
-        assert await says(machine, "cat /tmp/kept; head -c 7 /dev/vda") == "kept\nwritten"
-        assert float((await says(machine, "cat /proc/uptime")).split()[0]) > uptime
-        assert int(await says(machine, "cat /tmp/count")) > count
-        assert (machine.observed.memory, machine.observed.sockets) == (old.memory, old.sockets) == (256 * MIB, 2)
-        assert machine.observed.nics == old.nics and machine.observed.disks == old.disks
-        # The port that the card lists leads there again, and devices still come and go.
-        assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
-        await machine.unplug_disk("data")
-        await machine.plug_disk(DiskConfig("last", blank(place.root / "last.img"), bus="virtio"))
-        machines.close()
-        machines = place.open()
-        await machines.adopt()
-        again = machines.get("a")
-        assert again is not None and again.observed.pid == machine.observed.pid
-        await until(again, lambda one: one.observed.agent, "the agent is found")
-        assert await says(again, "cat /tmp/kept") == "kept"
-        await again.stop(30)
-        await until_phase(again, "ended")
-        assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
-        assert qemus(place.machines) == {} and not list(again.directory.path.glob("next*"))
-
-    run(script, 600)
+    machines = place.open()
+    await machines.adopt()
+    machine = await machines.define("a", small(place, tiny_guest, port))
+    await booted(machine)
+    # Everything that may differ from the start: what came, what went, what grew.
+    await machine.set_sockets(2)
+    await machine.plug_disk(DiskConfig("data", blank(place.root / "data.img"), bus="virtio", serial="data"))
+    await machine.plug_disk(DiskConfig("more", blank(place.root / "more.img"), bus="scsi"))
+    await machine.plug_nic(EXTRA)
+    await machine.unplug_disk("old")
+    await machine.resize_disk("data", 8 * MIB)
+    await machine.set_memory(256 * MIB)
+    await until(machine, lambda one: one.observed.memory == 256 * MIB, "the guest took it", 120)
+    await machine.set_link("extra", False)
+    await says(machine, f"{_COUNT} echo written | dd of=/dev/vda conv=notrunc,fsync 2>/dev/null; echo kept > /tmp/kept")
+    before, config, old = await _devices(machine), machine.config, machine.observed
+    uptime, count = float((await says(machine, "cat /proc/uptime")).split()[0]), int(await says(machine, "cat /tmp/count"))
+    for _ in range(2):
+        renewed = await machine.renew()
+        print(f"stood still for {renewed.pause * 1000:.0f} ms of {renewed.seconds:.2f} s")
+        assert machine.observed.pid != old.pid and machine.config == config
+    await until(machine, lambda one: one.observed.agent, "the agent is found")
+    assert await _devices(machine) == before
+    assert await says(machine, "cat /tmp/kept; head -c 7 /dev/vda") == "kept\nwritten"
+    assert float((await says(machine, "cat /proc/uptime")).split()[0]) > uptime
+    assert int(await says(machine, "cat /tmp/count")) > count
+    assert (machine.observed.memory, machine.observed.sockets) == (old.memory, old.sockets) == (256 * MIB, 2)
+    assert machine.observed.nics == old.nics and machine.observed.disks == old.disks
+    # The port that the card lists leads there again, and devices still come and go.
+    assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
+    await machine.unplug_disk("data")
+    await machine.plug_disk(DiskConfig("last", blank(place.root / "last.img"), bus="virtio"))
+    machines.close()
+    machines = place.open()
+    await machines.adopt()
+    again = machines.get("a")
+    assert again is not None and again.observed.pid == machine.observed.pid
+    await until(again, lambda one: one.observed.agent, "the agent is found")
+    assert await says(again, "cat /tmp/kept") == "kept"
+    await again.stop(30)
+    await until_phase(again, "ended")
+    assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
+    assert qemus(place.machines) == {} and not list(again.directory.path.glob("next*"))
 
 
 def echoed(port: int, said: bytes) -> bytes:
@@ -382,31 +379,28 @@ async def test_layers_that_were_laid_since_are_those_that_are_written(place: Pla
 
 
 @pytest.mark.parametrize("kept", [False, True])
-def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
+@played_by(run)
+async def test_firmware_variables_come_along(place: Place, kept: bool) -> None:
     files = EfiFiles(_OVMF / "OVMF_CODE_4M.fd", _OVMF / "OVMF_VARS_4M.fd")
     if not files.code.exists():
         pytest.skip("needs ovmf: there is no EFI firmware here")
-
-    async def script() -> None:
-        variables = place.root / "variables.fd"
-        machines = place.open(efi=files)
-        await machines.adopt()
-        config = structs.replace(
-            place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
-        )
-        machine = await machines.define("a", config)
-        await machine.start()
-        await until_phase(machine, "running", "ended")
-        await machine.renew()
-        await machine.renew()
-        assert machine.observed.phase == "running" and not machine.observed.paused
-        file = variables if kept else machine.directory.run / "efi-vars.fd"
-        assert file.stat().st_size == files.variables.stat().st_size
-        assert os.path.samefile(f"/proc/{machine.observed.pid}/cwd", machine.directory.run)
-        await machine.stop(0)
-        await until_phase(machine, "ended")
-
-    run(script)
+    variables = place.root / "variables.fd"
+    machines = place.open(efi=files)
+    await machines.adopt()
+    config = structs.replace(
+        place.guest(), memory=MemoryConfig(64 << 20, 64 << 20), firmware=FirmwareConfig("efi", variables=variables if kept else None)
+    )
+    machine = await machines.define("a", config)
+    await machine.start()
+    await until_phase(machine, "running", "ended")
+    await machine.renew()
+    await machine.renew()
+    assert machine.observed.phase == "running" and not machine.observed.paused
+    file = variables if kept else machine.directory.run / "efi-vars.fd"
+    assert file.stat().st_size == files.variables.stat().st_size
+    assert os.path.samefile(f"/proc/{machine.observed.pid}/cwd", machine.directory.run)
+    await machine.stop(0)
+    await until_phase(machine, "ended")
 
 
 @played_by(run)

@@ -12,6 +12,7 @@ from msgspec import structs
 
 from paddock.engine.machine import renewal
 from paddock.engine.machine.directory import Renewal
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, killed_at, qemus, run, taken_over, until
 from tests.host.machines.test_renewal import echoes
 
@@ -47,7 +48,8 @@ def test_killed_at_every_step(place: Place) -> None:
     print(f"{step} steps, of which the first {moved.index(True)} lead back")
 
 
-def test_no_file_is_left_by_a_process_that_nobody_has_a_number_of(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_no_file_is_left_by_a_process_that_nobody_has_a_number_of(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """Paddock was killed while it started the second QEMU, and a busy host takes a second to see that one off."""
     monkeypatch.setattr(renewal, "holders", lambda path: [])
 
@@ -68,14 +70,11 @@ def test_no_file_is_left_by_a_process_that_nobody_has_a_number_of(place: Place, 
         assert machine.observed.phase == "running" and not lock.exists()
         machines.close()
 
-    async def script() -> None:
-        lock = await start()
-        holder = subprocess.Popen(["flock", "--exclusive", str(lock), "sleep", "1"])
-        await asyncio.sleep(0.3)
-        await again(lock)
-        holder.wait()
-
-    run(script)
+    lock = await start()
+    holder = subprocess.Popen(["flock", "--exclusive", str(lock), "sleep", "1"])
+    await asyncio.sleep(0.3)
+    await again(lock)
+    holder.wait()
 
 
 async def _into(pids: list[int], work: Coroutine[Any, Any, int]) -> None:

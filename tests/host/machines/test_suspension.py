@@ -56,53 +56,50 @@ def _is_clean(machine: QemuMachine, *names: str) -> bool:
     return sorted(path.name for path in machine.directory.path.glob("saved*")) == sorted(names)
 
 
-def test_an_operating_system_finds_all_it_had(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
+@played_by(run, seconds=900)
+async def test_an_operating_system_finds_all_it_had(place: Place, tiny_guest: tiny.TinyImage, free_port: Callable[[], int]) -> None:
     port = free_port()
+    machines = place.open()
+    await machines.adopt()
+    machine = await _equipped(place, machines, small(place, tiny_guest, port))
+    checksum, before = await says(machine, "sha256sum /tmp/random"), machine.observed
+    uptime = float((await says(machine, "cat /proc/uptime")).split()[0])
+    began = time.monotonic()
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    written = time.monotonic() - began
+    state = machine.observed.suspended
+    assert state is not None and state.size == machine.directory.saved_state.stat().st_size > MIB
+    assert qemus(place.machines) == {} and _is_clean(machine, "saved.json", "saved.state")
+    disks = _digests(place.root)
+    machines.close()
 
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        machine = await _equipped(place, machines, small(place, tiny_guest, port))
-        checksum, before = await says(machine, "sha256sum /tmp/random"), machine.observed
-        uptime = float((await says(machine, "cat /proc/uptime")).split()[0])
-        began = time.monotonic()
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        written = time.monotonic() - began
-        state = machine.observed.suspended
-        assert state is not None and state.size == machine.directory.saved_state.stat().st_size > MIB
-        assert qemus(place.machines) == {} and _is_clean(machine, "saved.json", "saved.state")
-        disks = _digests(place.root)
-        machines.close()
-
-        machines = place.open()
-        await machines.adopt()
-        again = machines.get("a")
-        assert again is not None and again.observed.suspended == state
-        began = time.monotonic()
-        await _resumed(again)
-        print(f"{state.size / 1e6:.1f} MB written in {written:.2f} s, read in {time.monotonic() - began:.2f} s")
-        assert disks == _digests(place.root)
-        await until(again, lambda one: one.observed.agent, "the agent is found", 120)
-        assert await says(again, "sha256sum /tmp/random; cat /tmp/kept; head -c 7 /dev/vda") == f"{checksum}\nkept\nwritten"
-        later = float((await says(again, "cat /proc/uptime")).split()[0])
-        assert uptime < later < uptime + 60
-        assert (again.observed.memory, again.observed.sockets) == (before.memory, before.sockets) == (256 * MIB, 2)
-        assert again.observed.nics == before.nics and again.observed.disks == before.disks
-        assert _is_clean(again)
-        # Its ports of the host lead there again, devices still come and go, and it can be suspended once more.
-        assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
-        await again.unplug_disk("data")
-        await again.plug_disk(DiskConfig("last", blank(place.root / "last.img"), bus="virtio"))
-        await again.suspend()
-        await until_phase(again, "suspended")
-        await _resumed(again)
-        assert await says(again, "cat /tmp/kept; ls /sys/block | grep -c vd") == "kept\n2"
-        await again.stop(30)
-        await until_phase(again, "ended")
-        assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
-
-    run(script, 900)
+    machines = place.open()
+    await machines.adopt()
+    again = machines.get("a")
+    assert again is not None and again.observed.suspended == state
+    began = time.monotonic()
+    await _resumed(again)
+    print(f"{state.size / 1e6:.1f} MB written in {written:.2f} s, read in {time.monotonic() - began:.2f} s")
+    assert disks == _digests(place.root)
+    await until(again, lambda one: one.observed.agent, "the agent is found", 120)
+    assert await says(again, "sha256sum /tmp/random; cat /tmp/kept; head -c 7 /dev/vda") == f"{checksum}\nkept\nwritten"
+    later = float((await says(again, "cat /proc/uptime")).split()[0])
+    assert uptime < later < uptime + 60
+    assert (again.observed.memory, again.observed.sockets) == (before.memory, before.sockets) == (256 * MIB, 2)
+    assert again.observed.nics == before.nics and again.observed.disks == before.disks
+    assert _is_clean(again)
+    # Its ports of the host lead there again, devices still come and go, and it can be suspended once more.
+    assert await asyncio.to_thread(echoed, port, b"through QEMU's own network") == b"through QEMU's own network"
+    await again.unplug_disk("data")
+    await again.plug_disk(DiskConfig("last", blank(place.root / "last.img"), bus="virtio"))
+    await again.suspend()
+    await until_phase(again, "suspended")
+    await _resumed(again)
+    assert await says(again, "cat /tmp/kept; ls /sys/block | grep -c vd") == "kept\n2"
+    await again.stop(30)
+    await until_phase(again, "ended")
+    assert again.observed.end is not None and again.observed.end.reason == "guest-shutdown"
 
 
 async def _equipped(place: Place, machines: Machines, config: MachineConfig) -> QemuMachine:
@@ -164,7 +161,8 @@ def test_killed_at_every_step(place: Place, wanted: str) -> None:
 
 
 @pytest.mark.parametrize("late", [False, True])
-def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+@played_by(run)
+async def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
     """Before the state is whole its end is that of the guest; while it reads the state, nothing is lost."""
     send, receive = migration.send, migration.receive
 
@@ -175,27 +173,24 @@ def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkeypatch:
         os.kill(owner.observed.pid, signal.SIGKILL)
         await asyncio.Event().wait()
 
-    async def script() -> None:
-        machine = await _small_one(place, place.open())
-        if not late:
-            monkeypatch.setattr(migration, "send", dies)
-            # Its end is seen first, or that it does not answer.
-            with pytest.raises((RequestRefused, Unanswered)):
-                await machine.suspend()
-            await until_phase(machine, "ended")
-            assert _is_clean(machine)
-            return
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        monkeypatch.setattr(migration, "receive", dies)
-        await machine.start()
-        await until(machine, lambda one: one.observed.phase == "suspended" and one.observed.end is not None, "it is suspended again")
-        assert machine.observed.end is not None and machine.observed.end.text
-        monkeypatch.undo()
-        await _resumed(machine)
-        await _goes_on(machine)
-
-    run(script)
+    machine = await _small_one(place, place.open())
+    if not late:
+        monkeypatch.setattr(migration, "send", dies)
+        # Its end is seen first, or that it does not answer.
+        with pytest.raises((RequestRefused, Unanswered)):
+            await machine.suspend()
+        await until_phase(machine, "ended")
+        assert _is_clean(machine)
+        return
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    monkeypatch.setattr(migration, "receive", dies)
+    await machine.start()
+    await until(machine, lambda one: one.observed.phase == "suspended" and one.observed.end is not None, "it is suspended again")
+    assert machine.observed.end is not None and machine.observed.end.text
+    monkeypatch.undo()
+    await _resumed(machine)
+    await _goes_on(machine)
 
 
 @played_by(run)

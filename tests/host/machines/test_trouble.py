@@ -138,54 +138,51 @@ async def test_a_qemu_that_is_silent_when_it_is_found(place: Place) -> None:
 
 @pytest.mark.needs("root")
 @pytest.mark.spec("kubevirt", 107)
-def test_qemu_has_no_rights_and_its_guest_cannot_fill_the_host(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_qemu_has_no_rights_and_its_guest_cannot_fill_the_host(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(directory, "SERIAL_LIMIT", 1 << 13)
-
-    async def script() -> None:
-        machines = place.open()
-        await machines.adopt()
-        first, second = await machines.define("a", place.guest("a")), await machines.define("b", place.guest("b"))
-        await _guest_runs(first)
-        await _guest_runs(second)
-        users = set()
-        for machine in (first, second):
-            status = _status(machine.observed.pid)
-            (user,) = set(status["Uid"].split())
-            assert int(user) >= 2_000_000_000
-            assert set(status["Gid"].split()) == {user} and status["Groups"] == ""
-            users.add(user)
-            assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
-            assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"))
-            argv = Path(f"/proc/{machine.observed.pid}/cmdline").read_text().split("\0")
-            assert argv[argv.index("-sandbox") + 1] == "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
-            folder = machine.directory.run.stat()
-            assert folder.st_mode & 0o777 == 0o700 and str(folder.st_uid) == user
-            limits = Path(f"/proc/{machine.observed.pid}/limits").read_text().splitlines()
-            assert next(line.split()[4] for line in limits if line.startswith("Max core file size")) == "0"
-            for name in ("config.json", "process.json", "qemu.log", "lock"):
-                kept = (machine.directory.path / name).stat()
-                assert kept.st_uid == 0 and kept.st_mode & 0o077 == 0
-        assert len(users) == 2, "each machine has a user of its own"
-        console = first.console()
-        await console.write(b"f")
-        # An open session that is not read would slow the guest down.
-        console.close()
-        log = first.directory.run / "serial.log"
-        before = cuts = 0
-        deadline = time.monotonic() + 30
-        while cuts < 2 and time.monotonic() < deadline:
-            size = log.stat().st_size
-            cuts, before = cuts + (size < before), size
-            await asyncio.sleep(0.01)
-        assert cuts == 2, "the log grew beyond what it may hold, and was cut, twice"
-        await first.stop(0)
-        await second.stop(0)
-        await until_phase(first, "ended")
-        await until_phase(second, "ended")
-        first.directory.bound_logs()
-        assert log.stat().st_size <= 1 << 13
-
-    run(script)
+    machines = place.open()
+    await machines.adopt()
+    first, second = await machines.define("a", place.guest("a")), await machines.define("b", place.guest("b"))
+    await _guest_runs(first)
+    await _guest_runs(second)
+    users = set()
+    for machine in (first, second):
+        status = _status(machine.observed.pid)
+        (user,) = set(status["Uid"].split())
+        assert int(user) >= 2_000_000_000
+        assert set(status["Gid"].split()) == {user} and status["Groups"] == ""
+        users.add(user)
+        assert status["NoNewPrivs"] == "1" and status["Seccomp"] == "2"
+        assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"))
+        argv = Path(f"/proc/{machine.observed.pid}/cmdline").read_text().split("\0")
+        assert argv[argv.index("-sandbox") + 1] == "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"
+        folder = machine.directory.run.stat()
+        assert folder.st_mode & 0o777 == 0o700 and str(folder.st_uid) == user
+        limits = Path(f"/proc/{machine.observed.pid}/limits").read_text().splitlines()
+        assert next(line.split()[4] for line in limits if line.startswith("Max core file size")) == "0"
+        for name in ("config.json", "process.json", "qemu.log", "lock"):
+            kept = (machine.directory.path / name).stat()
+            assert kept.st_uid == 0 and kept.st_mode & 0o077 == 0
+    assert len(users) == 2, "each machine has a user of its own"
+    console = first.console()
+    await console.write(b"f")
+    # An open session that is not read would slow the guest down.
+    console.close()
+    log = first.directory.run / "serial.log"
+    before = cuts = 0
+    deadline = time.monotonic() + 30
+    while cuts < 2 and time.monotonic() < deadline:
+        size = log.stat().st_size
+        cuts, before = cuts + (size < before), size
+        await asyncio.sleep(0.01)
+    assert cuts == 2, "the log grew beyond what it may hold, and was cut, twice"
+    await first.stop(0)
+    await second.stop(0)
+    await until_phase(first, "ended")
+    await until_phase(second, "ended")
+    first.directory.bound_logs()
+    assert log.stat().st_size <= 1 << 13
 
 
 def _status(pid: int) -> dict[str, str]:

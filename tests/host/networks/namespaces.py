@@ -127,6 +127,11 @@ def there(namespace: str, script: Callable[[], Coroutine[Any, Any, Any]]) -> Any
     return Child(namespace, lambda: asyncio.run(script())).result()
 
 
+def in_host(lab: "Lab", script: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Run a script in the namespace of the host of a lab."""
+    return there(lab.host, script)
+
+
 class Guest:
     """The other side of a card."""
 

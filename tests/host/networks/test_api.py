@@ -16,11 +16,11 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.networkpolicies import controller
 from paddock.kubevirt.controllers.services import controller as services
-from tests.apiharness import Harness
 from tests.coroutines import played
 from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Child, Guest
 from tests.host.networks.talking import tcp_ask, tcp_serve, udp_ask, udp_serve
+from tests.kit.servers.apiharness import Harness
 
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
 KIND = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")

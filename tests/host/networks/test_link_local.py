@@ -13,11 +13,11 @@ from paddock.engine.networks import hostobjects
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import HostBridge, NicSpec, Range
 from paddock.engine.networks.usermode import LINK_LOCAL
-from tests.coroutines import played
+from tests.coroutines import played, played_by
 from tests.host.machines.conftest import Place, until
 from tests.host.machines.conftest import place as machine_place
 from tests.host.networks.conftest import World
-from tests.host.networks.namespaces import Child, Lab, run, there
+from tests.host.networks.namespaces import Child, Lab, in_host, run, there
 from tests.host.networks.talking import tcp_ask, tcp_serve
 from tests.host.networks.test_machines import Yard, card, readable
 
@@ -96,36 +96,32 @@ def test_processes_of_user_mode_are_held_by_their_user(lab: Lab) -> None:
 
 
 @pytest.mark.spec("kubevirt", 118)
-def test_the_table_of_a_directory_that_is_gone_goes_with_the_last_process_of_its_users(lab: Lab) -> None:
+@played_by(in_host, "lab")
+async def test_the_table_of_a_directory_that_is_gone_goes_with_the_last_process_of_its_users(lab: Lab) -> None:
     def rest() -> None:
         os.setresuid(RESTING, RESTING, RESTING)
         time.sleep(60)
 
-    async def script() -> None:
-        others = [Networks(lab.folder / name, NetworkSettings(mode="user")) for name in ("gone", "there")]
-        for networks, first in zip(others, (FIRST + 560 * BLOCK, FIRST + 561 * BLOCK), strict=True):
-            networks.users = (first, first + 50_000)
-            await networks.plug(NicSpec("web", "default"))
-        guest = Child(lab.host, rest)
-        shutil.rmtree(lab.folder / "gone", ignore_errors=True)
-        assert (lab.folder / "there").is_dir()
-        while os.stat(f"/proc/{guest.pid}").st_uid != RESTING:
-            await asyncio.sleep(0.01)
-        assert await hostobjects.collect() == [], "a guest lives"
-        guest.end()
-        await Networks(lab.folder / "other", NetworkSettings(mode="user")).open()
-        assert run("nft", "list", "tables") == f"table inet paddock_{others[1].instance}\n"
-
-    there(lab.host, script)
+    others = [Networks(lab.folder / name, NetworkSettings(mode="user")) for name in ("gone", "there")]
+    for networks, first in zip(others, (FIRST + 560 * BLOCK, FIRST + 561 * BLOCK), strict=True):
+        networks.users = (first, first + 50_000)
+        await networks.plug(NicSpec("web", "default"))
+    guest = Child(lab.host, rest)
+    shutil.rmtree(lab.folder / "gone", ignore_errors=True)
+    assert (lab.folder / "there").is_dir()
+    while os.stat(f"/proc/{guest.pid}").st_uid != RESTING:
+        await asyncio.sleep(0.01)
+    assert await hostobjects.collect() == [], "a guest lives"
+    guest.end()
+    await Networks(lab.folder / "other", NetworkSettings(mode="user")).open()
+    assert run("nft", "list", "tables") == f"table inet paddock_{others[1].instance}\n"
 
 
 @pytest.mark.spec("kubevirt", 119)
-def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
-    async def script() -> None:
-        plug = await Networks(lab.folder / "user", NetworkSettings(mode="user")).plug(NicSpec("web", "default"))
-        assert LINK_LOCAL in plug.limits
-
-    there(lab.host, script)
+@played_by(in_host, "lab")
+async def test_where_nothing_holds_them_it_is_said(lab: Lab) -> None:
+    plug = await Networks(lab.folder / "user", NetworkSettings(mode="user")).plug(NicSpec("web", "default"))
+    assert LINK_LOCAL in plug.limits
 
 
 @pytest.mark.spec("kubevirt", 119)

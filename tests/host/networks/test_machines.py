@@ -15,10 +15,10 @@ from paddock.engine.machine.machines import Machines
 from paddock.engine.networks.networks import Networks, NetworkSettings
 from paddock.engine.networks.nics import AttachedNic, ForwardTarget, NicSpec, Ports, Protocol, PublishedPort, PublishedService
 from paddock.engine.networks.usermode import HOST_IS_OPEN, NO_MEETING
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 from tests.host.machines.conftest import Place, surroundings, until
 from tests.host.machines.conftest import place as machine_place
-from tests.host.networks.namespaces import Child, Lab, there
+from tests.host.networks.namespaces import Child, Lab, in_host
 from tests.host.networks.talking import transfer
 
 place = machine_place
@@ -151,24 +151,22 @@ async def test_without_root_it_is_the_same_but_for_what_is_said(
 
 
 @pytest.mark.needs("qemu", "passt", "root")
-def test_behind_passt_a_guest_does_not_reach_the_hosts_loopback(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
-    async def script() -> None:
-        yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
-        secret = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 7443)
-        machine, plug = await yard.machine(card("web", binding="passt", ports=(Ports("tcp", 80),)))
-        assert HOST_IS_OPEN not in plug.limits
-        assert await yard.says("web") == "tiny", "passt tells no host name"
-        tried = await machine.agent.execute(["/bin/sh", "-c", "nc -w 2 10.0.2.1 7443 </dev/null"], 20)
-        assert tried.code != 0
-        tried = await machine.agent.execute(["/bin/sh", "-c", "ip route; ip address show eth0"], 20)
-        assert "default via 10.0.2.1" in tried.out.decode() and "10.0.2.2" in tried.out.decode()
-        secret.close()
-        await machine.stop(0)
-        await until(machine, lambda one: one.observed.phase == "ended", "its end")
-        await yard.networks.release({"web"})
-        await yard.end()
-
-    there(lab.host, script)
+@played_by(in_host, "lab")
+async def test_behind_passt_a_guest_does_not_reach_the_hosts_loopback(place: Place, readable: tuple[Path, Path, str]) -> None:
+    yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
+    secret = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 7443)
+    machine, plug = await yard.machine(card("web", binding="passt", ports=(Ports("tcp", 80),)))
+    assert HOST_IS_OPEN not in plug.limits
+    assert await yard.says("web") == "tiny", "passt tells no host name"
+    tried = await machine.agent.execute(["/bin/sh", "-c", "nc -w 2 10.0.2.1 7443 </dev/null"], 20)
+    assert tried.code != 0
+    tried = await machine.agent.execute(["/bin/sh", "-c", "ip route; ip address show eth0"], 20)
+    assert "default via 10.0.2.1" in tried.out.decode() and "10.0.2.2" in tried.out.decode()
+    secret.close()
+    await machine.stop(0)
+    await until(machine, lambda one: one.observed.phase == "ended", "its end")
+    await yard.networks.release({"web"})
+    await yard.end()
 
 
 @pytest.fixture
@@ -181,80 +179,76 @@ def lab(work: Path) -> Iterator[Lab]:
 
 @pytest.mark.spec("kubevirt", 34)
 @pytest.mark.needs("qemu", "netns", "tun", "nft")
-def test_real_machines_on_taps_reach_each_other_and_are_reached(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
-    async def script() -> None:
-        yard = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
-        web, one = await yard.machine(card("web"))
-        _, two = await yard.machine(card("db", queues=2))
-        assert await yard.says("web") == "web" and await yard.says("db") == "db"
-        asked = await web.agent.execute(
-            ["/bin/sh", "-c", f"wget -qO- http://{two.address}/ http://db.default.vm.cluster.local/; cat /etc/resolv.conf"], 30
-        )
-        assert asked.code == 0 and asked.out.decode().split("\n")[:2] == ["db", "db"], (asked.out, asked.err)
-        assert "nameserver 10.0.2.1" in asked.out.decode() and "default.svc.cluster.local" in asked.out.decode()
-        # Offloaded checksums and large segments pass the exchange of addresses.
-        await yard.networks.publish([leading(80, 7, "db", 30080)])
-        for namespace, address, port in ((lab.outside, "198.51.100.2", 30080), (lab.host, "10.97.3.4", 80), (lab.host, two.address, 7)):
-            sent, got = await Child(namespace, transfer(address, port, 16 << 20)).done()
-            assert sent == got
-        asked = await web.agent.execute(["/bin/sh", "-c", "echo hello | nc -w 5 10.97.3.4 80"], 30)
-        assert asked.out == b"hello\n"
-        asked = await web.agent.execute(["/bin/sh", "-c", "nc -w 2 10.0.2.1 7443 </dev/null"], 20)
-        assert asked.code != 0
-        # Stopped and started, by another Paddock: the same MAC and address.
-        await yard.end()
-        again = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
-        machine = again.machines.get("web")
-        assert machine is not None
-        await machine.stop(0)
-        await until(machine, lambda one: one.observed.phase == "ended", "its end")
-        await again.networks.unplug("web", "default")
-        assert await again.networks.plug(card("web")) == one and await again.networks.plug(card("db", queues=2)) == two
-        await machine.start()
-        await until(machine, lambda one: one.observed.agent, "the agent", 60)
-        assert await again.says("web") == "web"
-        for each in (machine, again.machines.get("db")):
-            assert each is not None
-            await each.stop(0)
-            await until(each, lambda one: one.observed.phase == "ended", "its end")
-        await again.networks.destroy()
-        again.machines.close()
-
-    there(lab.host, script)
+@played_by(in_host, "lab")
+async def test_real_machines_on_taps_reach_each_other_and_are_reached(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
+    yard = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
+    web, one = await yard.machine(card("web"))
+    _, two = await yard.machine(card("db", queues=2))
+    assert await yard.says("web") == "web" and await yard.says("db") == "db"
+    asked = await web.agent.execute(
+        ["/bin/sh", "-c", f"wget -qO- http://{two.address}/ http://db.default.vm.cluster.local/; cat /etc/resolv.conf"], 30
+    )
+    assert asked.code == 0 and asked.out.decode().split("\n")[:2] == ["db", "db"], (asked.out, asked.err)
+    assert "nameserver 10.0.2.1" in asked.out.decode() and "default.svc.cluster.local" in asked.out.decode()
+    # Offloaded checksums and large segments pass the exchange of addresses.
+    await yard.networks.publish([leading(80, 7, "db", 30080)])
+    for namespace, address, port in ((lab.outside, "198.51.100.2", 30080), (lab.host, "10.97.3.4", 80), (lab.host, two.address, 7)):
+        sent, got = await Child(namespace, transfer(address, port, 16 << 20)).done()
+        assert sent == got
+    asked = await web.agent.execute(["/bin/sh", "-c", "echo hello | nc -w 5 10.97.3.4 80"], 30)
+    assert asked.out == b"hello\n"
+    asked = await web.agent.execute(["/bin/sh", "-c", "nc -w 2 10.0.2.1 7443 </dev/null"], 20)
+    assert asked.code != 0
+    # Stopped and started, by another Paddock: the same MAC and address.
+    await yard.end()
+    again = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
+    machine = again.machines.get("web")
+    assert machine is not None
+    await machine.stop(0)
+    await until(machine, lambda one: one.observed.phase == "ended", "its end")
+    await again.networks.unplug("web", "default")
+    assert await again.networks.plug(card("web")) == one and await again.networks.plug(card("db", queues=2)) == two
+    await machine.start()
+    await until(machine, lambda one: one.observed.agent, "the agent", 60)
+    assert await again.says("web") == "web"
+    for each in (machine, again.machines.get("db")):
+        assert each is not None
+        await each.stop(0)
+        await until(each, lambda one: one.observed.phase == "ended", "its end")
+    await again.networks.destroy()
+    again.machines.close()
 
 
 @pytest.mark.needs("qemu", "netns", "tun", "nft")
 @pytest.mark.parametrize("queues", [1, 2])
-def test_a_connection_through_a_tap_outlives_a_move_into_a_new_qemu(
-    place: Place, readable: tuple[Path, Path, str], lab: Lab, queues: int
+@played_by(in_host, "lab")
+async def test_a_connection_through_a_tap_outlives_a_move_into_a_new_qemu(
+    place: Place, readable: tuple[Path, Path, str], queues: int
 ) -> None:
-    async def script() -> None:
-        yard = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
-        machine, _ = await yard.machine(card("web", queues=queues))
-        assert await yard.says("web") == "web"
-        reader, writer = await yard.networks.dial("web", "default", 7)
-        answers = 0
+    yard = await Yard(place, NetworkSettings(mode="routed"), readable).begin()
+    machine, _ = await yard.machine(card("web", queues=queues))
+    assert await yard.says("web") == "web"
+    reader, writer = await yard.networks.dial("web", "default", 7)
+    answers = 0
 
-        async def talk() -> None:
-            nonlocal answers
-            while True:
-                writer.write(b"%064d" % answers)
-                assert await reader.readexactly(64) == b"%064d" % answers
-                answers += 1
+    async def talk() -> None:
+        nonlocal answers
+        while True:
+            writer.write(b"%064d" % answers)
+            assert await reader.readexactly(64) == b"%064d" % answers
+            answers += 1
 
-        talking = asyncio.create_task(talk())
-        for _ in range(3):
-            old, before = machine.observed.pid, answers
-            await machine.renew()
-            assert machine.observed.pid != old
-            async with asyncio.timeout(60):
-                while answers < before + 100:
-                    await asyncio.sleep(0.05)
-        talking.cancel()
-        writer.close()
-        assert await yard.says("web") == "web"
-        await machine.stop(0)
-        await until(machine, lambda one: one.observed.phase == "ended", "its end")
-        await yard.end()
-
-    there(lab.host, script)
+    talking = asyncio.create_task(talk())
+    for _ in range(3):
+        old, before = machine.observed.pid, answers
+        await machine.renew()
+        assert machine.observed.pid != old
+        async with asyncio.timeout(60):
+            while answers < before + 100:
+                await asyncio.sleep(0.05)
+    talking.cancel()
+    writer.close()
+    assert await yard.says("web") == "web"
+    await machine.stop(0)
+    await until(machine, lambda one: one.observed.phase == "ended", "its end")
+    await yard.end()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from msgspec import Struct
@@ -21,7 +22,7 @@ from paddock.engine.networks import dns, respondercontrol, responderprocess
 from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService
 from tests.coroutines import played
 from tests.host.guests import Registry, _RegistryHandler, serving
-from tests.host.networks.conftest import Play, World
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Guest, Lab, run, there
 from tests.host.networks.talking import tcp_serve
 from tests.host.networks.test_sharing import left
@@ -259,18 +260,15 @@ async def test_the_responder_has_no_rights_and_ends_with_the_last_guest(world: W
 
 @pytest.mark.needs("netns", "tun", "nft", "busybox")
 @pytest.mark.spec("kubevirt", 206)
-def test_a_responder_that_stands_still_is_replaced(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(respondercontrol, "_LOOK_SECONDS", 0.2)
-    monkeypatch.setattr(responderprocess, "_ANSWER_SECONDS", 1.0)
-
-    async def script(world: World) -> None:
-        web = await world.guest(WEB)
-        pid = responder(world.lab.folder / "networks")
-        os.kill(pid, signal.SIGSTOP)
-        await changed(world.lab.folder / "networks", pid)
-        assert not start_ticks(pid) and (await web.dhcp())["ip"] == "10.0.2.2"
-
-    play(script)
+@patch.object(respondercontrol, "_LOOK_SECONDS", 0.2)
+@patch.object(responderprocess, "_ANSWER_SECONDS", 1.0)
+@played
+async def test_a_responder_that_stands_still_is_replaced(world: World, /) -> None:
+    web = await world.guest(WEB)
+    pid = responder(world.lab.folder / "networks")
+    os.kill(pid, signal.SIGSTOP)
+    await changed(world.lab.folder / "networks", pid)
+    assert not start_ticks(pid) and (await web.dhcp())["ip"] == "10.0.2.2"
 
 
 LOOP = """\

@@ -11,7 +11,7 @@ from paddock.engine.networks.netlink import MAIN, Netlink
 from paddock.engine.networks.nics import AttachedNic, DhcpOptions, NicSpec, Ports
 from paddock.engine.networks.resolver import GuestResolver, ResolverConfig
 from tests.coroutines import played
-from tests.host.networks.conftest import Play, World
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Child, run
 from tests.host.networks.talking import talk, tcp_ask, tcp_echo, tcp_peer, tcp_serve, udp_ask, udp_serve
 
@@ -56,14 +56,14 @@ async def test_a_guest_is_told_everything_by_dhcp(world: World, /) -> None:
         (GuestResolver("None", ResolverConfig(("9.9.9.9",), ("corp.example",))), "9.9.9.9", ["corp.example", "corp.example"]),
     ],
 )
-def test_a_guest_is_told_the_resolver_of_its_machine(play: Play, resolver: GuestResolver, servers: str, search: list[str]) -> None:
-    async def script(world: World) -> None:
-        guest = await world.guest(NicSpec("web", "default", hostname="web", group="shop", resolver=resolver), dhcp=False)
-        told = await guest.dhcp()
-        searched = told["search"].split()
-        assert (told["dns"], [searched[0], searched[-1]]) == (servers, search)
-
-    play(script)
+@played
+async def test_a_guest_is_told_the_resolver_of_its_machine(
+    world: World, /, resolver: GuestResolver, servers: str, search: list[str]
+) -> None:
+    guest = await world.guest(NicSpec("web", "default", hostname="web", group="shop", resolver=resolver), dhcp=False)
+    told = await guest.dhcp()
+    searched = told["search"].split()
+    assert (told["dns"], [searched[0], searched[-1]]) == (servers, search)
 
 
 @played

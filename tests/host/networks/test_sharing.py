@@ -12,7 +12,7 @@ from paddock.engine.networks.errors import NetworkUnusable
 from paddock.engine.networks.netlink import Netlink
 from paddock.engine.networks.nics import HostBridge, NicSpec
 from tests.coroutines import played
-from tests.host.networks.conftest import Play, World
+from tests.host.networks.conftest import World
 from tests.host.networks.namespaces import Guest, run
 
 pytestmark = pytest.mark.needs("netns", "tun", "nft", "busybox")
@@ -101,7 +101,8 @@ async def test_the_network_goes_with_the_last_card_and_comes_back_with_the_next(
 
 
 @pytest.mark.spec("kubevirt", 118)
-def test_the_network_goes_with_the_last_of_many_cards_that_go_together(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_the_network_goes_with_the_last_of_many_cards_that_go_together(world: World, /, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a busy host, a packet filter with rules takes longer to write than to remove."""
     run_nft = nft.run
 
@@ -110,18 +111,15 @@ def test_the_network_goes_with_the_last_of_many_cards_that_go_together(play: Pla
             await asyncio.sleep(0.5)
         await run_nft(text)
 
-    async def script(world: World) -> None:
-        async def unplug(owner: str, seconds: float) -> None:
-            await asyncio.sleep(seconds)
-            await world.networks.unplug(owner, "default")
+    async def unplug(owner: str, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        await world.networks.unplug(owner, "default")
 
-        owners = [f"vm{number}" for number in range(4)]
-        await asyncio.gather(*(world.networks.plug(NicSpec(owner, "default")) for owner in owners))
-        monkeypatch.setattr(nft, "run", slow)
-        await asyncio.gather(*(unplug(owner, number * 0.01) for number, owner in enumerate(owners)))
-        assert left() == []
-
-    play(script)
+    owners = [f"vm{number}" for number in range(4)]
+    await asyncio.gather(*(world.networks.plug(NicSpec(owner, "default")) for owner in owners))
+    monkeypatch.setattr(nft, "run", slow)
+    await asyncio.gather(*(unplug(owner, number * 0.01) for number, owner in enumerate(owners)))
+    assert left() == []
 
 
 @played

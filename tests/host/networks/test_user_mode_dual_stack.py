@@ -9,9 +9,10 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.engine.networks.nics import NicSpec, Ports
 from paddock.engine.networks.usermode import LINK_LOCAL, ONLY_IPV4
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, until
 from tests.host.machines.conftest import place as machine_place
-from tests.host.networks.namespaces import OUTSIDE6, Child, Lab, run, there
+from tests.host.networks.namespaces import OUTSIDE6, Child, Lab, in_host, run, there
 from tests.host.networks.talking import tcp_serve
 from tests.host.networks.test_machines import Yard, card, readable
 
@@ -70,15 +71,13 @@ def test_a_guest_reaches_others_and_no_metadata(place: Place, readable: tuple[Pa
 
 
 @pytest.mark.spec("kubevirt", 254)
-def test_on_a_host_without_ipv6_a_guest_has_none_and_nothing_says_so(place: Place, readable: tuple[Path, Path, str], lab: Lab) -> None:
-    async def script() -> None:
-        run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
-        yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
-        machine, plug = await yard.machine(card("web"))
-        found = await said(machine, "ip -6 address show dev eth0 scope global")
-        await machine.stop(0)
-        await until(machine, lambda one: one.observed.phase == "ended", "its end")
-        await yard.end()
-        assert "inet6" not in found and not any("IPv6" in each and "link-local" not in each for each in plug.limits)
-
-    there(lab.host, script)
+@played_by(in_host, "lab")
+async def test_on_a_host_without_ipv6_a_guest_has_none_and_nothing_says_so(place: Place, readable: tuple[Path, Path, str]) -> None:
+    run("sysctl", "-qw", "net.ipv6.conf.all.disable_ipv6=1")
+    yard = await Yard(place, NetworkSettings(mode="user"), readable).begin()
+    machine, plug = await yard.machine(card("web"))
+    found = await said(machine, "ip -6 address show dev eth0 scope global")
+    await machine.stop(0)
+    await until(machine, lambda one: one.observed.phase == "ended", "its end")
+    await yard.end()
+    assert "inet6" not in found and not any("IPv6" in each and "link-local" not in each for each in plug.limits)

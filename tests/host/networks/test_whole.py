@@ -15,10 +15,10 @@ from paddock.engine.images.build import tiny
 from paddock.engine.networks.usermode import NO_MEETING
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 from tests.host.chaos.test_kills import VMIS, VMS, Host
 from tests.host.guests import Registry, _RegistryHandler, serving
-from tests.host.networks.namespaces import Child, Lab, run, there
+from tests.host.networks.namespaces import Child, Lab, in_host, run
 from tests.host.networks.talking import web_ask
 
 DEFINITIONS = "/apis/k8s.cni.cncf.io/v1/namespaces/default/network-attachment-definitions"
@@ -180,32 +180,34 @@ async def play(client: Client, lab: Lab, image: str) -> None:
     assert (await get(client, f"{VMIS}/web"))["metadata"]["uid"] == seen["metadata"]["uid"], "it was not started anew"
 
 
+@pytest.fixture
+def lab(work: Path) -> Iterator[Lab]:
+    """A host with networks of its own."""
+    made = Lab(work / "lab")
+    yield made
+    made.close()
+
+
 @pytest.mark.needs("qemu", "netns", "tun", "nft", "ipv6")
 @pytest.mark.spec("kubevirt", 95)
 @pytest.mark.spec("kubevirt", 250)
 @pytest.mark.spec("kubevirt", 253)
-def test_networks_of_every_kind_and_a_cable_that_is_pulled(work: Path, tiny_guest: tiny.TinyImage) -> None:
-    lab = Lab(work / "lab")
+@played_by(in_host, "lab")
+async def test_networks_of_every_kind_and_a_cable_that_is_pulled(lab: Lab, work: Path, tiny_guest: tiny.TinyImage) -> None:
     folder = work / "registry"
     folder.mkdir()
 
-    async def script() -> None:
-        shelf = Registry(folder)
-        with serving(type("Handler", (_RegistryHandler,), {"registry": shelf})) as address:
-            shelf.address = address
-            image = shelf.push("disks/tiny:1", {"disk/tiny.qcow2": tiny_guest.disk})
-            host = RoutedHost(work, address)
-            host.start()
-            try:
-                async with watching(host) as client:
-                    await play(client, lab, image)
-            finally:
-                host.end()
-
-    try:
-        there(lab.host, script)
-    finally:
-        lab.close()
+    shelf = Registry(folder)
+    with serving(type("Handler", (_RegistryHandler,), {"registry": shelf})) as address:
+        shelf.address = address
+        image = shelf.push("disks/tiny:1", {"disk/tiny.qcow2": tiny_guest.disk})
+        host = RoutedHost(work, address)
+        host.start()
+        try:
+            async with watching(host) as client:
+                await play(client, lab, image)
+        finally:
+            host.end()
 
 
 def linked(found: Data, name: str) -> str:

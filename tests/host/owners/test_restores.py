@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.coroutines import played_by
 from tests.host.owners.conftest import (
     CLAIMS,
     DATA_VOLUMES,
@@ -81,157 +82,149 @@ async def check(killed: KilledPaddock, talk: Talk, **machines: int) -> None:
 
 
 @pytest.mark.spec("kubevirt", 71, 129)
-def test_clones_and_restores_to_new_machines(killed: KilledPaddock) -> None:
-    async def script() -> None:
-        await begin(killed)
+@played_by(play, "killed")
+async def test_clones_and_restores_to_new_machines(killed: KilledPaddock) -> None:
+    await begin(killed)
 
-        async def cloned(talk: Talk) -> None:
-            await talk.until(f"{CLONES}/k", lambda found: phase(found) == "Succeeded", "it is cloned", 30)
-            await check(killed, talk, web=2, copy=2)
+    async def cloned(talk: Talk) -> None:
+        await talk.until(f"{CLONES}/k", lambda found: phase(found) == "Succeeded", "it is cloned", 30)
+        await check(killed, talk, web=2, copy=2)
 
-        await killed.step(lambda talk: ensure(talk, CLONES, clone("k", "copy")), cloned)
+    await killed.step(lambda talk: ensure(talk, CLONES, clone("k", "copy")), cloned)
 
-        async def made(talk: Talk) -> None:
-            await restored(talk, "r")
-            await check(killed, talk, web=2, copy=2, new=1)
+    async def made(talk: Talk) -> None:
+        await restored(talk, "r")
+        await check(killed, talk, web=2, copy=2, new=1)
 
-        await killed.step(lambda talk: ensure(talk, RESTORES, restore("r", "new")), made)
+    await killed.step(lambda talk: ensure(talk, RESTORES, restore("r", "new")), made)
 
-        async def forget(talk: Talk) -> None:
-            for path in (f"{CLONES}/k", f"{RESTORES}/r", f"{SNAPSHOTS}/one"):
-                await drop(talk, path)
-            await power(talk, "copy", "Always")
+    async def forget(talk: Talk) -> None:
+        for path in (f"{CLONES}/k", f"{RESTORES}/r", f"{SNAPSHOTS}/one"):
+            await drop(talk, path)
+        await power(talk, "copy", "Always")
 
-        async def forgotten(talk: Talk) -> None:
-            for path in (CLONES, RESTORES, SNAPSHOTS, CONTENTS, VOLUME_SNAPSHOTS):
-                await talk.until(path, lambda found: found["items"] == [], "it is gone", 30)
-            # The new machine is another one: it writes its own disk alone.
-            await write(talk, "copy", 3)
-            await check(killed, talk, web=2, copy=3, new=1)
+    async def forgotten(talk: Talk) -> None:
+        for path in (CLONES, RESTORES, SNAPSHOTS, CONTENTS, VOLUME_SNAPSHOTS):
+            await talk.until(path, lambda found: found["items"] == [], "it is gone", 30)
+        # The new machine is another one: it writes its own disk alone.
+        await write(talk, "copy", 3)
+        await check(killed, talk, web=2, copy=3, new=1)
 
-        await killed.step(forget, forgotten)
+    await killed.step(forget, forgotten)
 
-        async def delete(talk: Talk) -> None:
-            for name in ("web", "new"):
-                await drop(talk, f"{VMS}/{name}")
+    async def delete(talk: Talk) -> None:
+        for name in ("web", "new"):
+            await drop(talk, f"{VMS}/{name}")
 
-        async def deleted(talk: Talk) -> None:
-            for name in ("web", "new"):
-                await gone(talk, f"{VMS}/{name}")
-            await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "their disks went with them", 30)
-            await check(killed, talk, copy=3)
+    async def deleted(talk: Talk) -> None:
+        for name in ("web", "new"):
+            await gone(talk, f"{VMS}/{name}")
+        await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "their disks went with them", 30)
+        await check(killed, talk, copy=3)
 
-        await killed.step(delete, deleted)
-        async with killed.talk() as talk:
-            await drop(talk, f"{VMS}/copy")
-        await killed.check_empty()
-
-    play(killed, script)
+    await killed.step(delete, deleted)
+    async with killed.talk() as talk:
+        await drop(talk, f"{VMS}/copy")
+    await killed.check_empty()
 
 
 @pytest.mark.spec("kubevirt", 129, 191)
-def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> None:
-    async def script() -> None:
-        await begin(killed)
-        async with killed.talk() as talk:
-            # It runs on while the other one is restored.
-            await talk.make(VMS, installed("beside", "other", killed.url))
-            await write(talk, "beside")
-            before = await uid_of(talk, f"{CLAIMS}/disk")
-            run = await uid_of(talk, f"{VMIS}/beside")
-        in_place = restore("r", "web", volumeRestorePolicy="InPlace", targetReadinessPolicy="StopTarget")
+@played_by(play, "killed")
+async def test_a_restore_in_place_and_the_end_of_its_owner(killed: KilledPaddock) -> None:
+    await begin(killed)
+    async with killed.talk() as talk:
+        # It runs on while the other one is restored.
+        await talk.make(VMS, installed("beside", "other", killed.url))
+        await write(talk, "beside")
+        before = await uid_of(talk, f"{CLAIMS}/disk")
+        run = await uid_of(talk, f"{VMIS}/beside")
+    in_place = restore("r", "web", volumeRestorePolicy="InPlace", targetReadinessPolicy="StopTarget")
 
-        async def back(talk: Talk) -> None:
-            await restored(talk, "r")
-            assert await uid_of(talk, f"{CLAIMS}/disk") == before and await owners(talk, f"{DATA_VOLUMES}/disk") == ["web"]
-            await check(killed, talk, web=1, beside=1)
+    async def back(talk: Talk) -> None:
+        await restored(talk, "r")
+        assert await uid_of(talk, f"{CLAIMS}/disk") == before and await owners(talk, f"{DATA_VOLUMES}/disk") == ["web"]
+        await check(killed, talk, web=1, beside=1)
 
-        await killed.step(lambda talk: ensure(talk, RESTORES, in_place), back)
+    await killed.step(lambda talk: ensure(talk, RESTORES, in_place), back)
 
-        async def again(talk: Talk) -> None:
-            await power(talk, "web", "Always")
-            await drop(talk, f"{RESTORES}/r")
-            await drop(talk, f"{SNAPSHOTS}/one")
+    async def again(talk: Talk) -> None:
+        await power(talk, "web", "Always")
+        await drop(talk, f"{RESTORES}/r")
+        await drop(talk, f"{SNAPSHOTS}/one")
 
-        async def runs(talk: Talk) -> None:
-            await gone(talk, f"{RESTORES}/r")
-            await gone(talk, f"{SNAPSHOTS}/one")
-            await write(talk, "web", 2)
-            await check(killed, talk, web=2, beside=1)
+    async def runs(talk: Talk) -> None:
+        await gone(talk, f"{RESTORES}/r")
+        await gone(talk, f"{SNAPSHOTS}/one")
+        await write(talk, "web", 2)
+        await check(killed, talk, web=2, beside=1)
 
-        await killed.step(again, runs)
-        async with killed.talk() as talk:
-            kept = await uid_of(talk, f"{CLAIMS}/disk")
-            await power(talk, "web", "Halted")
-            await gone(talk, f"{VMIS}/web")
+    await killed.step(again, runs)
+    async with killed.talk() as talk:
+        kept = await uid_of(talk, f"{CLAIMS}/disk")
+        await power(talk, "web", "Halted")
+        await gone(talk, f"{VMIS}/web")
 
-        async def orphaned(talk: Talk) -> None:
-            await gone(talk, f"{VMS}/web")
-            assert await uid_of(talk, f"{CLAIMS}/disk") == kept and await owners(talk, f"{DATA_VOLUMES}/disk") == []
-            assert killed.marks(kept) == 2
-            assert await uid_of(talk, f"{VMIS}/beside") == run
+    async def orphaned(talk: Talk) -> None:
+        await gone(talk, f"{VMS}/web")
+        assert await uid_of(talk, f"{CLAIMS}/disk") == kept and await owners(talk, f"{DATA_VOLUMES}/disk") == []
+        assert killed.marks(kept) == 2
+        assert await uid_of(talk, f"{VMIS}/beside") == run
 
-        await killed.step(lambda talk: drop(talk, f"{VMS}/web", "Orphan"), orphaned)
-        async with killed.talk() as talk:
-            await drop(talk, f"{VMS}/beside")
-            await drop(talk, f"{DATA_VOLUMES}/disk")
-        await killed.check_empty()
-
-    play(killed, script)
+    await killed.step(lambda talk: drop(talk, f"{VMS}/web", "Orphan"), orphaned)
+    async with killed.talk() as talk:
+        await drop(talk, f"{VMS}/beside")
+        await drop(talk, f"{DATA_VOLUMES}/disk")
+    await killed.check_empty()
 
 
 @pytest.mark.spec("kubevirt", 191)
-def test_a_restore_to_another_name_takes_the_place_of_the_data_volume(killed: KilledPaddock) -> None:
-    async def script() -> None:
-        await begin(killed)
+@played_by(play, "killed")
+async def test_a_restore_to_another_name_takes_the_place_of_the_data_volume(killed: KilledPaddock) -> None:
+    await begin(killed)
 
-        async def back(talk: Talk) -> None:
-            await restored(talk, "r")
-            name = await claim_of(talk, "web")
-            assert (await talk.get(f"{RESTORES}/r"))["status"]["deletedDataVolumes"] == ["disk"]
-            assert [each["metadata"]["name"] for each in (await talk.get(DATA_VOLUMES))["items"]] == [name] != ["disk"]
-            assert await owners(talk, f"{DATA_VOLUMES}/{name}") == ["web"]
-            await check(killed, talk, web=1)
+    async def back(talk: Talk) -> None:
+        await restored(talk, "r")
+        name = await claim_of(talk, "web")
+        assert (await talk.get(f"{RESTORES}/r"))["status"]["deletedDataVolumes"] == ["disk"]
+        assert [each["metadata"]["name"] for each in (await talk.get(DATA_VOLUMES))["items"]] == [name] != ["disk"]
+        assert await owners(talk, f"{DATA_VOLUMES}/{name}") == ["web"]
+        await check(killed, talk, web=1)
 
-        elsewhere = restore("r", "web", volumeRestorePolicy="RandomizeNames", targetReadinessPolicy="StopTarget")
-        await killed.step(lambda talk: ensure(talk, RESTORES, elsewhere), back)
-        async with killed.talk() as talk:
-            # The restore is complete first, and then the machine may be changed again.
-            await talk.until(f"{VMS}/web", lambda found: not found["status"].get("restoreInProgress"), "it may be changed")
-            await power(talk, "web", "Always")
-            await write(talk, "web", 2)
-            for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
-                await drop(talk, path)
-        await killed.check_empty()
-
-    play(killed, script)
+    elsewhere = restore("r", "web", volumeRestorePolicy="RandomizeNames", targetReadinessPolicy="StopTarget")
+    await killed.step(lambda talk: ensure(talk, RESTORES, elsewhere), back)
+    async with killed.talk() as talk:
+        # The restore is complete first, and then the machine may be changed again.
+        await talk.until(f"{VMS}/web", lambda found: not found["status"].get("restoreInProgress"), "it may be changed")
+        await power(talk, "web", "Always")
+        await write(talk, "web", 2)
+        for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
+            await drop(talk, path)
+    await killed.check_empty()
 
 
 @pytest.mark.spec("kubevirt", 79)
-def test_a_restore_of_a_snapshot_that_lost_its_data_leaves_the_disk(killed: KilledPaddock) -> None:
-    async def script() -> None:
-        await begin(killed)
-        async with killed.talk() as talk:
-            disk, run = await uid_of(talk, f"{CLAIMS}/disk"), await uid_of(talk, f"{VMIS}/web")
-            (lost,) = (await talk.get(VOLUME_SNAPSHOTS))["items"]
-            await drop(talk, f"{VOLUME_SNAPSHOTS}/{lost['metadata']['name']}")
-            await has_snapshots(talk, 0)
-            await talk.until(f"{SNAPSHOTS}/one", lambda found: not found["status"]["readyToUse"], "it says so", 30)
-        in_place = restore("r", "web", volumeRestorePolicy="InPlace", targetReadinessPolicy="StopTarget")
+@played_by(play, "killed")
+async def test_a_restore_of_a_snapshot_that_lost_its_data_leaves_the_disk(killed: KilledPaddock) -> None:
+    await begin(killed)
+    async with killed.talk() as talk:
+        disk, run = await uid_of(talk, f"{CLAIMS}/disk"), await uid_of(talk, f"{VMIS}/web")
+        (lost,) = (await talk.get(VOLUME_SNAPSHOTS))["items"]
+        await drop(talk, f"{VOLUME_SNAPSHOTS}/{lost['metadata']['name']}")
+        await has_snapshots(talk, 0)
+        await talk.until(f"{SNAPSHOTS}/one", lambda found: not found["status"]["readyToUse"], "it says so", 30)
+    in_place = restore("r", "web", volumeRestorePolicy="InPlace", targetReadinessPolicy="StopTarget")
 
-        async def refused(talk: Talk) -> None:
-            found = await talk.until(f"{RESTORES}/r", lambda found: found.get("status", {}).get("complete") is False, "it is refused", 30)
-            assert f"VolumeSnapshot {lost['metadata']['name']} does not exist" in found["status"]["conditions"][0]["reason"]
-            assert (await uid_of(talk, f"{CLAIMS}/disk"), await uid_of(talk, f"{VMIS}/web")) == (disk, run)
-            await check(killed, talk, web=2)
+    async def refused(talk: Talk) -> None:
+        found = await talk.until(f"{RESTORES}/r", lambda found: found.get("status", {}).get("complete") is False, "it is refused", 30)
+        assert f"VolumeSnapshot {lost['metadata']['name']} does not exist" in found["status"]["conditions"][0]["reason"]
+        assert (await uid_of(talk, f"{CLAIMS}/disk"), await uid_of(talk, f"{VMIS}/web")) == (disk, run)
+        await check(killed, talk, web=2)
 
-        await killed.step(lambda talk: ensure(talk, RESTORES, in_place), refused)
-        async with killed.talk() as talk:
-            for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
-                await drop(talk, path)
-        await killed.check_empty()
-
-    play(killed, script)
+    await killed.step(lambda talk: ensure(talk, RESTORES, in_place), refused)
+    async with killed.talk() as talk:
+        for path in (f"{RESTORES}/r", f"{SNAPSHOTS}/one", f"{VMS}/web"):
+            await drop(talk, path)
+    await killed.check_empty()
 
 
 async def check_held(killed: KilledPaddock, talk: Talk, **wanted: int) -> None:
@@ -313,14 +306,12 @@ async def delete_the_first(killed: KilledPaddock) -> None:
 
 
 @pytest.mark.spec("kubevirt", 130)
-def test_what_snapshots_hold_stays_while_others_come_and_go(killed: KilledPaddock) -> None:
-    async def script() -> None:
-        await begin(killed)
-        for part in (take_more, restore_the_oldest, rest, delete_the_first):
-            await part(killed)
-        async with killed.talk() as talk:
-            await drop(talk, f"{VMS}/old")
-            await drop(talk, f"{SNAPSHOTS}/s3")
-        await killed.check_empty()
-
-    play(killed, script)
+@played_by(play, "killed")
+async def test_what_snapshots_hold_stays_while_others_come_and_go(killed: KilledPaddock) -> None:
+    await begin(killed)
+    for part in (take_more, restore_the_oldest, rest, delete_the_first):
+        await part(killed)
+    async with killed.talk() as talk:
+        await drop(talk, f"{VMS}/old")
+        await drop(talk, f"{SNAPSHOTS}/s3")
+    await killed.check_empty()

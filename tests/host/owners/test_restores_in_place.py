@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.coroutines import played_by
 from tests.host.owners.conftest import CLAIMS, KilledPaddock, claim_of, drop, ensure, gone, play, power, uid_of, write
 from tests.host.owners.test_restores import (
     CONTENTS,
@@ -57,15 +58,8 @@ async def end(killed: KilledPaddock) -> None:
 
 
 @pytest.mark.spec("kubevirt", 268)
-def test_a_restore_in_place_leaves_one_whole_disk_at_each_step(killed: KilledPaddock) -> None:
-    async def script() -> None:
-        await begin(killed)
-        async with killed.talk() as talk:
-            uid = await uid_of(talk, f"{CLAIMS}/disk")
-        for number in range(COUNT):
-            await once(killed, uid, number)
-        await end(killed)
-
+@played_by(play, "killed", seconds=60 + 20 * COUNT)
+async def test_a_restore_in_place_leaves_one_whole_disk_at_each_step(killed: KilledPaddock) -> None:
     async def once(killed: KilledPaddock, uid: str, number: int) -> None:
         """Take a snapshot of two marks, write a third, and go back to the one mark of the oldest snapshot."""
         name, before = f"s{number}", f"s{number - 1}"
@@ -96,7 +90,12 @@ def test_a_restore_in_place_leaves_one_whole_disk_at_each_step(killed: KilledPad
                 # A guest begins with its first mark again.
                 await write(talk, "web", 2)
 
-    play(killed, script, 60 + 20 * COUNT)
+    await begin(killed)
+    async with killed.talk() as talk:
+        uid = await uid_of(talk, f"{CLAIMS}/disk")
+    for number in range(COUNT):
+        await once(killed, uid, number)
+    await end(killed)
 
 
 class SmallPool:
@@ -139,41 +138,39 @@ def pool(killed: KilledPaddock) -> Iterator[SmallPool]:
 
 @pytest.mark.spec("kubevirt", 268)
 @pytest.mark.parametrize("policy", ["InPlace", "RandomizeNames"])
-def test_a_full_pool_leaves_the_disk_as_it_was(killed: KilledPaddock, pool: SmallPool, policy: str) -> None:
-    async def script() -> None:
-        await begin(killed)
-        async with killed.talk() as talk:
-            uid = await uid_of(talk, f"{CLAIMS}/disk")
-            before = images(killed, uid)
-        pool.fill()
+@played_by(play, "killed")
+async def test_a_full_pool_leaves_the_disk_as_it_was(killed: KilledPaddock, pool: SmallPool, policy: str) -> None:
+    await begin(killed)
+    async with killed.talk() as talk:
+        uid = await uid_of(talk, f"{CLAIMS}/disk")
+        before = images(killed, uid)
+    pool.fill()
 
-        def is_refused(found: object) -> bool:
-            return ("no space left" if policy == "InPlace" else "to be filled") in str(found).lower()
+    def is_refused(found: object) -> bool:
+        return ("no space left" if policy == "InPlace" else "to be filled") in str(found).lower()
 
-        async def refused(talk: Talk) -> None:
-            await talk.until(f"{RESTORES}/r", is_refused, "it says that there is no room", 30)
-            assert (await uid_of(talk, f"{CLAIMS}/disk"), killed.marks(uid), images(killed, uid)) == (uid, 2, before)
-            assert await claim_of(talk, "web") == "disk"
+    async def refused(talk: Talk) -> None:
+        await talk.until(f"{RESTORES}/r", is_refused, "it says that there is no room", 30)
+        assert (await uid_of(talk, f"{CLAIMS}/disk"), killed.marks(uid), images(killed, uid)) == (uid, 2, before)
+        assert await claim_of(talk, "web") == "disk"
 
-        asked = restore("r", "web", **{**IN_PLACE, "volumeRestorePolicy": policy})
-        async with killed.talk() as talk:
-            await ensure(talk, RESTORES, asked)
-            await refused(talk)
-        killed.host.kill()
-        assert killed.marks(uid) == 2
-        killed.host.start()
-        async with killed.talk() as talk:
-            await refused(talk)
-        pool.empty()
-        killed.host.kill()
-        killed.host.start()
-        async with killed.talk() as talk:
-            await restored(talk, "r")
-            # The collector takes the claim of a DataVolume that is gone.
-            await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "the former claim is gone", 30)
-            await check(killed, talk, web=1)
-            if policy == "InPlace":
-                await talk.until(CLAIMS, lambda found: len(images(killed, uid)) == 2, "nothing else is there", 10)
-        await end(killed)
-
-    play(killed, script)
+    asked = restore("r", "web", **{**IN_PLACE, "volumeRestorePolicy": policy})
+    async with killed.talk() as talk:
+        await ensure(talk, RESTORES, asked)
+        await refused(talk)
+    killed.host.kill()
+    assert killed.marks(uid) == 2
+    killed.host.start()
+    async with killed.talk() as talk:
+        await refused(talk)
+    pool.empty()
+    killed.host.kill()
+    killed.host.start()
+    async with killed.talk() as talk:
+        await restored(talk, "r")
+        # The collector takes the claim of a DataVolume that is gone.
+        await talk.until(CLAIMS, lambda found: len(found["items"]) == 1, "the former claim is gone", 30)
+        await check(killed, talk, web=1)
+        if policy == "InPlace":
+            await talk.until(CLAIMS, lambda found: len(images(killed, uid)) == 2, "nothing else is there", 10)
+    await end(killed)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import places
-from tests.pages import ROOT, Reader
+from tests.kit.pages import ROOT, Reader
 
 PAGE = ROOT / "docs" / "start" / "from-proxmox.md"
 NODE = "pve1.example"
@@ -23,7 +23,16 @@ def cluster(work: Path, netns: str) -> Iterator[str]:
     hosts = Path("/etc/netns") / netns / "hosts"
     hosts.parent.mkdir(parents=True)
     hosts.write_text(f"127.0.0.1 localhost {NODE}\n")
-    command = [sys.executable, "-m", "tests.proxmox", f"--name={NODE}", "--port=8006", f"--ca={work}/ca.crt", "--machine=web", "--speed=20"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.kit.proxmox",
+        f"--name={NODE}",
+        "--port=8006",
+        f"--ca={work}/ca.crt",
+        "--machine=web",
+        "--speed=20",
+    ]
     try:
         with subprocess.Popen(["ip", "netns", "exec", netns, *command], cwd=ROOT, stdout=subprocess.PIPE, text=True) as simulator:
             assert simulator.stdout is not None and simulator.stdout.readline() == f"https://{NODE}:8006\n"

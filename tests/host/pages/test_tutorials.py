@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.images.build import places
-from tests.pages import ROOT, Reader
+from tests.kit.pages import ROOT, Reader
 
 DOCS = ROOT / "docs"
 TUTORIALS = ("five-dialects.md", "from-other-tools.md", "lab.md", "quickstart.md")

@@ -15,7 +15,7 @@ from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.machines import bootsector
 from tests.host.pools.conftest import SCALES
-from tests.host.runs.conftest import PROMPT, VMS, Data, Play, Talk, phase
+from tests.host.runs.conftest import PROMPT, VMS, Data, Talk, phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -137,24 +137,21 @@ async def test_a_guest_finds_what_the_one_before_it_wrote(talk: Talk, /, web: Sh
 
 @pytest.mark.spec("kubermatic", 56)
 @pytest.mark.spec("kubevirt", 100)
-def test_a_file_system_outlives_its_machine(play: Play, web: Shelf, tiny_guest: tiny.TinyImage, tiny_kernel_image: str) -> None:
+@played
+async def test_a_file_system_outlives_its_machine(talk: Talk, /, web: Shelf, tiny_guest: tiny.TinyImage, tiny_kernel_image: str) -> None:
     body = pool(web.put(tiny_guest.disk), "512Mi", "256Mi", "Always")
     # The guest of the disk, started without its boot loader: emulated processors that are busy elsewhere miss their first ticks.
     container = {"image": tiny_kernel_image, "kernelPath": "/boot/vmlinuz", "initrdPath": "/boot/initrd"}
     kernel = {"kernelArgs": "console=ttyS0 quiet no_timer_check", "container": container}
     domain = body["spec"]["virtualMachineTemplate"]["spec"]["template"]["spec"]["domain"]
     domain["firmware"] = {"kernelBoot": kernel}
-
-    async def script(talk: Talk) -> None:
-        kept = await begin(talk, body)
-        for number in "01":
-            await in_guest(talk, number, f"echo disk {number} > /data/marker; sync")
-        for _ in range(2):
-            number = await scale_in(talk, kept)
-            await scale_out(talk, number, kept)
-            assert await in_guest(talk, number, "cat /data/marker") == f"disk {number}\n"
-
-    play(script)
+    kept = await begin(talk, body)
+    for number in "01":
+        await in_guest(talk, number, f"echo disk {number} > /data/marker; sync")
+    for _ in range(2):
+        number = await scale_in(talk, kept)
+        await scale_out(talk, number, kept)
+        assert await in_guest(talk, number, "cat /data/marker") == f"disk {number}\n"
 
 
 async def in_guest(talk: Talk, number: str, command: str) -> str:

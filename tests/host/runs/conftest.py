@@ -21,10 +21,10 @@ from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.client.http import tls
-from tests import websockets
 from tests.host.chaos.test_kills import VERBS, VMIS, VMS
 from tests.host.chaos.test_kills import Host as KilledHost
 from tests.host.guests import Registry
+from tests.kit.servers import websockets
 
 __all__ = ["VERBS", "VMIS", "VMS"]
 Data = dict[str, Any]

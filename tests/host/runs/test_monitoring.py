@@ -19,9 +19,9 @@ import pytest
 import yaml
 
 from paddock.cli.monitoring import grafana
-from tests import prometheus
 from tests.coroutines import played
 from tests.host.runs.conftest import VMS, Talk, machine
+from tests.kit import prometheus
 
 pytestmark = pytest.mark.needs("qemu", "prometheus")
 _VALUES = {"$namespace": ".*", "$name": ".*", "$__rate_interval": "15s", "$__range": "15s", "$instance": ".*", "$cluster": ""}

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.host.runs.conftest import VMIS, VMS, Host, Play, Talk, condition, machine
+from tests.coroutines import played
+from tests.host.runs.conftest import VMIS, VMS, Host, Talk, condition, machine
 
 pytestmark = pytest.mark.needs("qemu")
 Data = dict[str, Any]
@@ -32,32 +33,29 @@ def effects(folder: Path, old: Data, new: Data) -> set[str]:
 
 
 @pytest.mark.spec("kubevirt", 116)
-def test_what_is_planned_is_what_real_machines_do(play: Play, host: Host, tmp_path: Path) -> None:
+@played
+async def test_what_is_planned_is_what_real_machines_do(talk: Talk, /, host: Host, tmp_path: Path) -> None:
     planned: dict[str, set[str]] = {}
     seen: dict[str, set[str]] = {}
-
-    async def script(talk: Talk) -> None:
-        for name, (made, _) in CHANGES.items():
-            await talk.make(VMS, machine(name, domain=made))
-        for name, (_, change) in CHANGES.items():
-            await talk.running(name)
-            old = await talk.get(f"{VMS}/{name}")
-            plain = {key: old[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": name, "namespace": "default"}}
-            domain = {**plain["spec"]["template"]["spec"]["domain"], **change}
-            template = {**plain["spec"]["template"], "spec": {**plain["spec"]["template"]["spec"], "domain": domain}}
-            planned[name] = effects(tmp_path, plain, {**plain, "spec": {**plain["spec"], "template": template}})
-            await talk.change(f"{VMS}/{name}", {"spec": {"template": {"spec": {"domain": change}}}})
-        for name in CHANGES:
-            if "live" in planned[name]:
-                await talk.until(f"{VMIS}/{name}", lambda found: _processors(found) == 2, "the guest has its second processor")
-            else:
-                await talk.until(f"{VMS}/{name}", lambda found: condition(found, "RestartRequired"), "the change waits")
-        await asyncio.sleep(2)
-        for name in CHANGES:
-            waits = condition(await talk.get(f"{VMS}/{name}"), "RestartRequired").get("status") == "True"
-            seen[name] = {"restart"} if waits else {"live"}
-
-    play(script)
+    for name, (made, _) in CHANGES.items():
+        await talk.make(VMS, machine(name, domain=made))
+    for name, (_, change) in CHANGES.items():
+        await talk.running(name)
+        old = await talk.get(f"{VMS}/{name}")
+        plain = {key: old[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": {"name": name, "namespace": "default"}}
+        domain = {**plain["spec"]["template"]["spec"]["domain"], **change}
+        template = {**plain["spec"]["template"], "spec": {**plain["spec"]["template"]["spec"], "domain": domain}}
+        planned[name] = effects(tmp_path, plain, {**plain, "spec": {**plain["spec"], "template": template}})
+        await talk.change(f"{VMS}/{name}", {"spec": {"template": {"spec": {"domain": change}}}})
+    for name in CHANGES:
+        if "live" in planned[name]:
+            await talk.until(f"{VMIS}/{name}", lambda found: _processors(found) == 2, "the guest has its second processor")
+        else:
+            await talk.until(f"{VMS}/{name}", lambda found: condition(found, "RestartRequired"), "the change waits")
+    await asyncio.sleep(2)
+    for name in CHANGES:
+        waits = condition(await talk.get(f"{VMS}/{name}"), "RestartRequired").get("status") == "True"
+        seen[name] = {"restart"} if waits else {"live"}
     assert planned == seen
     assert seen == {"sockets": {"live"}, "sockets-far": {"restart"}, "memory-small": {"restart"}, "cores": {"restart"}}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from paddock.base.errors import PaddockError
-from tests.coroutines import played
+from tests.coroutines import played, played_by
 from tests.host.guests import Registry
 from tests.host.networks.namespaces import run as command
 from tests.host.runs.conftest import EVENTS, PROMPT, VMIS, VMS, Data, Host, Play, Talk, condition, machine, perform
@@ -94,21 +94,19 @@ def occupied(work: Path, registry: Registry) -> Iterator[RoutedHost]:
 
 
 @pytest.mark.needs("root")
-def test_a_machine_whose_network_is_in_use_says_so_and_runs_when_it_is_free(occupied: RoutedHost) -> None:
+@played_by(perform, "occupied")
+async def test_a_machine_whose_network_is_in_use_says_so_and_runs_when_it_is_free(talk: Talk, /) -> None:
     def says(found: Data) -> bool:
         return any("10.213.0.0/18" in each.get("message", "") for each in found.get("status", {}).get("conditions") or ())
 
-    async def script(talk: Talk) -> None:
-        # The network is chosen with the first card, so only the machines that want one wait.
-        await talk.make(VMS, machine("web"))
-        await talk.until(f"{VMIS}/web", says, "it names the network")
-        command("ip", "link", "delete", "pdkbusy")
-        await talk.running("web")
-        # Its bridge goes with it.
-        await talk.client.request("DELETE", f"{VMS}/web")
-        await talk.until(f"{VMIS}/web", lambda found: not found, "it is gone")
-
-    perform(occupied, script)
+    # The network is chosen with the first card, so only the machines that want one wait.
+    await talk.make(VMS, machine("web"))
+    await talk.until(f"{VMIS}/web", says, "it names the network")
+    command("ip", "link", "delete", "pdkbusy")
+    await talk.running("web")
+    # Its bridge goes with it.
+    await talk.client.request("DELETE", f"{VMS}/web")
+    await talk.until(f"{VMIS}/web", lambda found: not found, "it is gone")
 
 
 @pytest.mark.spec("kubevirt", 113)

@@ -23,7 +23,7 @@ from tests.host.guests import Registry, Shelf
 from tests.host.machines import bootsector
 from tests.host.owners.conftest import CLAIMS, DATA_VOLUMES, claim_spec, gone, installed, power
 from tests.host.pools.test_state_preservation import POOLS, pool
-from tests.host.runs.conftest import VMIS, VMS, Host, Play, Talk, condition, machine, phase
+from tests.host.runs.conftest import VMIS, VMS, Host, Talk, condition, machine, phase
 from tests.scenario.plan.bases import Change, edits
 
 pytestmark = pytest.mark.needs("qemu")
@@ -85,33 +85,30 @@ def _fixed(change: Change) -> bool:
 
 
 @pytest.mark.spec("kubevirt", 116)
-def test_every_edit_of_a_template_waits_or_does_not_as_planned(play: Play, host: Host, image: str, tmp_path: Path) -> None:
+@played
+async def test_every_edit_of_a_template_waits_or_does_not_as_planned(talk: Talk, /, host: Host, image: str, tmp_path: Path) -> None:
     kind = catalog.find("kubevirt.io", "VirtualMachine")
     assert kind is not None
     wrong: dict[str, tuple[dict[str, str], bool]] = {}
     tried: dict[bool, int] = {True: 0, False: 0}
-
-    async def script(talk: Talk) -> None:
-        await talk.make(VMS, machine("web", image))
-        run = (await talk.running("web"))["metadata"]["uid"]
-        (pid,) = host.qemus()[run]
-        base = plain(await talk.get(f"{VMS}/web"))
-        changes = [each for each in edits(kind, base, ("spec", "template"), _MOST) if _fixed(each)]
-        verdicts = planned(tmp_path, [(each.old, each.new) for each in changes])
-        for change, verdict in zip(changes, verdicts, strict=True):
-            try:
-                seen = waits(await set_spec(talk, "web", change.new["spec"]))
-            except Invalid:
-                assert set(verdict.values()) & {"refused", "fails"}, (change.path, verdict)
-                continue
-            tried[seen] += 1
-            if seen != (not {"restart", "data loss"}.isdisjoint(verdict.values())):
-                wrong[".".join(map(str, change.path))] = verdict, seen
-            assert not waits(await set_spec(talk, "web", base["spec"])), change.path
-        # None of them touched the machine.
-        assert (await talk.running("web"))["metadata"]["uid"] == run and host.qemus() == {run: [pid]}
-
-    play(script)
+    await talk.make(VMS, machine("web", image))
+    run = (await talk.running("web"))["metadata"]["uid"]
+    (pid,) = host.qemus()[run]
+    base = plain(await talk.get(f"{VMS}/web"))
+    changes = [each for each in edits(kind, base, ("spec", "template"), _MOST) if _fixed(each)]
+    verdicts = planned(tmp_path, [(each.old, each.new) for each in changes])
+    for change, verdict in zip(changes, verdicts, strict=True):
+        try:
+            seen = waits(await set_spec(talk, "web", change.new["spec"]))
+        except Invalid:
+            assert set(verdict.values()) & {"refused", "fails"}, (change.path, verdict)
+            continue
+        tried[seen] += 1
+        if seen != (not {"restart", "data loss"}.isdisjoint(verdict.values())):
+            wrong[".".join(map(str, change.path))] = verdict, seen
+        assert not waits(await set_spec(talk, "web", base["spec"])), change.path
+    # None of them touched the machine.
+    assert (await talk.running("web"))["metadata"]["uid"] == run and host.qemus() == {run: [pid]}
     assert not wrong
     assert tried[True] > 20 and tried[False] > 2, tried
 

@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 import yaml
 
-from tests import hostilebodies
+from tests.kit.hostile import hostilebodies
 
 NAMESPACE = "hostile"
 HEAD_LIMIT = 1 << 16

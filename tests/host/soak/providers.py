@@ -8,10 +8,10 @@ import sys
 from collections.abc import AsyncIterator
 
 from paddock.kubernetes.client.errors import NotFound
-from tests import hostileproviders
 from tests.host.runs.conftest import Talk
 from tests.host.soak.hostile import NAMESPACE
-from tests.hostilepeers import KINDS
+from tests.kit.hostile import hostileproviders
+from tests.kit.hostile.hostilepeers import KINDS
 
 _PROVIDERS = f"/apis/infra.virtrigaud.io/v1beta1/namespaces/{NAMESPACE}/providers"
 _NAME = "bad"
@@ -36,7 +36,7 @@ async def _delete(talk: Talk) -> None:
 @contextlib.asynccontextmanager
 async def _peer(kind: str) -> AsyncIterator[int]:
     """A peer in a process of its own; its port."""
-    command = ["nice", sys.executable, "-m", "tests.hostilepeers", kind]
+    command = ["nice", sys.executable, "-m", "tests.kit.hostile.hostilepeers", kind]
     process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, start_new_session=True)
     assert process.stdout is not None
     try:

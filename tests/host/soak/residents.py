@@ -7,7 +7,7 @@ import pytest
 
 from paddock.base.errors import PaddockError
 from tests.host.runs.conftest import PROMPT, VMS, Data, Host, Talk, machine
-from tests.websockets import Rejected
+from tests.kit.servers.websockets import Rejected
 
 NAMES = ("resident-0", "resident-1")
 DISKS = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"

@@ -14,10 +14,11 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.storage import qemuimg
 from paddock.kubernetes.client.errors import Invalid
+from tests.coroutines import run_by
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, Data, base64_of, pvc
 from tests.host.storage.machines import Machines, claim, machines
-from tests.imageserver import Registry, Server, layer, running
+from tests.kit.servers.imageserver import Registry, Server, layer, running
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -41,12 +42,12 @@ def marked(layer: DiskLayer) -> bool:
 
 
 @pytest.mark.spec("kubevirt", 69)
-def test_sizes(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_sizes(work: Path) -> None:
     server = Server()
     image = {"http": {"url": server.put("/guest", GUEST)}}
     large = {"http": {"url": server.put("/large", GUEST.ljust(2 * MB, b"\0"))}}
-
-    async def script() -> None:
+    with running(server):
         async with machines(work / "root") as host:
             here = host.here
             await here.data_volume("literal", {"source": image, "pvc": pvc("8Mi")})
@@ -82,17 +83,14 @@ def test_sizes(work: Path) -> None:
             with pytest.raises(Invalid, match="less than"):
                 await host.resize("literal", "8Mi")
 
-    with running(server):
-        asyncio.run(script())
-
 
 @pytest.mark.spec("kubevirt", 74)
-def test_what_goes_with_a_run_and_what_stays(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_what_goes_with_a_run_and_what_stays(work: Path) -> None:
     server = Server()
     first = {"http": {"url": server.put("/first", GUEST)}}
     second = {"http": {"url": server.put("/second", bootsector.marker(1).ljust(MB, b"\0"))}}
-
-    async def script() -> None:
+    with running(server):
         async with machines(work / "root") as host:
             here = host.here
             for name, source in (("kept", first), ("below", first), ("second", second)):
@@ -120,9 +118,6 @@ def test_what_goes_with_a_run_and_what_stays(work: Path) -> None:
                 assert not any(each.exists() for each in scratch)
             assert marked(await here.layer("kept"))
             assert not marked(await here.layer("below")) and not marked(await here.layer("second"))
-
-    with running(server):
-        asyncio.run(script())
 
 
 class Pictures:
@@ -206,17 +201,14 @@ async def recovery(host: Machines, pictures: Pictures) -> None:
 
 
 @pytest.mark.spec("kubevirt", 73)
-def test_container_disks(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_container_disks(work: Path) -> None:
     pictures = Pictures()
-
-    async def script() -> None:
+    with running(pictures.public), running(pictures.private):
         registries = (pictures.public.host, pictures.private.host)
         async with machines(work / "root", insecure_registries=registries) as host:
             for part in (found, refused, policies, recovery):
                 await part(host, pictures)
-
-    with running(pictures.public), running(pictures.private):
-        asyncio.run(script())
 
 
 @contextmanager
@@ -291,11 +283,11 @@ def test_caches_by_file_system(work: Path) -> None:
 
 
 @pytest.mark.spec("kubevirt", 77)
-def test_a_claim_has_one_writer_unless_it_is_shared(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_claim_has_one_writer_unless_it_is_shared(work: Path) -> None:
     server = Server()
     image = {"http": {"url": server.put("/guest", GUEST)}}
-
-    async def script() -> None:
+    with running(server):
         async with machines(work / "root") as host:
             here = host.here
             for name, mode in (("alone", "ReadWriteOnce"), ("raced", "ReadWriteOnce"), ("shared", "ReadWriteMany")):
@@ -326,6 +318,3 @@ def test_a_claim_has_one_writer_unless_it_is_shared(work: Path) -> None:
                 await host.make(name, [{"name": "root", "disk": {"shareable": True}, **claim("shared")}])
             for name in ("one", "other"):
                 await host.mark(await host.running(name))
-
-    with running(server):
-        asyncio.run(script())

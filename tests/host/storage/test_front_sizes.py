@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.coroutines import run_by
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CDI, MB, Data, Site, pvc
 from tests.host.storage.machines import Machines, machines
-from tests.imageserver import Server, running
+from tests.kit.servers.imageserver import Server, running
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -73,10 +74,10 @@ async def restored(host: Machines) -> None:
 
 @pytest.mark.spec("stakater", 62)
 @pytest.mark.spec("kubevirt", 128)
-def test_disks_have_the_size_that_was_asked_for(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_disks_have_the_size_that_was_asked_for(work: Path) -> None:
     server = Server()
-
-    async def script() -> None:
+    with running(server):
         async with machines(work / "root") as host:
             here = host.here
             await here.data_volume("golden", {"source": {"http": {"url": server.put("/guest", GUEST)}}, "pvc": pvc("1Mi")})
@@ -91,6 +92,3 @@ def test_disks_have_the_size_that_was_asked_for(work: Path) -> None:
             await host.until_told("web", "grew web-rootdisk to 35Mi")
             await restored(host)
             await until_sizes(here, **{"copy-rootdisk": 35, "copy-data": 9, "copy-raw": 9})
-
-    with running(server):
-        asyncio.run(script())

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.engine.machine.config import DiskLayer
+from tests.coroutines import run_by
 from tests.host.owners.conftest import CLAIMS, GUEST, MB, PERSISTENT_VOLUMES, drop, gone, marks, write
 from tests.host.runs.conftest import VMIS, VMS, Data, Host, Talk, host, machine
 
@@ -28,7 +29,8 @@ async def claim(talk: Talk, name: str, directory: Path, size: int) -> None:
 
 
 @pytest.mark.spec("kubevirt", 190)
-def test_a_guest_writes_to_the_image_in_a_directory(host: Host, work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_guest_writes_to_the_image_in_a_directory(host: Host, work: Path) -> None:
     shelf = work / "shelf"
     (system := shelf / "system").mkdir(parents=True)
     # Guests run as users of their own.
@@ -38,20 +40,18 @@ def test_a_guest_writes_to_the_image_in_a_directory(host: Host, work: Path) -> N
     host.options = ("--host-disks", str(shelf))
     disks: list[Data] = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in ("system", "data")]
 
-    async def script() -> None:
-        async with asyncio.timeout(120), host.client() as client:
-            talk = Talk(host, client)
-            await claim(talk, "system", system, 8 * MB)
-            await claim(talk, "data", shelf / "data", 2 * MB)
-            await talk.make(VMS, machine("web", volumes=disks))
-            await write(talk, "web", 2)
-            # It was not there.
-            assert (shelf / "data" / "disk.img").stat().st_size == 2 * MB
-            await drop(talk, f"{VMS}/web")
-            await gone(talk, f"{VMIS}/web")
-            await drop(talk, f"{CLAIMS}/system")
-            await gone(talk, f"{CLAIMS}/system")
-        assert marks(DiskLayer(image, "raw")) == 2
-
     host.start()
-    asyncio.run(script())
+
+    async with asyncio.timeout(120), host.client() as client:
+        talk = Talk(host, client)
+        await claim(talk, "system", system, 8 * MB)
+        await claim(talk, "data", shelf / "data", 2 * MB)
+        await talk.make(VMS, machine("web", volumes=disks))
+        await write(talk, "web", 2)
+        # It was not there.
+        assert (shelf / "data" / "disk.img").stat().st_size == 2 * MB
+        await drop(talk, f"{VMS}/web")
+        await gone(talk, f"{VMIS}/web")
+        await drop(talk, f"{CLAIMS}/system")
+        await gone(talk, f"{CLAIMS}/system")
+    assert marks(DiskLayer(image, "raw")) == 2

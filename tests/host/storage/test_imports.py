@@ -11,8 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from paddock.app.options.settings import MachineSettings
+from tests.coroutines import run_by
 from tests.host.storage.conftest import CDI, CORE, Data, base64_of, disk, holds, io, pvc, site
-from tests.imageserver import Fault, Registry, Seen, Server, authority, basic, layer, running
+from tests.kit.servers.imageserver import Fault, Registry, Seen, Server, authority, basic, layer, running
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -112,13 +113,13 @@ def http(server: Server, path: str, **more: Any) -> Data:
 @pytest.mark.spec("kubermatic", 23)
 @pytest.mark.spec("kubevirt", 10)
 @pytest.mark.spec("kubevirt", 64)
-def test_every_source_with_what_can_be_said_of_it(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_every_source_with_what_can_be_said_of_it(work: Path) -> None:
     origins = Origins(work)
     good, bad = origins.good(), origins.bad()
     # the server may get a better certificate: it is tried again, and said
     wait = {"no-authority": http(origins.secure, "/a"), "no-certificate": http(origins.mutual, "/a", certConfigMap="roots")}
-
-    async def script() -> None:
+    with running(origins.plain), running(origins.secure), running(origins.mutual), running(origins.registry):
         machines = MachineSettings(image_hosts=("127.0.0.1",), insecure_registries=(origins.registry.host,), network="user")
         async with site(work / "root", machines) as here:
             for name, values in origins.secrets.items():
@@ -138,16 +139,13 @@ def test_every_source_with_what_can_be_said_of_it(work: Path) -> None:
                 await here.until_phase(name, "ImportInProgress")
                 await here.until_said(name, "certificate")
 
-    with running(origins.plain), running(origins.secure), running(origins.mutual), running(origins.registry):
-        asyncio.run(script())
-
 
 @pytest.mark.spec("kubevirt", 70)
-def test_one_download_for_two_and_nothing_of_one_in_the_other(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_one_download_for_two_and_nothing_of_one_in_the_other(work: Path) -> None:
     server = Server()
     url = server.put("/a", disk(work))
-
-    async def script() -> None:
+    with running(server):
         async with site(work / "root") as here:
             for name in ("a", "b"):
                 await here.data_volume(name, {"source": {"http": {"url": url}}, "pvc": pvc()})
@@ -162,16 +160,13 @@ def test_one_download_for_two_and_nothing_of_one_in_the_other(work: Path) -> Non
             whole = [seen for seen in server.seen if seen.method == "GET" and "if-none-match" not in seen.headers]
             assert len(whole) == 1
 
-    with running(server):
-        asyncio.run(script())
-
 
 @pytest.mark.spec("kubevirt", 177)
-def test_a_claim_that_is_deleted_comes_back_with_the_content_of_its_source(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_claim_that_is_deleted_comes_back_with_the_content_of_its_source(work: Path) -> None:
     server = Server()
     url = server.put("/a", disk(work))
-
-    async def script() -> None:
+    with running(server):
         async with site(work / "root") as here:
             await here.data_volume("a", {"source": {"http": {"url": url}}, "pvc": pvc()})
             await here.until_phase("a", "Succeeded")
@@ -188,17 +183,14 @@ def test_a_claim_that_is_deleted_comes_back_with_the_content_of_its_source(work:
             await here.until_phase("a", "Succeeded")
             assert holds(await here.layer("a"), 7) and here.volumes.get(before) is None
 
-    with running(server):
-        asyncio.run(script())
-
 
 @pytest.mark.parametrize(("form", "pack"), [("raw", None), ("qcow2", gzip.compress), ("raw", lzma.compress), ("vmdk", None), ("vdi", None)])
-def test_formats_and_wrappers(work: Path, form: str, pack: Any) -> None:
+@run_by(asyncio.run)
+async def test_formats_and_wrappers(work: Path, form: str, pack: Any) -> None:
     image = disk(work, form=form)
     server = Server()
     url = server.put("/a", pack(image) if pack is not None else image)
-
-    async def script() -> None:
+    with running(server):
         async with site(work / "root") as here:
             await here.data_volume("a", {"source": {"http": {"url": url}}, "storage": {"resources": {"requests": {"storage": "8Mi"}}}})
             await here.until_phase("a", "Succeeded")
@@ -209,15 +201,12 @@ def test_formats_and_wrappers(work: Path, form: str, pack: Any) -> None:
             await here.until_phase("small", "Failed")
             assert "A larger PVC is required" in (await here.running_condition("small"))["message"]
 
-    with running(server):
-        asyncio.run(script())
 
-
-def test_a_data_source_is_an_import(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_data_source_is_an_import(work: Path) -> None:
     server = Server()
     url = server.put("/a", disk(work))
-
-    async def script() -> None:
+    with running(server):
         async with site(work / "root") as here:
             reference = {"kind": "DataSource", "name": "golden", "apiGroup": "cdi.kubevirt.io"}
             await here.data_volume("a", {"sourceRef": reference, "storage": {"resources": {"requests": {"storage": "8Mi"}}}})
@@ -228,6 +217,3 @@ def test_a_data_source_is_an_import(work: Path) -> None:
             await here.until_phase("copy", "Succeeded")
             io(await here.layer("copy"), "write -P 3 0 64k")
             assert holds(await here.layer("a"), 7)
-
-    with running(server):
-        asyncio.run(script())

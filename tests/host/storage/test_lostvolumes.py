@@ -7,10 +7,11 @@ import pytest
 
 from paddock.engine.storage.pools import MARKER
 from paddock.kubernetes.core.storageclass import PROVISIONER
+from tests.coroutines import run_by
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, io, pvc
 from tests.host.storage.machines import Machines, machines
-from tests.imageserver import Server, running
+from tests.kit.servers.imageserver import Server, running
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -34,14 +35,14 @@ async def _start(host: Machines, name: str) -> None:
 
 
 @pytest.mark.spec("kubevirt", 131)
-def test_a_machine_in_a_pool_that_is_not_mounted(work: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_machine_in_a_pool_that_is_not_mounted(work: Path) -> None:
     pool, away = work / "fast", work / "away"
     # A QEMU with a user of its own passes through.
     work.chmod(0o711)
     server = Server()
     url = server.put("/guest", GUEST)
-
-    async def script() -> None:
+    with running(server):
         async with machines(work / "root", pools={"fast": pool}) as host:
             uid = await _made(host, url)
         pool.rename(away)
@@ -69,9 +70,6 @@ def test_a_machine_in_a_pool_that_is_not_mounted(work: Path) -> None:
             volume = host.engine.volumes.get(uid)
             assert volume is not None
             assert "verification failed" not in io(volume.layer, f"read -P {GUEST[0]} {bootsector.MARKED} 1")
-
-    with running(server):
-        asyncio.run(script())
 
 
 async def _is_there(path: Path) -> bool:

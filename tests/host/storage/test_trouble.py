@@ -20,7 +20,7 @@ from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.http.https import Https
 from tests.host.storage.conftest import CORE, MB, Site, disk, holds, pvc, site
-from tests.imageserver import Fault, Server, running
+from tests.kit.servers.imageserver import Fault, Server, running
 
 pytestmark = [pytest.mark.needs("qemu"), pytest.mark.needs("root")]
 

@@ -385,7 +385,8 @@ async def test_a_disk_can_be_read_without_paddock_also_after_merges(volumes: Vol
 
 
 @pytest.mark.spec("kubevirt", 123)
-def test_a_disk_can_be_read_without_paddock_when_a_merge_was_cut_short(
+@run_by(asyncio.run)
+async def test_a_disk_can_be_read_without_paddock_when_a_merge_was_cut_short(
     volumes: Volumes, work: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Cut(Exception): ...
@@ -393,22 +394,19 @@ def test_a_disk_can_be_read_without_paddock_when_a_merge_was_cut_short(
     async def cut(*arguments: object) -> bool:
         raise Cut
 
-    async def script() -> None:
-        await volumes.create("v", 8 * MB)
-        for number, snapshot in enumerate(("s1", "s2"), 1):
-            io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
-            await volumes.snapshot("v", snapshot)
-        top = volumes._there("v").layer
-        io(top, "write -P 9 5M 64k")
-        with monkeypatch.context() as patch:
-            patch.setattr(headers, "correct", cut)
-            with pytest.raises(Cut):
-                await volumes.delete_snapshot("s1")
-        assert len(volumes._record(top.path.parent).layers) == 2
-        said = read_by_hand(top.path, work / "v.raw")
-        assert (said[MB], said[2 * MB], said[5 * MB]) == (1, 2, 9)
-        await volumes.collapse("v")
-        assert sorted(each.name for each in top.path.parent.glob("*.img")) == ["after-s2.img", "disk.img"]
-        assert read_by_hand(top.path, work / "v.raw") == said
-
-    asyncio.run(script())
+    await volumes.create("v", 8 * MB)
+    for number, snapshot in enumerate(("s1", "s2"), 1):
+        io(volumes._there("v").layer, f"write -P {number} {number}M 64k")
+        await volumes.snapshot("v", snapshot)
+    top = volumes._there("v").layer
+    io(top, "write -P 9 5M 64k")
+    with monkeypatch.context() as patch:
+        patch.setattr(headers, "correct", cut)
+        with pytest.raises(Cut):
+            await volumes.delete_snapshot("s1")
+    assert len(volumes._record(top.path.parent).layers) == 2
+    said = read_by_hand(top.path, work / "v.raw")
+    assert (said[MB], said[2 * MB], said[5 * MB]) == (1, 2, 9)
+    await volumes.collapse("v")
+    assert sorted(each.name for each in top.path.parent.glob("*.img")) == ["after-s2.img", "disk.img"]
+    assert read_by_hand(top.path, work / "v.raw") == said

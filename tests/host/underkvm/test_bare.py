@@ -217,7 +217,8 @@ async def test_qemu_takes_the_settings_of_hyperv(home: Home, settings: tuple[tup
 
 @pytest.mark.spec("vitistack", 53)
 @pytest.mark.parametrize("whole", [pytest.param(True, marks=_WHOLE, id="whole"), pytest.param(False, id="part")])
-def test_qemu_takes_what_a_machine_of_vitistack_asks_of_hyperv(home: Home, *, whole: bool) -> None:
+@played_by(run)
+async def test_qemu_takes_what_a_machine_of_vitistack_asks_of_hyperv(home: Home, whole: bool) -> None:
     wanted = virtual_machine(small(domain={"features": {"hyperv": True}}))
     spec = {**wanted["spec"]["template"]["spec"], "volumes": []}
     spec["domain"] = {**spec["domain"], "devices": {}}
@@ -228,12 +229,8 @@ def test_qemu_takes_what_a_machine_of_vitistack_asks_of_hyperv(home: Home, *, wh
     assert asked["hv-spinlocks"] == "0x1fff" and asked.keys() >= {"hv-synic", "hv-stimer", "hv-stimer-direct", "hv-tlbflush", "hv-ipi"}
     settings = tuple(each for each in cpu.hyperv if whole or each in _SIMPLE)
     assert len(settings) >= 5
-
-    async def script() -> None:
-        machine = await _begun(home.open(), home, CpuConfig(model="qemu64", hyperv=settings))
-        words = Path(f"/proc/{machine.observed.pid}/cmdline").read_text().split("\0")
-        processor = words[words.index("-cpu") + 1].split(",")
-        assert {f"{name}={value}" for name, value in settings} <= set(processor)
-        await bareguest.writes(machine, home.root / "root.img")
-
-    run(script)
+    machine = await _begun(home.open(), home, CpuConfig(model="qemu64", hyperv=settings))
+    words = Path(f"/proc/{machine.observed.pid}/cmdline").read_text().split("\0")
+    processor = words[words.index("-cpu") + 1].split(",")
+    assert {f"{name}={value}" for name, value in settings} <= set(processor)
+    await bareguest.writes(machine, home.root / "root.img")

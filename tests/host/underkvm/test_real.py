@@ -9,6 +9,7 @@ from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, FirmwareConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.machine import QemuMachine
+from tests.coroutines import played_by
 from tests.host.machines.conftest import Place, run, until, until_phase
 from tests.host.machines.test_renewal import blank, says
 from tests.host.underkvm.conftest import Home
@@ -44,46 +45,40 @@ async def _booted(home: Home, config: MachineConfig) -> QemuMachine:
 
 
 @pytest.mark.parametrize("way", ["kernel", "bios", pytest.param("uefi", marks=pytest.mark.needs("ovmf"))])
-def test_it_boots_and_obeys_its_button(home: Home, place: Place, tiny_guest: tiny.TinyImage, way: str) -> None:
-    async def script() -> None:
-        machine = await _booted(home, _machine(place, tiny_guest, way))
-        assert "hypervisor" in await says(machine, "cat /proc/cpuinfo")
-        await machine.stop(30)
-        await until_phase(machine, "ended")
-        assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_it_boots_and_obeys_its_button(home: Home, place: Place, tiny_guest: tiny.TinyImage, way: str) -> None:
+    machine = await _booted(home, _machine(place, tiny_guest, way))
+    assert "hypervisor" in await says(machine, "cat /proc/cpuinfo")
+    await machine.stop(30)
+    await until_phase(machine, "ended")
+    assert machine.observed.end is not None and machine.observed.end.reason == "guest-shutdown"
 
 
-def test_it_changes_pauses_is_suspended_and_moves(home: Home, place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        machine = await _booted(home, _machine(place, tiny_guest, "kernel"))
-        await says(machine, "echo kept > /tmp/kept")
-        await machine.plug_disk(DiskConfig("data", blank(place.root / "data.img"), bus="virtio"))
-        await machine.plug_nic(EXTRA)
-        await machine.set_sockets(2)
-        await machine.set_memory(256 * _MIB)
-        await until(machine, lambda one: one.observed.memory == 256 * _MIB, "the guest took the memory", 60)
-        assert await says(machine, "ls /sys/block | grep -c vd; grep -c ^processor /proc/cpuinfo") == "2\n2"
-        await machine.pause()
-        await machine.resume()
-        await machine.suspend()
-        await until_phase(machine, "suspended")
-        await machine.start()
-        await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it goes on")
-        await machine.renew()
-        assert await says(machine, "cat /tmp/kept") == "kept"
-        await machine.unplug_disk("data")
-        await machine.unplug_nic("extra")
-        assert await says(machine, "ls /sys/block | grep -c vd") == "1"
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_it_changes_pauses_is_suspended_and_moves(home: Home, place: Place, tiny_guest: tiny.TinyImage) -> None:
+    machine = await _booted(home, _machine(place, tiny_guest, "kernel"))
+    await says(machine, "echo kept > /tmp/kept")
+    await machine.plug_disk(DiskConfig("data", blank(place.root / "data.img"), bus="virtio"))
+    await machine.plug_nic(EXTRA)
+    await machine.set_sockets(2)
+    await machine.set_memory(256 * _MIB)
+    await until(machine, lambda one: one.observed.memory == 256 * _MIB, "the guest took the memory", 60)
+    assert await says(machine, "ls /sys/block | grep -c vd; grep -c ^processor /proc/cpuinfo") == "2\n2"
+    await machine.pause()
+    await machine.resume()
+    await machine.suspend()
+    await until_phase(machine, "suspended")
+    await machine.start()
+    await until(machine, lambda one: one.observed.phase == "running" and not one.observed.paused, "it goes on")
+    await machine.renew()
+    assert await says(machine, "cat /tmp/kept") == "kept"
+    await machine.unplug_disk("data")
+    await machine.unplug_nic("extra")
+    assert await says(machine, "ls /sys/block | grep -c vd") == "1"
 
 
-def test_it_finds_the_settings_of_hyperv(home: Home, place: Place, tiny_guest: tiny.TinyImage) -> None:
-    async def script() -> None:
-        config = _machine(place, tiny_guest, "kernel")
-        machine = await _booted(home, replace(config, cpu=replace(config.cpu, hyperv=HYPERV)))
-        assert "Hyper-V" in await says(machine, "dmesg")
-
-    run(script, 300)
+@played_by(run, seconds=300)
+async def test_it_finds_the_settings_of_hyperv(home: Home, place: Place, tiny_guest: tiny.TinyImage) -> None:
+    config = _machine(place, tiny_guest, "kernel")
+    machine = await _booted(home, replace(config, cpu=replace(config.cpu, hyperv=HYPERV)))
+    assert "Hyper-V" in await says(machine, "dmesg")

@@ -249,16 +249,18 @@ def test_several_machines_move_with_what_they_refer_to(between: Between) -> None
         between.cluster.kubectl.run("delete", "secret/web-init", "service/shop")
 
 
+async def lone(talk: Talk) -> None:
+    """Make a machine with a disk."""
+    await talk.make(VMS, machine("lone", "lone-data", size="32Mi"))
+    await talk.until(f"{DISKS}/lone-data", lambda found: found.get("status", {}).get("phase") == "Succeeded")
+
+
 def test_a_plan_names_what_a_cluster_lacks(between: Between) -> None:
     if between.cluster.has_cdi:
         pytest.skip("needs stand-in: cdi-operator makes a Service that was deleted again")
     kubectl = between.cluster.kubectl
 
-    async def make(talk: Talk) -> None:
-        await talk.make(VMS, machine("lone", "lone-data", size="32Mi"))
-        await talk.until(f"{DISKS}/lone-data", lambda found: found.get("status", {}).get("phase") == "Succeeded")
-
-    between.do(make)
+    between.do(lone)
     service = kubectl.ok("get", "service", "-n", uploads.NAMESPACE, uploads.PROXY, "-o", "json")
     kubectl.ok("delete", "service", "-n", uploads.NAMESPACE, uploads.PROXY)
     kubectl.ok("annotate", "storageclass", "usual", "storageclass.kubernetes.io/is-default-class-")

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from tests.pages import blocks
+from tests.kit.pages import blocks
 from tests.reference import clones, projects
 
 Json = dict[str, Any]

@@ -9,7 +9,8 @@ import pytest
 
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.schema.kind import Kind
-from tests.apiharness import Harness
+from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 from tests.reference import clones, projects
 from tests.reference.corpus.published import Json, Source, is_theirs, sources
 from tests.unit.cli.commands import paddock
@@ -64,20 +65,17 @@ def _findings(said: object) -> list[Json]:
 
 
 @pytest.mark.spec("vitistack", 93)
-def test_the_server_takes_them_or_says_why(source: Source, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_the_server_takes_them_or_says_why(source: Source, tmp_path: Path) -> None:
     """As a dry run, and then in earnest."""
     wrong: dict[str, str] = {}
-
-    async def script() -> None:
-        async with Harness() as server:
-            for place, _, documents in source.documents(tmp_path):
-                for index, document in enumerate(documents):
-                    if is_theirs(document):
-                        problem = await _created(server, document, (source.refused | source.refused_by_server).get(f"{place} {index}"))
-                        if problem:
-                            wrong[f"{place} {index}"] = problem
-
-    asyncio.run(script())
+    async with Harness() as server:
+        for place, _, documents in source.documents(tmp_path):
+            for index, document in enumerate(documents):
+                if is_theirs(document):
+                    problem = await _created(server, document, (source.refused | source.refused_by_server).get(f"{place} {index}"))
+                    if problem:
+                        wrong[f"{place} {index}"] = problem
     assert wrong == {}
 
 

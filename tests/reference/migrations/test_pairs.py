@@ -23,10 +23,10 @@ from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.vsphere import factory as vsphere_factory
 from paddock.drivers.vsphere.inventory import VSphereInventory
-from tests import migrationends
 from tests.host import guests
 from tests.host.runs.conftest import Host
-from tests.migrationends import CONTENT, SIZE, MigrationEnd, MigrationStaging, Opener
+from tests.kit.providers import migrationends
+from tests.kit.providers.migrationends import CONTENT, SIZE, MigrationEnd, MigrationStaging, Opener
 from tests.reference.vsphere.vcenter import Simulator
 from tools import migrationpairs
 

@@ -151,13 +151,14 @@ def test_pages_share_one_watch_of_each_kind(console: ConsoleProgram, real: Real,
     assert max(followed.values()) == 1
 
 
+async def played(transport: Transport) -> Json:
+    async with Page(client=Client(transport)) as page:
+        return await play(page)
+
+
 def test_the_recording_is_that_of_the_cluster(console: ConsoleProgram, real: Real, pytestconfig: pytest.Config) -> None:
     """The recording that suites without Go take for a cluster (`tests/scenario/web/test_cluster.py`)."""
     access = kubeconfig.find({}, SystemClock(), explicit=real.cluster.access.kubeconfig)
-
-    async def played(transport: Transport) -> Json:
-        async with Page(client=Client(transport)) as page:
-            return await play(page)
 
     recorder = Recorder(Https(access))
     live = asyncio.run(played(recorder))

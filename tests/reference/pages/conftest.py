@@ -21,7 +21,7 @@ import pytest
 from paddock.engine.machine.process import holders
 from tests.host.guests import Registry, registry_in, tiny_guest
 from tests.host.machine import lacks
-from tests.pages import ROOT, Reader
+from tests.kit.pages import ROOT, Reader
 from tests.reference.build import Binaries, Recipe, built
 from tests.reference.client import Api
 from tests.reference.embedded import Embedded, serving

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.pages import Reader
+from tests.kit.pages import Reader
 from tests.reference.clients import venv
 from tests.reference.pages.conftest import DOCS
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import Reader
+from tests.kit.pages import Reader
 from tests.reference import projects, recipes
 from tests.reference.build import Recipe, version_of
 from tests.reference.client import Api

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import Block, Reader, blocks
+from tests.kit.pages import Block, Reader, blocks
 from tests.reference import recipes
 from tests.reference.build import Recipe
 from tests.reference.pages.conftest import DOCS, OURS

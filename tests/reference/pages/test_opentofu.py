@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import Reader
+from tests.kit.pages import Reader
 from tests.reference import recipes
 from tests.reference.build import Recipe
 from tests.reference.pages.conftest import DOCS, OURS

@@ -15,8 +15,8 @@ from paddock.drivers.kit import staging, transfers
 from paddock.drivers.kit.staging import StagedObject, StagingSettings
 from paddock.drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder
 from paddock.kubernetes.client.s3 import S3Refusal
+from tests.coroutines import scripted
 from tests.reference.s3.gateway import BUCKET, KEY, REGION, SECRET, Gateway
-from tests.scripted import scripted
 
 pytestmark = pytest.mark.long
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import providertls
+from tests.kit.providers import providertls
 from tests.reference.build import built
 from tests.reference.recipes import VIRTRIGAUD
 from tests.reference.virtrigaud.objects import SERVER_NAME

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.pages import blocks
+from tests.kit.pages import blocks
 from tests.reference import projects
 from tests.reference.client import Json
 

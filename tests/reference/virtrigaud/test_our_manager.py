@@ -8,7 +8,7 @@ import pytest
 from pyVmomi import vim
 
 from paddock.drivers.vsphere.inventory import VSphereInventory
-from tests import providertls
+from tests.kit.providers import providertls
 from tests.reference.client import Api, Json
 from tests.reference.embedded import serving
 from tests.reference.virtrigaud.objects import SERVER_NAME, Objects, condition, has_phase, is_powered

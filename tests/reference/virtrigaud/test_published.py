@@ -11,8 +11,8 @@ import pytest
 from paddock.kubernetes import admission
 from paddock.kubernetes.schema.finding import Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 from tests.reference.client import Api
 from tests.reference.test_virtrigaud import verdicts
 from tests.reference.virtrigaud.published import documents

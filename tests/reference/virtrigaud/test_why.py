@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests import providertls, realfaults
-from tests.realfaults import ON_REFERENCE, RealFault, first_answer
+from tests.kit.hostile import realfaults
+from tests.kit.hostile.realfaults import ON_REFERENCE, RealFault, first_answer
+from tests.kit.providers import providertls
 from tests.reference.client import Api, Json
 from tests.reference.embedded import serving
 from tests.reference.virtrigaud.programs import theirs

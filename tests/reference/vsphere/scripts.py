@@ -1,7 +1,8 @@
 """What the tests of machines share: a driver to play with, requests, and a look at the simulator's machines."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
@@ -26,11 +27,18 @@ SMALL = ClassPayload(cpu=2, memory_mib=4096)
 Script = Callable[[Driver], Awaitable[None]]
 
 
+@asynccontextmanager
+async def driven(simulator: Simulator, clock: Clock | None = None, **variables: str) -> AsyncIterator[Driver]:
+    """Start a driver."""
+    async with factory.make(simulator.context(clock, **variables)) as driver:
+        yield driver
+
+
 def play(simulator: Simulator, script: Script, clock: Clock | None = None, **variables: str) -> None:
     """Carry out a script with a driver that was just started."""
 
     async def whole() -> None:
-        async with factory.make(simulator.context(clock, **variables)) as driver:
+        async with driven(simulator, clock, **variables) as driver:
             await script(driver)
 
     asyncio.run(whole())

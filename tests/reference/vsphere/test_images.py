@@ -3,7 +3,8 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from paddock.drivers.vsphere import disks, factory, marks
 from paddock.drivers.vsphere.driver import VSphereDriver
 from paddock.drivers.vsphere.inventory import VSphereInventory
 from paddock.drivers.vsphere.leases import LeaseHolder
+from tests.coroutines import run_by
 from tests.reference.vsphere import appliances
 from tests.reference.vsphere.parts import StorageParts
 from tests.reference.vsphere.vcenter import Simulator, finished, template
@@ -41,12 +43,18 @@ def web(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         yield url, folder
 
 
-def driven(simulator: Simulator, folder: Path, work: Callable[[VSphereDriver], Awaitable[T]]) -> T:
+@asynccontextmanager
+async def preparing(simulator: Simulator, folder: Path) -> AsyncIterator[VSphereDriver]:
+    """Start a driver that may take images from this host."""
     context = msgspec.structs.replace(simulator.context(PROVIDER_IMAGE_HOSTS="127.0.0.1"), staging=folder)
+    async with factory.make(context) as driver:
+        assert isinstance(driver, VSphereDriver)
+        yield driver
 
+
+def driven(simulator: Simulator, folder: Path, work: Callable[[VSphereDriver], Awaitable[T]]) -> T:
     async def whole() -> T:
-        async with factory.make(context) as driver:
-            assert isinstance(driver, VSphereDriver)
+        async with preparing(simulator, folder) as driver:
             return await work(driver)
 
     return asyncio.run(whole())
@@ -73,24 +81,21 @@ def machines(simulator: Simulator) -> dict[str, Any]:
 # --- images -----------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_appliance_becomes_one_template_whoever_asks(prepared: Simulator, web: tuple[str, Path], tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_an_appliance_becomes_one_template_whoever_asks(prepared: Simulator, web: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = web
     appliances.appliance(folder / "tiny.ova")
     whole = hashlib.sha256((folder / "tiny.ova").read_bytes()).hexdigest()
     request = image(vsphere={"ovaURL": f"{url}/tiny.ova", "checksum": whole, "checksumType": "sha256"})
 
-    async def work(driver: VSphereDriver) -> str:
+    async with preparing(prepared, tmp_path) as driver:
         made = await asyncio.gather(*(driver.image_prepare(request) for _ in range(3)))
         assert [await outcome(driver, each.task) for each in made] == ["", "", ""]
-        return made[0].prepared_image_id
-
-    name = driven(prepared, tmp_path, work)
-
-    async def again(driver: VSphereDriver) -> m.ImagePrepareResponse:
-        return await driver.image_prepare(request)
+        name = made[0].prepared_image_id
 
     # Another driver finds what this one has made.
-    assert driven(prepared, tmp_path, again) == m.ImagePrepareResponse(prepared_image_id=name)
+    async with preparing(prepared, tmp_path) as driver:
+        assert await driver.image_prepare(request) == m.ImagePrepareResponse(prepared_image_id=name)
     found = machines(prepared)[name]
     assert found.config.template
     assert marks.read(found.config.extraConfig)[marks.PURPOSE] == "image"
@@ -132,56 +137,51 @@ def test_the_bytes_of_an_appliance_reach_the_lease(prepared: Simulator, tmp_path
 
 
 @pytest.mark.parametrize("fault", ["checksum", "manifest", "missing"])
-def test_a_damaged_appliance_leaves_nothing(prepared: Simulator, web: tuple[str, Path], tmp_path: Path, fault: str) -> None:
+@run_by(asyncio.run)
+async def test_a_damaged_appliance_leaves_nothing(prepared: Simulator, web: tuple[str, Path], tmp_path: Path, fault: str) -> None:
     url, folder = web
     appliances.appliance(folder / "tiny.ova", spoilt=fault == "manifest")
     before = set(machines(prepared))
     name = "none.ova" if fault == "missing" else "tiny.ova"
     checksum = {"checksum": "0" * 64} if fault == "checksum" else {}
 
-    async def work(driver: VSphereDriver) -> str:
+    async with preparing(prepared, tmp_path) as driver:
         response = await driver.image_prepare(image(vsphere={"ovaURL": f"{url}/{name}", **checksum}))
-        return await outcome(driver, response.task)
-
-    assert driven(prepared, tmp_path, work)
+        assert await outcome(driver, response.task)
     assert set(machines(prepared)) == before
 
 
 # http.client leaves the socket of an answer that nobody reads to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_descriptor_with_files_beside_it(prepared: Simulator, web: tuple[str, Path], tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_descriptor_with_files_beside_it(prepared: Simulator, web: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = web
     disk = appliances.packed_disk(folder)
     (folder / "tiny-disk1.vmdk").write_bytes(disk)
     (folder / "tiny.ovf").write_text(appliances.DESCRIPTOR.format(size=len(disk), capacity=appliances.CAPACITY))
 
-    async def work(driver: VSphereDriver) -> str:
+    async with preparing(prepared, tmp_path) as driver:
         response = await driver.image_prepare(image(vsphere={"ovaURL": f"{url}/tiny.ovf"}))
-        return await outcome(driver, response.task)
-
-    assert driven(prepared, tmp_path, work) == ""
+        assert await outcome(driver, response.task) == ""
     (folder / "tiny.mf").write_text(f"SHA256(tiny-disk1.vmdk)= {'0' * 64}\n")
     (folder / "other.ovf").write_text((folder / "tiny.ovf").read_text())
     (folder / "other.mf").write_text((folder / "tiny.mf").read_text())
 
-    async def damaged(driver: VSphereDriver) -> str:
+    async with preparing(prepared, tmp_path) as driver:
         response = await driver.image_prepare(image(vsphere={"ovaURL": f"{url}/other.ovf"}))
-        return await outcome(driver, response.task)
-
-    assert "damaged" in driven(prepared, tmp_path, damaged)
+        assert "damaged" in await outcome(driver, response.task)
 
 
-def test_a_disk_of_an_address_becomes_a_template_with_its_bytes(prepared: Simulator, web: tuple[str, Path], tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_disk_of_an_address_becomes_a_template_with_its_bytes(prepared: Simulator, web: tuple[str, Path], tmp_path: Path) -> None:
     url, folder = web
     content = b"some bytes" * 5000
     (folder / "disk.vmdk").write_bytes(appliances.packed_disk(folder, content))
 
-    async def work(driver: VSphereDriver) -> str:
+    async with preparing(prepared, tmp_path) as driver:
         response = await driver.image_prepare(image(http={"url": f"{url}/disk.vmdk"}))
         assert await outcome(driver, response.task) == ""
-        return response.prepared_image_id
-
-    name = driven(prepared, tmp_path, work)
+        name = response.prepared_image_id
     found = machines(prepared)[name]
     (disk,) = disks.observed(found.config.hardware.device)
     store = next(each for each in found.datastore if each.name == disk.datastore)
@@ -189,8 +189,9 @@ def test_a_disk_of_an_address_becomes_a_template_with_its_bytes(prepared: Simula
     assert flat.read_bytes() == content + bytes(appliances.CAPACITY - len(content))
 
 
-def test_references_are_verified_and_others_are_refused(prepared: Simulator, tmp_path: Path) -> None:
-    async def work(driver: VSphereDriver) -> None:
+@run_by(asyncio.run)
+async def test_references_are_verified_and_others_are_refused(prepared: Simulator, tmp_path: Path) -> None:
+    async with preparing(prepared, tmp_path) as driver:
         known = await driver.image_prepare(image(vsphere={"templateName": "golden"}))
         assert (known.prepared_image_id, known.task) == ("golden", None)
         for source, kind in (
@@ -204,8 +205,6 @@ def test_references_are_verified_and_others_are_refused(prepared: Simulator, tmp
         with pytest.raises(ProviderError) as caught:
             await driver.image_delete(x.ImageDeleteRequest(image_id="golden"))
         assert caught.value.kind is ErrorKind.CONFLICT
-
-    driven(prepared, tmp_path, work)
     assert "golden" in machines(prepared)
 
 
@@ -219,7 +218,8 @@ def source_of(simulator: Simulator) -> tuple[str, Any]:
     return str(ref.config.instanceUuid), ref
 
 
-def test_a_clone_is_customized_and_found_again_when_its_source_is_gone(simulator: Simulator, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_clone_is_customized_and_found_again_when_its_source_is_gone(simulator: Simulator, tmp_path: Path) -> None:
     source, ref = source_of(simulator)
     owner = [vim.option.OptionValue(key=marks.OWNER_UID, value="somebody"), vim.option.OptionValue(key=marks.OWNER, value="a/b")]
     finished(ref.ReconfigVM_Task(vim.vm.ConfigSpec(extraConfig=owner)))
@@ -231,7 +231,7 @@ def test_a_clone_is_customized_and_found_again_when_its_source_is_gone(simulator
         target_vm=m.ObjectIdentity(namespace="apps", name="copy"),
     )
 
-    async def work(driver: VSphereDriver) -> str:
+    async with preparing(simulator, tmp_path) as driver:
         made = await driver.clone(request)
         assert await outcome(driver, made.task) == ""
         await outcome(driver, (await driver.delete(m.DeleteRequest(id=source))).task)
@@ -241,9 +241,7 @@ def test_a_clone_is_customized_and_found_again_when_its_source_is_gone(simulator
         assert caught.value.kind is ErrorKind.NOT_FOUND
         described = await driver.describe(m.DescribeRequest(id=made.target_vm_id, owner=m.ObjectIdentity(uid="new-owner")))
         assert described.exists and described.power_state == "Off"
-        return described.provider_raw_json
-
-    assert "customization.tags" in driven(simulator, tmp_path, work)
+        assert "customization.tags" in described.provider_raw_json
     clone = machines(simulator)["copy"]
     assert (clone.config.hardware.numCPU, clone.config.hardware.memoryMB) == (3, 1024)
     has = {each.key: each.value for each in clone.config.extraConfig}
@@ -251,7 +249,8 @@ def test_a_clone_is_customized_and_found_again_when_its_source_is_gone(simulator
     assert {"guestinfo.userdata", "guestinfo.metadata"} <= set(has)
 
 
-def test_what_a_linked_clone_asks_of_vsphere(simulator: Simulator, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_what_a_linked_clone_asks_of_vsphere(simulator: Simulator, tmp_path: Path) -> None:
     """The simulator copies disks all the same, so the specification is compared."""
     source, ref = source_of(simulator)
     seen: list[tuple[str, Any]] = []
@@ -261,20 +260,18 @@ def test_what_a_linked_clone_asks_of_vsphere(simulator: Simulator, tmp_path: Pat
         seen.append((name, spec))
         return plain(self, folder, name, spec)
 
-    async def work(driver: VSphereDriver) -> None:
-        taken = await driver.snapshot_create(m.SnapshotCreateRequest(vm_id=source, name_hint="base"))
-        assert await outcome(driver, taken.task) == ""
-        for name, custom in (("now", "{}"), ("then", json.dumps({"snapshotId": taken.snapshot_id}))):
-            made = await driver.clone(m.CloneRequest(source_vm_id=source, target_name=name, linked=True, customize_json=custom))
-            assert await outcome(driver, made.task) == ""
-        custom = json.dumps({"snapshotId": "snapshot-none"})
-        with pytest.raises(ProviderError) as caught:
-            await driver.clone(m.CloneRequest(source_vm_id=source, target_name="never", customize_json=custom))
-        assert caught.value.kind is ErrorKind.NOT_FOUND
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vim.VirtualMachine, "CloneVM_Task", noted)
-        driven(simulator, tmp_path, work)
+        async with preparing(simulator, tmp_path) as driver:
+            taken = await driver.snapshot_create(m.SnapshotCreateRequest(vm_id=source, name_hint="base"))
+            assert await outcome(driver, taken.task) == ""
+            for name, custom in (("now", "{}"), ("then", json.dumps({"snapshotId": taken.snapshot_id}))):
+                made = await driver.clone(m.CloneRequest(source_vm_id=source, target_name=name, linked=True, customize_json=custom))
+                assert await outcome(driver, made.task) == ""
+            custom = json.dumps({"snapshotId": "snapshot-none"})
+            with pytest.raises(ProviderError) as caught:
+                await driver.clone(m.CloneRequest(source_vm_id=source, target_name="never", customize_json=custom))
+            assert caught.value.kind is ErrorKind.NOT_FOUND
     assert [name for name, _ in seen] == ["now", "then"]
     assert {spec.location.diskMoveType for _, spec in seen} == {"createNewChildDiskBacking"}
     (base,) = ref.snapshot.rootSnapshotList

@@ -1,5 +1,6 @@
 """Machines on VMware's simulator: every attribute that is asked for, and changes of it."""
 
+import asyncio
 import base64
 import json
 from pathlib import Path
@@ -25,7 +26,8 @@ from paddock.contract.payloads import (
     SecurityPayload,
 )
 from paddock.drivers.vsphere.inventory import VSphereInventory
-from tests.reference.vsphere.scripts import OWNER, SMALL, created, machines, play, refused, request, settings
+from tests.coroutines import played_by, run_by
+from tests.reference.vsphere.scripts import OWNER, SMALL, created, driven, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template
 
 pytestmark = pytest.mark.reference
@@ -79,11 +81,12 @@ def of_the_document() -> m.CreateRequest:
 
 
 @pytest.mark.spec("virtrigaud", 45, 97)
-def test_the_machine_of_the_documents_example_has_every_attribute(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_the_machine_of_the_documents_example_has_every_attribute(simulator: Simulator) -> None:
     seed_vcenter(simulator)
     wanted = of_the_document()
 
-    async def script(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver, wanted)
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         seen = await driver.describe(m.DescribeRequest(id=own))
@@ -92,8 +95,6 @@ def test_the_machine_of_the_documents_example_has_every_attribute(simulator: Sim
         raw = msgspec.json.decode(seen.provider_raw_json, type=dict[str, str])
         assert (raw["cpus"], raw["memoryMiB"], raw["datastore"]) == ("2", "4096", "LocalDS_0")
         assert raw["host"].startswith("DC0_C0_H") and "limitations" not in raw
-
-    play(simulator, script)
     (machine,) = machines(simulator)
     config = machine.config
     assert machine.parent.name == "web"
@@ -174,10 +175,11 @@ def desired(**members: Any) -> str:
 
 
 @pytest.mark.spec("virtrigaud", 39, 41)
-def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulator: Simulator) -> None:
+@run_by(asyncio.run)
+async def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulator: Simulator) -> None:
     hot = PerformancePayload(cpu_hot_add_enabled=True)
 
-    async def script(driver: Driver) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver, request(class_json=payloads.encode(ClassPayload(cpu=2, memory_mib=4096, performance_profile=hot))))
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         larger = ClassPayload(cpu=4, memory_mib=4096, performance_profile=hot)
@@ -188,57 +190,51 @@ def test_a_running_machine_refuses_what_needs_it_off_and_takes_the_rest(simulato
         simulator.calls()
         await driver.reconfigure(m.ReconfigureRequest(id=own, desired_json=desired(machine_class=larger)))
         assert "ReconfigVM_Task" not in simulator.calls()
-
-    play(simulator, script)
     (machine,) = machines(simulator)
     assert (machine.config.hardware.numCPU, machine.config.hardware.memoryMB) == (4, 4096)
 
 
-def test_cards_follow_the_desired_networks(simulator: Simulator) -> None:
+@played_by(play, "simulator")
+async def test_cards_follow_the_desired_networks(driver: Driver, /, simulator: Simulator) -> None:
     lan, app = NetworkPayload(name="lan", network_name="VM Network"), NetworkPayload(name="app", network_name="DC0_DVPG0")
 
     def cards(machine: Any) -> list[str]:
         found = [each for each in machine.config.hardware.device if isinstance(each, vim.vm.device.VirtualEthernetCard)]
         return ["app" if hasattr(each.backing, "port") else str(each.backing.deviceName) for each in found]
 
-    async def script(driver: Driver) -> None:
-        own = await created(driver, request(networks_json=payloads.encode_list((lan,))))
-        (machine,) = machines(simulator)
-        assert cards(machine) == ["VM Network"]
-        for wanted, names in (((lan, app), ["VM Network", "app"]), ((app,), ["app"]), ((app, lan), ["app", "VM Network"])):
-            await driver.reconfigure(m.ReconfigureRequest(id=own, desired_json=desired(networks=wanted)))
-            assert sorted(cards(machine)) == sorted(names)
-        listed = next(each for each in (await driver.list_vms(m.ListVMsRequest())).vms if each.id == own)
-        assert sorted(each.name for each in listed.networks) == ["app", "lan"]
-
-    play(simulator, script)
+    own = await created(driver, request(networks_json=payloads.encode_list((lan,))))
+    (machine,) = machines(simulator)
+    assert cards(machine) == ["VM Network"]
+    for wanted, names in (((lan, app), ["VM Network", "app"]), ((app,), ["app"]), ((app, lan), ["app", "VM Network"])):
+        await driver.reconfigure(m.ReconfigureRequest(id=own, desired_json=desired(networks=wanted)))
+        assert sorted(cards(machine)) == sorted(names)
+    listed = next(each for each in (await driver.list_vms(m.ListVMsRequest())).vms if each.id == own)
+    assert sorted(each.name for each in listed.networks) == ["app", "lan"]
 
 
-def test_hardware_is_upgraded_while_it_is_off(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
+@run_by(asyncio.run)
+async def test_hardware_is_upgraded_while_it_is_off(simulator: Simulator) -> None:
+    async with driven(simulator) as driver:
         own = await created(driver)
         assert (await driver.hardware_upgrade(m.HardwareUpgradeRequest(id=own, target_version=15))).task is None
         await driver.power(m.PowerRequest(id=own, op=m.PowerOp.ON))
         error = await refused(driver.hardware_upgrade(m.HardwareUpgradeRequest(id=own, target_version=17)))
         assert error.kind is ErrorKind.CONFLICT
-
-    play(simulator, script)
     (machine,) = machines(simulator)
     assert machine.config.version == "vmx-15"
 
 
-def test_an_older_api_refuses_what_it_lacks_and_runs_the_rest(vcsim: Path, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_an_older_api_refuses_what_it_lacks_and_runs_the_rest(vcsim: Path, tmp_path: Path) -> None:
     with running(vcsim, tmp_path, {"api": "6.5"}) as simulator:
         template(simulator, "DC0_H0_VM0", "tmpl")
         modern = ClassPayload(cpu=1, memory_mib=512, firmware="UEFI", security_profile=SecurityPayload(vtd_enabled=True, tpm_enabled=True))
 
-        async def script(driver: Driver) -> None:
+        async with driven(simulator) as driver:
             error = await refused(driver.create(request(class_json=payloads.encode(modern))))
             assert error.kind is ErrorKind.NOT_SUPPORTED and "vtdEnabled" in str(error) and "tpmEnabled" in str(error)
             assert machines(simulator) == []
             await created(driver)
-
-        play(simulator, script)
         assert len(machines(simulator)) == 1
 
 
@@ -246,10 +242,10 @@ def test_an_older_api_refuses_what_it_lacks_and_runs_the_rest(vcsim: Path, tmp_p
 
 
 @pytest.mark.spec("virtrigaud", 73, 113)
-def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_path: Path) -> None:
     with running(vcsim, tmp_path, {"machine": 500}) as simulator:
-
-        async def script(driver: Driver) -> None:
+        async with driven(simulator) as driver:
             await driver.validate(m.ValidateRequest())
             simulator.calls()
             vms = (await driver.list_vms(m.ListVMsRequest())).vms
@@ -266,15 +262,11 @@ def test_a_thousand_machines_are_listed_in_a_handful_of_calls(vcsim: Path, tmp_p
                 await driver.describe(m.DescribeRequest(id=each.id))
             assert sum(simulator.calls().values()) <= 100
 
-        play(simulator, script)
 
-
-def test_hosts_have_what_their_guests_leave(simulator: Simulator) -> None:
-    async def script(driver: Driver) -> None:
-        found = (await driver.list_hosts(m.ListHostsRequest())).hosts
-        assert [each.id for each in found] == ["DC0_C0_H0", "DC0_C0_H1", "DC0_C0_H2", "DC0_H0"]
-        assert all(each.health is m.HostHealth.READY and each.allocatable_mem_mib and each.cpu_model for each in found)
-        assert await driver.get_host_info(m.GetHostInfoRequest(host_id="DC0_H0")) == found[-1]
-        assert (await refused(driver.get_host_info(m.GetHostInfoRequest(host_id="none")))).kind is ErrorKind.NOT_FOUND
-
-    play(simulator, script)
+@played_by(play, "simulator")
+async def test_hosts_have_what_their_guests_leave(driver: Driver, /) -> None:
+    found = (await driver.list_hosts(m.ListHostsRequest())).hosts
+    assert [each.id for each in found] == ["DC0_C0_H0", "DC0_C0_H1", "DC0_C0_H2", "DC0_H0"]
+    assert all(each.health is m.HostHealth.READY and each.allocatable_mem_mib and each.cpu_model for each in found)
+    assert await driver.get_host_info(m.GetHostInfoRequest(host_id="DC0_H0")) == found[-1]
+    assert (await refused(driver.get_host_info(m.GetHostInfoRequest(host_id="none")))).kind is ErrorKind.NOT_FOUND

@@ -10,8 +10,8 @@ from paddock.contract.examination import Examiner
 from paddock.drivers.vsphere import factory, failures
 from paddock.drivers.vsphere.inventory import VSphereInventory
 from paddock.drivers.vsphere.session import VSphereConnection
+from tests.coroutines import scripted
 from tests.reference.vsphere.vcenter import Simulator, running, write_credentials
-from tests.scripted import scripted
 
 pytestmark = pytest.mark.reference
 

@@ -16,6 +16,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.vsphere import failures, snapshots
 from paddock.drivers.vsphere.identifiers import VSphereTaskId
+from tests.coroutines import run_by
 from tests.reference.vsphere.parts import StorageParts, local_file
 from tests.reference.vsphere.vcenter import Simulator, running, shrunk
 from tests.reference.vsphere.vcenter import finished as ended
@@ -171,36 +172,34 @@ async def awaited(parts: StorageParts, response: m.ExportDiskResponse | m.Import
 
 @pytest.mark.skipif(shutil.which("qemu-img") is None, reason="needs qemu: qemu-img is not installed")
 @pytest.mark.parametrize("kind", ["raw", "qcow2", "vmdk"])
-def test_a_disk_goes_out_and_comes_back_with_its_bytes(parts: StorageParts, tmp_path: Path, kind: str) -> None:
+@run_by(asyncio.run)
+async def test_a_disk_goes_out_and_comes_back_with_its_bytes(parts: StorageParts, tmp_path: Path, kind: str) -> None:
     small(parts, NAME)
     data = filled(parts, NAME)
     machine = parts.machine(NAME)
     url = f"pvc://claim/folder/disk.{kind}"
 
-    async def work() -> str:
-        order = m.ExportDiskRequest(vm_id=machine, destination_url=url, format=kind, backend_type="pvc", transfer_mode="relay")
-        assert await awaited(parts, await parts.transfers.export_disk(order)) == ""
-        answer = await parts.transfers.export_disk(order)
-        stored = tmp_path / "staging" / "claim" / "folder" / f"disk.{kind}"
-        assert answer.checksum == hashlib.sha256(stored.read_bytes()).hexdigest()
-        raw = tmp_path / "again.raw"
-        subprocess.run(["qemu-img", "convert", "-f", kind, "-O", "raw", stored, raw], check=True, timeout=60)
-        assert raw.read_bytes() == data
-        back = m.ImportDiskRequest(
-            source_url=url,
-            format=kind,
-            target_name="Moved disk",
-            verify_checksum=True,
-            expected_checksum=answer.checksum,
-            backend_type="pvc",
-        )
-        response = await parts.transfers.import_disk(back)
-        assert await awaited(parts, response) == ""
-        again = await parts.transfers.import_disk(back)
-        assert (again.task, again.path) == (None, response.path)
-        return response.path
-
-    path = parts.run(work)
+    order = m.ExportDiskRequest(vm_id=machine, destination_url=url, format=kind, backend_type="pvc", transfer_mode="relay")
+    assert await awaited(parts, await parts.transfers.export_disk(order)) == ""
+    answer = await parts.transfers.export_disk(order)
+    stored = tmp_path / "staging" / "claim" / "folder" / f"disk.{kind}"
+    assert answer.checksum == hashlib.sha256(stored.read_bytes()).hexdigest()
+    raw = tmp_path / "again.raw"
+    subprocess.run(["qemu-img", "convert", "-f", kind, "-O", "raw", stored, raw], check=True, timeout=60)
+    assert raw.read_bytes() == data
+    back = m.ImportDiskRequest(
+        source_url=url,
+        format=kind,
+        target_name="Moved disk",
+        verify_checksum=True,
+        expected_checksum=answer.checksum,
+        backend_type="pvc",
+    )
+    response = await parts.transfers.import_disk(back)
+    assert await awaited(parts, response) == ""
+    again = await parts.transfers.import_disk(back)
+    assert (again.task, again.path) == (None, response.path)
+    path = response.path
     assert path.startswith("[LocalDS_0] paddock-disks/moved-disk-")
     flat = local_file(parts, path.replace(".vmdk", "-flat.vmdk"))
     assert flat.read_bytes() == data
@@ -214,18 +213,16 @@ def test_a_disk_goes_out_and_comes_back_with_its_bytes(parts: StorageParts, tmp_
     assert [each.path for each in parts.lookup.machine(machine).disks][1] == path
 
 
-def test_an_import_with_another_checksum_leaves_nothing(parts: StorageParts, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_an_import_with_another_checksum_leaves_nothing(parts: StorageParts, tmp_path: Path) -> None:
     folder = tmp_path / "staging" / "claim"
     folder.mkdir()
     (folder / "disk.raw").write_bytes(random.Random(3).randbytes(2 * MIB))
 
-    async def work() -> str:
-        request = m.ImportDiskRequest(
-            source_url="pvc://claim/disk.raw", format="raw", target_name="bad", verify_checksum=True, expected_checksum="0" * 64
-        )
-        return await awaited(parts, await parts.transfers.import_disk(request))
-
-    assert "damaged" in parts.run(work)
+    request = m.ImportDiskRequest(
+        source_url="pvc://claim/disk.raw", format="raw", target_name="bad", verify_checksum=True, expected_checksum="0" * 64
+    )
+    assert "damaged" in await awaited(parts, await parts.transfers.import_disk(request))
     assert list(local_file(parts, "[LocalDS_0] paddock-disks/x").parent.glob("bad*")) == []
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 
-from tests import hostilebodies
+from tests.kit.hostile import hostilebodies
 from tests.scenario.chaos.server import Server
 
 _PATIENCE = 300.0

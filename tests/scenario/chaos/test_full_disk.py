@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.coroutines import run_by
 from tests.scenario.chaos.client import Client, Lines
 from tests.scenario.chaos.ledger import TOKEN
 from tests.scenario.chaos.life import MAPS
@@ -127,43 +128,38 @@ async def play(server: Server, disk: Disk) -> list[str]:
 
 
 @pytest.mark.spec("kube-api", 134)
-def test_writes_fail_and_all_else_goes_on(disk: Disk) -> None:
+@run_by(asyncio.run)
+async def test_writes_fail_and_all_else_goes_on(disk: Disk) -> None:
     server = Server(disk.folder)
-
-    async def script() -> None:
-        try:
-            there = await play(server, disk)
-            await server.start()
-            async with server.client() as client:
-                _, listed = await client.ask("GET", MAPS)
-            named = [item["metadata"]["name"] for item in listed["items"] if TOKEN in (item["metadata"].get("annotations") or {})]
-            assert named == sorted(there)
-            assert await server.stop() == 0
-        finally:
-            server.finish()
-
-    asyncio.run(script())
+    try:
+        there = await play(server, disk)
+        await server.start()
+        async with server.client() as client:
+            _, listed = await client.ask("GET", MAPS)
+        named = [item["metadata"]["name"] for item in listed["items"] if TOKEN in (item["metadata"].get("annotations") or {})]
+        assert named == sorted(there)
+        assert await server.stop() == 0
+    finally:
+        server.finish()
     with sqlite3.connect(server.places.store) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
 
 
-def test_a_server_on_a_full_disk_says_so(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_server_on_a_full_disk_says_so(tmp_path: Path) -> None:
     folder = tmp_path / "disk"
     folder.mkdir()
     with contextlib.closing(Small(folder)) as disk:
         server = Server(folder)
 
-        async def script() -> None:
-            await server.start()
-            assert await server.stop() == 0
-            disk.fill(server)
-            assert server.spawn().wait(_PATIENCE) == 2
-            assert "store.db cannot be opened" in server.said()
-            assert "free space" in server.said()
-            assert "Traceback" not in server.said()
-            disk.empty(server)
-            await server.start()
-            assert await server.stop() == 0
-
-        asyncio.run(script())
+        await server.start()
+        assert await server.stop() == 0
+        disk.fill(server)
+        assert server.spawn().wait(_PATIENCE) == 2
+        assert "store.db cannot be opened" in server.said()
+        assert "free space" in server.said()
+        assert "Traceback" not in server.said()
+        disk.empty(server)
+        await server.start()
+        assert await server.stop() == 0

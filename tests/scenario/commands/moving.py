@@ -27,7 +27,7 @@ from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.kubevirt.disklinks import DiskLink
 from tests import virtualtime
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 NAMES = ("here", "there")
 

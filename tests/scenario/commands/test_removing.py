@@ -14,7 +14,7 @@ from paddock.fleet.machines.running import RunOptions
 from paddock.fleet.servers.session import ServerSession
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH, play
 from tests.scenario.fronts.stakater.stage import DISK, KEY, Stage, front
 

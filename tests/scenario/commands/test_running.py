@@ -12,7 +12,7 @@ from paddock.fleet.machines.running import VERBS, MachineRunner, RunOptions, Wro
 from paddock.fleet.machines.waiting import NotReached
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.stakater.stage import Stage, front
 
 VITISTACK: Data = {

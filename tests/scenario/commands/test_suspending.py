@@ -12,8 +12,8 @@ from paddock.fleet.servers.serverreader import ServerReader
 from paddock.kubernetes.client.errors import ApiError
 from tests import virtualtime
 from tests.coroutines import played_by
-from tests.enginefakes import FakeMachine
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.enginefakes import FakeMachine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.commands.test_running import VITISTACK, VITISTACK_PATH, Person, at_a_host, play
 from tests.scenario.fronts.kubermatic import making
 from tests.scenario.fronts.stakater.stage import Stage, front

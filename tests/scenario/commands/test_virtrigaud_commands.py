@@ -128,14 +128,12 @@ async def test_snapshots_and_clones(at_work: Callable[[], Any]) -> None:
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_providers(at_work: Callable[[], Any], form: str) -> None:
-    async def script() -> None:
-        async with at_work() as (_, person):
-            found = await objects.in_namespace(person.client, "lab")
-            assert [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found] == [("lab", "lab")]
-            assert len(await objects.in_namespace(person.client, "")) == 2
-            assert "libvirt" in objects.table(found, 0.0, namespaced=True) and "lab" in objects.description(found[0], 0.0)
-
-    virtualtime.run(script())
+@run_by(virtualtime.run)
+async def test_providers(at_work: Callable[[], Any], form: str) -> None:
+    async with at_work() as (_, person):
+        found = await objects.in_namespace(person.client, "lab")
+        assert [(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found] == [("lab", "lab")]
+        assert len(await objects.in_namespace(person.client, "")) == 2
+        assert "libvirt" in objects.table(found, 0.0, namespaced=True) and "lab" in objects.description(found[0], 0.0)
     for command in (provider_list, provider_describe):
         assert command.parser().parse_args(["-n", "lab", "-o", form, *(["lab"] if command is provider_describe else [])]).output == form

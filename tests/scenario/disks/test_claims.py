@@ -9,7 +9,7 @@ import pytest
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.disks.world import DATA_VOLUMES, POOLS, UNCONFIRMED, pool
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts.snapshotting import (
     SNAPSHOT,
     VOLUME_SNAPSHOT,

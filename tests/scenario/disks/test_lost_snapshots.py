@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.hosts.snapshotting import (
     SNAPSHOT,
     VOLUME_SNAPSHOT,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.why.disk_faults import claim, volume
 
 

@@ -8,7 +8,7 @@ import pytest
 from paddock.kubernetes.client.errors import StatusDetails, Unavailable
 from paddock.kubevirt.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost
+from tests.kit.engine.fakehost import Data, FakeHost
 from tests.scenario.hosts.snapshotting import (
     CLONE,
     MACHINE,

@@ -19,10 +19,10 @@ from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
 from paddock.server.housekeeping.collector import GarbageCollector
 from paddock.server.store.contract import StoreKey
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
+from tests.kit.servers.slowstore import SlowStore
 from tests.scenario.hosts import snapshotting
 from tests.scenario.hosts.conftest import Play
-from tests.slowstore import SlowStore
 
 GROUP = "/apis/snapshot.kubevirt.io/v1beta1/namespaces/default"
 RESTORES, SNAPSHOTS = f"{GROUP}/virtualmachinerestores", f"{GROUP}/virtualmachinesnapshots"

@@ -18,8 +18,8 @@ from paddock.kubevirt.controllers.virtualmachine import controller as virtualmac
 from paddock.server.housekeeping.background import BackgroundControllers
 from paddock.server.store.contract import CommittedWrite
 from tests import virtualtime
-from tests.apiharness import Harness
-from tests.interruption import Interruption
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.interruption import Interruption
 from tests.scenario.fronts.player import INSTANCES, Surroundings
 from tests.scenario.fronts.storm import Storm
 from tests.unit.kubevirt.controllers import lifeharness

@@ -24,7 +24,7 @@ from paddock.drivers.fake.settings import FakeDatastore, FakeSettings, SecondsRa
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.program import ControllerManager
 from tests import virtualtime
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 from tests.scenario.fronts.trial import SWEEP_SECONDS
 
 MACHINES = "/apis/infra.virtrigaud.io/v1beta1/virtualmachines"

@@ -8,7 +8,7 @@ import yaml
 
 from paddock.cli.exits import GOOD, LOSSES
 from paddock.kubernetes.meta.fieldrecord import UNREAD
-from tests import addedfield
+from tests.kit.declarations import addedfield
 
 Data = dict[str, Any]
 WHY = "; ".join(UNREAD)

@@ -28,7 +28,7 @@ from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.server.housekeeping.background import BackgroundControllers
 from paddock.server.security.flow.control import Flow, FlowControl
 from tests import virtualtime
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 from tests.scenario.fronts.player import Player
 from tests.scenario.fronts.storm import Storm
 

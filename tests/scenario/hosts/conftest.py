@@ -8,7 +8,7 @@ import pytest
 
 from paddock.server.store.contract import Store
 from tests import virtualtime
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 Script = Callable[[FakeHost], Awaitable[Any]]
 Play = Callable[..., float]

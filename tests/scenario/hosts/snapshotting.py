@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 
 SNAPSHOT, EXPORT, CLONE = "snapshot.kubevirt.io/v1beta1", "export.kubevirt.io/v1", "clone.kubevirt.io/v1beta1"
 VOLUME_SNAPSHOT, DV = "snapshot.storage.k8s.io/v1", "cdi.kubevirt.io/v1beta1"

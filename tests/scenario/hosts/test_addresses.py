@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 
 
 async def addresses(host: FakeHost, name: str) -> list[tuple[str, str, str]]:

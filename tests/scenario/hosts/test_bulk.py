@@ -15,7 +15,7 @@ import pytest
 
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
 
 FEW, MANY = 5, 20

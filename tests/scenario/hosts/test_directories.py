@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,9 @@ import pytest
 from paddock.engine.machine.config import DiskLayer
 from paddock.fleet.creation import mounts
 from paddock.fleet.creation.mounts import HostMount
-from tests.fakehost import FakeHost, machine
+from tests.coroutines import played
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts import snapshotting
-from tests.scenario.hosts.conftest import Play
 
 VOLUMES, CLAIMS = "/api/v1/persistentvolumes", "/api/v1/namespaces/default/persistentvolumeclaims"
 EVENTS = "/api/v1/namespaces/default/events"
@@ -46,101 +47,87 @@ async def problem(host: FakeHost) -> str:
     return next(str(each["message"]) for each in status["conditions"] if each["type"] == "Synchronized")
 
 
-def play_sharing(play: Play, script: Any, *shares: Path, private: tuple[Path, ...] = ()) -> None:
-    """The controllers read the options when they begin."""
-
-    async def inside(host: FakeHost) -> None:
-        await host.end()
-        sharing(host, *shares, private=private)
-        await host.begin()
-        await script(host)
-
-    play(inside)
+async def begin_sharing(host: FakeHost, *shares: Path, private: tuple[Path, ...] = ()) -> None:
+    """Begin anew with these directories: the controllers read the options when they begin."""
+    await host.end()
+    sharing(host, *shares, private=private)
+    await host.begin()
 
 
 @pytest.mark.spec("kubevirt", 132, 133)
 @pytest.mark.parametrize("readonly", [False, True])
-def test_a_directory_is_bound_shared_and_left_alone(play: Play, tmp_path: Path, *, readonly: bool) -> None:
+@played
+async def test_a_directory_is_bound_shared_and_left_alone(host: FakeHost, /, tmp_path: Path, readonly: bool) -> None:
     directory = tmp_path / "src"
     directory.mkdir()
     (directory / "precious").write_text("mine")
-
-    async def script(host: FakeHost) -> None:
-        await made(host, directory, readonly=readonly)
-        guest = await host.running()
-        (shared,) = guest.config.devices.shared
-        assert (shared.tag, shared.path, shared.readonly, shared.as_owner) == ("share-1", directory.resolve(), readonly, True)
-        assert await phases(host) == ["Bound", "Bound"]
-        claim = (await host.api.get(f"{CLAIMS}/web-share-1")).data
-        assert claim["spec"]["volumeName"] == "default.web-share-1" and claim["status"]["capacity"] == {"storage": "1Gi"}
-        told = [each["reason"] for each in (await host.api.get(EVENTS)).data["items"]]
-        assert "FailedBinding" not in told
-        # Everything goes: the machine, the claim, and the volume, which nobody made for the claim.
-        await host.api.delete("/apis/kubevirt.io/v1/namespaces/default/virtualmachines/web")
-        await asyncio.sleep(60)
-        await host.api.delete(f"{CLAIMS}/web-share-1")
-        await asyncio.sleep(60)
-        assert await phases(host) == ["Released"]
-        await host.api.merge(f"{VOLUMES}/default.web-share-1", {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
-        await asyncio.sleep(700)
-        assert (directory / "precious").read_text() == "mine"
-        await host.api.delete(f"{VOLUMES}/default.web-share-1")
-        await asyncio.sleep(60)
-        assert await phases(host) == []
-        assert (directory / "precious").read_text() == "mine"
-
-    play_sharing(play, script, tmp_path)
+    await begin_sharing(host, tmp_path)
+    await made(host, directory, readonly=readonly)
+    guest = await host.running()
+    (shared,) = guest.config.devices.shared
+    assert (shared.tag, shared.path, shared.readonly, shared.as_owner) == ("share-1", directory.resolve(), readonly, True)
+    assert await phases(host) == ["Bound", "Bound"]
+    claim = (await host.api.get(f"{CLAIMS}/web-share-1")).data
+    assert claim["spec"]["volumeName"] == "default.web-share-1" and claim["status"]["capacity"] == {"storage": "1Gi"}
+    told = [each["reason"] for each in (await host.api.get(EVENTS)).data["items"]]
+    assert "FailedBinding" not in told
+    # Everything goes: the machine, the claim, and the volume, which nobody made for the claim.
+    await host.api.delete("/apis/kubevirt.io/v1/namespaces/default/virtualmachines/web")
+    await asyncio.sleep(60)
+    await host.api.delete(f"{CLAIMS}/web-share-1")
+    await asyncio.sleep(60)
+    assert await phases(host) == ["Released"]
+    await host.api.merge(f"{VOLUMES}/default.web-share-1", {"spec": {"persistentVolumeReclaimPolicy": "Delete"}})
+    await asyncio.sleep(700)
+    assert (directory / "precious").read_text() == "mine"
+    await host.api.delete(f"{VOLUMES}/default.web-share-1")
+    await asyncio.sleep(60)
+    assert await phases(host) == []
+    assert (directory / "precious").read_text() == "mine"
 
 
 @pytest.mark.spec("kubevirt", 134)
-def test_only_what_the_server_shares(play: Play, tmp_path: Path) -> None:
+@played
+async def test_only_what_the_server_shares(host: FakeHost, /, tmp_path: Path) -> None:
     (tmp_path / "allowed").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "allowed" / "way-out").symlink_to(tmp_path / "other")
-
-    async def script(host: FakeHost) -> None:
-        await made(host, tmp_path / "allowed" / "way-out")
-        said = await problem(host)
-        assert f"shares {tmp_path / 'allowed'} only; start it with `paddock up --share {tmp_path / 'other'}`" in said
-        # A directory in the place of the link is shared without another change.
-        (tmp_path / "allowed" / "way-out").unlink()
-        (tmp_path / "allowed" / "way-out").mkdir()
-        await host.running(seconds=60)
-
-    play_sharing(play, script, tmp_path / "allowed")
+    await begin_sharing(host, tmp_path / "allowed")
+    await made(host, tmp_path / "allowed" / "way-out")
+    said = await problem(host)
+    assert f"shares {tmp_path / 'allowed'} only; start it with `paddock up --share {tmp_path / 'other'}`" in said
+    # A directory in the place of the link is shared without another change.
+    (tmp_path / "allowed" / "way-out").unlink()
+    (tmp_path / "allowed" / "way-out").mkdir()
+    await host.running(seconds=60)
 
 
 @pytest.mark.spec("kubevirt", 134)
-def test_the_servers_own_data_is_never_shared(play: Play, tmp_path: Path) -> None:
+@played
+async def test_the_servers_own_data_is_never_shared(host: FakeHost, /, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
-
-    async def script(host: FakeHost) -> None:
-        await made(host, tmp_path / "state")
-        assert "keeps its own data" in await problem(host)
-
-    play_sharing(play, script, tmp_path, private=(tmp_path / "state",))
+    await begin_sharing(host, tmp_path, private=(tmp_path / "state",))
+    await made(host, tmp_path / "state")
+    assert "keeps its own data" in await problem(host)
 
 
-def test_a_directory_that_is_not_there_is_waited_for(play: Play, tmp_path: Path) -> None:
-    async def script(host: FakeHost) -> None:
-        await made(host, tmp_path / "src")
-        assert "No such file or directory" in await problem(host)
-        (tmp_path / "src").mkdir()
-        await host.running(seconds=60)
+@played
+async def test_a_directory_that_is_not_there_is_waited_for(host: FakeHost, /, tmp_path: Path) -> None:
+    await begin_sharing(host, tmp_path)
+    await made(host, tmp_path / "src")
+    assert "No such file or directory" in await problem(host)
+    (tmp_path / "src").mkdir()
+    await host.running(seconds=60)
 
-    play_sharing(play, script, tmp_path)
 
-
-def test_a_directory_that_nobody_may_write_is_told(play: Play, tmp_path: Path) -> None:
+@played
+async def test_a_directory_that_nobody_may_write_is_told(host: FakeHost, /, tmp_path: Path) -> None:
     (tmp_path / "src").mkdir(mode=0o555)
-
-    async def script(host: FakeHost) -> None:
-        await made(host, tmp_path / "src")
-        await host.running()
-        (told,) = [each["message"] for each in (await host.api.get(EVENTS)).data["items"] if each["reason"] == "HostPathReadOnly"]
-        assert "can only be read" in told and "0555" in told
-
-    play_sharing(play, script, tmp_path)
+    await begin_sharing(host, tmp_path)
+    await made(host, tmp_path / "src")
+    await host.running()
+    (told,) = [each["message"] for each in (await host.api.get(EVENTS)).data["items"] if each["reason"] == "HostPathReadOnly"]
+    assert "can only be read" in told and "0555" in told
 
 
 async def claimed(host: FakeHost, directory: Path, kind: str, **spec: Any) -> None:
@@ -162,58 +149,55 @@ async def claimed(host: FakeHost, directory: Path, kind: str, **spec: Any) -> No
     await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "src"}, "spec": claim})
 
 
-def play_disks(play: Play, script: Any, *allowed: Path) -> None:
+async def begin_with_disks(host: FakeHost, *allowed: Path) -> None:
     """The same, with the directories in which disks of the host may lie."""
-
-    async def inside(host: FakeHost) -> None:
-        await host.end()
-        sharing(host, disks=allowed)
-        await host.begin()
-        await script(host)
-
-    play(inside)
+    await host.end()
+    sharing(host, disks=allowed)
+    await host.begin()
 
 
 ON_CLAIM = {"persistentVolumeClaim": {"claimName": "src"}}
 
 
+@pytest.fixture
+def umask() -> Iterator[None]:
+    """What is made is of nobody else."""
+    before = os.umask(0o077)
+    yield
+    os.umask(before)
+
+
 @pytest.mark.spec("kubevirt", 190)
 @pytest.mark.parametrize("kind", ["Directory", "DirectoryOrCreate"])
-def test_a_claim_on_a_directory_has_the_disk_image_in_it(play: Play, tmp_path: Path, kind: str) -> None:
+@pytest.mark.usefixtures("umask")
+@played
+async def test_a_claim_on_a_directory_has_the_disk_image_in_it(host: FakeHost, /, tmp_path: Path, kind: str) -> None:
     directory = tmp_path / "images" / "alpine"
-
-    async def script(host: FakeHost) -> None:
-        await claimed(host, directory, kind)
-        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
-        await asyncio.sleep(20)
-        if kind == "Directory":
-            assert f"there is no directory {directory}" in await problem(host)
-            directory.mkdir(parents=True)
-            await asyncio.sleep(30)
-        (disk,) = (await host.running()).config.disks
-        assert disk.layer == DiskLayer(directory / "disk.img", "raw") and directory.is_dir()
-        if kind == "DirectoryOrCreate":
-            # Guests run as users of their own.
-            assert [stat.S_IMODE(each.stat().st_mode) for each in (directory, directory.parent)] == [0o755, 0o755]
-
-    before = os.umask(0o077)
-    try:
-        play_disks(play, script, tmp_path)
-    finally:
-        os.umask(before)
+    await begin_with_disks(host, tmp_path)
+    await claimed(host, directory, kind)
+    await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+    await asyncio.sleep(20)
+    if kind == "Directory":
+        assert f"there is no directory {directory}" in await problem(host)
+        directory.mkdir(parents=True)
+        await asyncio.sleep(30)
+    (disk,) = (await host.running()).config.disks
+    assert disk.layer == DiskLayer(directory / "disk.img", "raw") and directory.is_dir()
+    if kind == "DirectoryOrCreate":
+        # Guests run as users of their own.
+        assert [stat.S_IMODE(each.stat().st_mode) for each in (directory, directory.parent)] == [0o755, 0o755]
 
 
-def test_a_claim_on_a_directory_has_one_writer(play: Play, tmp_path: Path) -> None:
-    async def script(host: FakeHost) -> None:
-        await claimed(host, tmp_path, "Directory")
-        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
-        await host.running()
-        await host.make(machine(name="second", volumes=[{"name": "root", **ON_CLAIM}]))
-        await asyncio.sleep(20)
-        status = (await host.vmi("second"))["status"]
-        assert any("is used by the running machine web" in each.get("message", "") for each in status["conditions"])
-
-    play_disks(play, script, tmp_path)
+@played
+async def test_a_claim_on_a_directory_has_one_writer(host: FakeHost, /, tmp_path: Path) -> None:
+    await begin_with_disks(host, tmp_path)
+    await claimed(host, tmp_path, "Directory")
+    await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+    await host.running()
+    await host.make(machine(name="second", volumes=[{"name": "root", **ON_CLAIM}]))
+    await asyncio.sleep(20)
+    status = (await host.vmi("second"))["status"]
+    assert any("is used by the running machine web" in each.get("message", "") for each in status["conditions"])
 
 
 @pytest.mark.spec("kubevirt", 190)
@@ -225,47 +209,40 @@ def test_a_claim_on_a_directory_has_one_writer(play: Play, tmp_path: Path) -> No
         ({"volumeMode": "Block"}, "Directory", "needs Filesystem"),
     ],
 )
-def test_a_disk_in_a_directory_is_refused(play: Play, tmp_path: Path, spec: dict[str, Any], kind: str, why: str) -> None:
+@played
+async def test_a_disk_in_a_directory_is_refused(host: FakeHost, /, tmp_path: Path, spec: dict[str, Any], kind: str, why: str) -> None:
     (directory := tmp_path / "images").mkdir()
-
-    async def script(host: FakeHost) -> None:
-        await claimed(host, directory, kind, **spec)
-        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
-        await asyncio.sleep(20)
-        assert why in await problem(host)
-        assert list(directory.iterdir()) == []
-
-    play_disks(play, script)
+    await begin_with_disks(host)
+    await claimed(host, directory, kind, **spec)
+    await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+    await asyncio.sleep(20)
+    assert why in await problem(host)
+    assert list(directory.iterdir()) == []
 
 
 @pytest.mark.spec("kubevirt", 190)
-def test_a_link_leads_no_disk_out_of_what_is_allowed(play: Play, tmp_path: Path) -> None:
+@played
+async def test_a_link_leads_no_disk_out_of_what_is_allowed(host: FakeHost, /, tmp_path: Path) -> None:
     (allowed := tmp_path / "allowed").mkdir()
     (tmp_path / "secret").write_text("mine")
     (allowed / "disk.img").symlink_to(tmp_path / "secret")
-
-    async def script(host: FakeHost) -> None:
-        await claimed(host, allowed, "Directory")
-        await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
-        await asyncio.sleep(20)
-        assert "is in no directory that hostDisk volumes are allowed in" in await problem(host)
-
-    play_disks(play, script, allowed)
+    await begin_with_disks(host, allowed)
+    await claimed(host, allowed, "Directory")
+    await host.make(machine(volumes=[{"name": "root", **ON_CLAIM}]))
+    await asyncio.sleep(20)
+    assert "is in no directory that hostDisk volumes are allowed in" in await problem(host)
 
 
 @pytest.mark.spec("kubevirt", 132)
-def test_snapshots_and_exports_leave_the_directory_out(play: Play, tmp_path: Path) -> None:
-    async def script(host: FakeHost) -> None:
-        await made(host, tmp_path)
-        await host.running()
-        await host.make(snapshotting.snapshot())
-        await asyncio.sleep(60)
-        taken = await snapshotting.taken(host)
-        assert taken["readyToUse"] and taken["snapshotVolumes"] == {"excludedVolumes": ["share-1"]}
-        await host.make(snapshotting.export("PersistentVolumeClaim", "web-share-1"))
-        await asyncio.sleep(20)
-        assert any(
-            "is a directory of the host, not a disk" in each["message"] for each in (await snapshotting.exported(host))["conditions"]
-        )
-
-    play_sharing(play, script, tmp_path)
+@played
+async def test_snapshots_and_exports_leave_the_directory_out(host: FakeHost, /, tmp_path: Path) -> None:
+    await begin_sharing(host, tmp_path)
+    await made(host, tmp_path)
+    await host.running()
+    await host.make(snapshotting.snapshot())
+    await asyncio.sleep(60)
+    taken = await snapshotting.taken(host)
+    assert taken["readyToUse"] and taken["snapshotVolumes"] == {"excludedVolumes": ["share-1"]}
+    await host.make(snapshotting.export("PersistentVolumeClaim", "web-share-1"))
+    await asyncio.sleep(20)
+    assert any("is a directory of the host, not a disk" in each["message"] for each in (await snapshotting.exported(host))["conditions"])

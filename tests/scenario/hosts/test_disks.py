@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.coroutines import played
-from tests.fakehost import GIB, FakeHost, machine
+from tests.kit.engine.fakehost import GIB, FakeHost, machine
 
 TEMPLATE = {"metadata": {"name": "data"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
 CLAIM = {

@@ -8,7 +8,7 @@ import pytest
 from paddock.app.exports.download import Downloads
 from paddock.server.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.hosts.snapshotting import conditions, export, exported, snapshot, web
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from paddock.engine.machine.config import Tpm, UserNetwork
 from paddock.engine.machine.guest import GuestExecResult
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.snapshotting import CLONE, MACHINE, SNAPSHOT, TEMPLATE, snapshot
 from tests.scenario.hosts.test_memory import VOLUMES, every, halted, kept, with_memory
 

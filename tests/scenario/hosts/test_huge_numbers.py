@@ -19,9 +19,11 @@ from paddock.engine.machine.argv.command import command
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents, virtualtime
-from tests.documents import Place
-from tests.fakehost import FakeHost, machine
+from tests import virtualtime
+from tests.coroutines import run_by
+from tests.kit.declarations import documents
+from tests.kit.declarations.documents import Place
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.unit.engine.machine.argv.samples import KVM
 
 # Twenty times what the most laborious document takes.
@@ -151,30 +153,27 @@ def _merged(below: Any, above: Any) -> Any:
 
 
 @pytest.mark.parametrize(("group", "name"), KINDS)
-def test_the_largest_number_is_bounded_work(group: str, name: str, tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_the_largest_number_is_bounded_work(group: str, name: str, tmp_path: Path) -> None:
     kind = catalog.find(group, name)
     assert kind is not None
     accepted: list[str] = []
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            for number, (where, document) in enumerate(with_huge_numbers(kind)):
-                collection = _collection(kind)
-                with bounded():
-                    try:
-                        answer = await host.api.post(collection, completed(document, kind, number))
-                        for _ in range(TURNS):
-                            await asyncio.sleep(0)
-                        for each in host.engine.machines:
-                            command(each.config, KVM)
-                    except (TooMuchWork, MemoryError) as error:
-                        raise AssertionError(f"{name} {where}: {error!r}") from error
-                if answer.status == 201:
-                    accepted.append(where)
-                    await host.api.delete(f"{collection}/huge-{number}")
-                    await asyncio.sleep(1)
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        for number, (where, document) in enumerate(with_huge_numbers(kind)):
+            collection = _collection(kind)
+            with bounded():
+                try:
+                    answer = await host.api.post(collection, completed(document, kind, number))
+                    for _ in range(TURNS):
+                        await asyncio.sleep(0)
+                    for each in host.engine.machines:
+                        command(each.config, KVM)
+                except (TooMuchWork, MemoryError) as error:
+                    raise AssertionError(f"{name} {where}: {error!r}") from error
+            if answer.status == 201:
+                accepted.append(where)
+                await host.api.delete(f"{collection}/huge-{number}")
+                await asyncio.sleep(1)
     # The documents are such that the server takes many of them.
     assert accepted
 

@@ -11,7 +11,7 @@ from paddock.kubernetes.client.options import merge_patch
 from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.virtualmachineinstance.targets import INSTANCES
 from tests.coroutines import played
-from tests.fakehost import GIB, FakeHost, machine
+from tests.kit.engine.fakehost import GIB, FakeHost, machine
 
 TEMPLATE = {"metadata": {"name": "disk"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}
 DISK = [{"name": "root", "dataVolume": {"name": "disk"}}]

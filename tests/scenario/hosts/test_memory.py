@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.snapshotting import (
     CLONE,
     SNAPSHOT,

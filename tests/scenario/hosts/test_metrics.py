@@ -17,10 +17,9 @@ from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics,
 from paddock.kubernetes.meta.objects import ObjectMeta
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.server.edge.http import HttpResponse
-from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
-from tests.prometheus import Family, read
-from tests.scenario.hosts.conftest import Play
+from tests.coroutines import played, played_by
+from tests.kit.engine.fakehost import Data, FakeHost, machine
+from tests.kit.prometheus import Family, read
 from tools.referencepages import metrics
 
 SPECIFICATION = Path(__file__).parents[3] / "docs/spec/kubevirt.md"
@@ -163,52 +162,48 @@ async def prepared(host: FakeHost, page: Page) -> None:
 
 
 @pytest.mark.spec("kubevirt", 104, "present with exact names and labels", "stable when VMs vanish")
-def test_every_name_is_there_and_series_go_with_their_machine(play: Play) -> None:
-    async def script(host: FakeHost) -> None:
-        async with page_of(host) as page:
-            at = {"node": "host", "namespace": "default", "name": "web"}
-            await prepared(host, page)
-            await page.read()
-            await asyncio.sleep(1)
-            uid = (await host.get("PersistentVolumeClaim", "v1", "disk"))["metadata"]["uid"]
-            volumes = host.engine.volumes.volumes
-            volumes[uid] = structs.replace(volumes[uid], allocated=4096)
-            full = await page.read()
-            assert specified() - set(full) == set()
-            assert len(specified()) > 80
-            empty = {name for name in specified() if not full[name].series}
-            assert empty == EMPTY
-            for name, wanted in labelled().items():
-                assert all(wanted <= set(each) for each in full[name].labels()), name
-            for name in (each for each in full if MEASURED.match(each)):
-                assert all(each.items() >= at.items() for each in full[name].labels()), name
-            labels = {**at, "kubernetes_vmi_label_team": "one"}
-            assert full["kubevirt_vmi_vcpu_seconds_total"].values(**labels, id="0", state="RUNNING") == [1.5]
-            assert full["kubevirt_vmi_cpu_usage_seconds_total"].values(**labels) == [3.0]
-            assert full["kubevirt_vmi_storage_iops_write_total"].values(**labels, drive="root") == [2]
-            assert full["kubevirt_vmi_network_transmit_bytes_total"].values(**labels, interface="default") == [5]
-            assert full["kubevirt_vmi_memory_used_bytes"].values(**labels) == [3072]
-            assert full["kubevirt_vmi_filesystem_used_bytes"].values(
-                mount_point='C:\\"x"\n', disk_name="vda1", file_system_type="ext4"
-            ) == [5]
-            assert full["kubevirt_vm_info"].values(name="web", status="running", status_group="running") == [1]
-            assert full["kubevirt_vm_labels"].values(name="web", label_app_kubernetes_io_name="shop") == [1]
-            assert full["kubevirt_vm_disk_allocated_size_bytes"].values(persistentvolumeclaim="disk", device="root")[0] >= 1 << 30
-            assert full["kubelet_volume_stats_used_bytes"].values(namespace="default", persistentvolumeclaim="disk") == [4096]
-            assert "kubelet_volume_stats_used_bytes{" not in await page.collector.text(["kubevirt_info"])
-            assert full["kubevirt_vm_running_status_last_transition_timestamp_seconds"].values(name="web")[0] > 0
-            assert full["kubevirt_vm_error_status_last_transition_timestamp_seconds"].values(name="web") == [0]
-            assert full["kubevirt_vmi_phase_transition_time_seconds"].values(phase="Running")[-1] == 1
-            await host.delete("VirtualMachineSnapshot", "snapshot.kubevirt.io/v1beta1", "before")
-            await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
-            await asyncio.sleep(120)
-            gone = await page.read()
-            assert set(gone) == set(full)
-            assert [each for family in gone.values() for each in family.labels() if "web" in each.values()] == []
-            assert gone["kubevirt_vmi_phase_transition_time_from_deletion_seconds"].values(phase="Succeeded")[-1] == 1
-
+@played_by("play", common=True)
+async def test_every_name_is_there_and_series_go_with_their_machine(host: FakeHost, /) -> None:
     # Controllers that race over the common instancetypes are those that try again.
-    play(script, common=True)
+    async with page_of(host) as page:
+        at = {"node": "host", "namespace": "default", "name": "web"}
+        await prepared(host, page)
+        await page.read()
+        await asyncio.sleep(1)
+        uid = (await host.get("PersistentVolumeClaim", "v1", "disk"))["metadata"]["uid"]
+        volumes = host.engine.volumes.volumes
+        volumes[uid] = structs.replace(volumes[uid], allocated=4096)
+        full = await page.read()
+        assert specified() - set(full) == set()
+        assert len(specified()) > 80
+        empty = {name for name in specified() if not full[name].series}
+        assert empty == EMPTY
+        for name, wanted in labelled().items():
+            assert all(wanted <= set(each) for each in full[name].labels()), name
+        for name in (each for each in full if MEASURED.match(each)):
+            assert all(each.items() >= at.items() for each in full[name].labels()), name
+        labels = {**at, "kubernetes_vmi_label_team": "one"}
+        assert full["kubevirt_vmi_vcpu_seconds_total"].values(**labels, id="0", state="RUNNING") == [1.5]
+        assert full["kubevirt_vmi_cpu_usage_seconds_total"].values(**labels) == [3.0]
+        assert full["kubevirt_vmi_storage_iops_write_total"].values(**labels, drive="root") == [2]
+        assert full["kubevirt_vmi_network_transmit_bytes_total"].values(**labels, interface="default") == [5]
+        assert full["kubevirt_vmi_memory_used_bytes"].values(**labels) == [3072]
+        assert full["kubevirt_vmi_filesystem_used_bytes"].values(mount_point='C:\\"x"\n', disk_name="vda1", file_system_type="ext4") == [5]
+        assert full["kubevirt_vm_info"].values(name="web", status="running", status_group="running") == [1]
+        assert full["kubevirt_vm_labels"].values(name="web", label_app_kubernetes_io_name="shop") == [1]
+        assert full["kubevirt_vm_disk_allocated_size_bytes"].values(persistentvolumeclaim="disk", device="root")[0] >= 1 << 30
+        assert full["kubelet_volume_stats_used_bytes"].values(namespace="default", persistentvolumeclaim="disk") == [4096]
+        assert "kubelet_volume_stats_used_bytes{" not in await page.collector.text(["kubevirt_info"])
+        assert full["kubevirt_vm_running_status_last_transition_timestamp_seconds"].values(name="web")[0] > 0
+        assert full["kubevirt_vm_error_status_last_transition_timestamp_seconds"].values(name="web") == [0]
+        assert full["kubevirt_vmi_phase_transition_time_seconds"].values(phase="Running")[-1] == 1
+        await host.delete("VirtualMachineSnapshot", "snapshot.kubevirt.io/v1beta1", "before")
+        await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
+        await asyncio.sleep(120)
+        gone = await page.read()
+        assert set(gone) == set(full)
+        assert [each for family in gone.values() for each in family.labels() if "web" in each.values()] == []
+        assert gone["kubevirt_vmi_phase_transition_time_from_deletion_seconds"].values(phase="Succeeded")[-1] == 1
 
 
 @played

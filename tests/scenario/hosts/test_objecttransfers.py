@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 
 PLACE = "/apis/cdi.kubevirt.io/v1beta1/objecttransfers"
 VOLUME = {

@@ -20,9 +20,9 @@ from paddock.kubernetes.meta.manifests.load import load
 from paddock.kubernetes.quotas import measuring
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.plan.quotas.forecast import QuotaForecast
-from tests.apiclient import inside
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
+from tests.kit.servers.apiclient import inside
 from tests.scenario.fronts.kubermatic.making import pool
 from tests.scenario.fronts.stakater.stage import Stage, front
 from tests.scenario.fronts.virtrigaud import test_ownserver as rigaud

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import GIB, Data, FakeHost, machine
+from tests.kit.engine.fakehost import GIB, Data, FakeHost, machine
 from tests.scenario.fronts.kubermatic.making import pool
 from tests.scenario.fronts.stakater.stage import Stage, front
 from tests.scenario.fronts.virtrigaud import test_ownserver as rigaud

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.engine.storage.errors import StoreFull, VolumeBusy
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts.snapshotting import SNAPSHOT, conditions, content_of, restore, restored, snapshot, web
 
 

@@ -10,8 +10,7 @@ from paddock.engine.storage.errors import StoreFull
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubevirt.controllers.snapshots.locks import MachineLock
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
-from tests.scenario.hosts.conftest import Play
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts.snapshotting import (
     CLONE,
     DV,
@@ -163,36 +162,34 @@ async def test_a_snapshot_that_cannot_be_taken_ends_at_its_deadline(host: FakeHo
     assert "snapshotInProgress" not in (await host.vm())["status"]
 
 
-def test_a_claim_that_is_deleted_while_its_snapshot_begins(
-    play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@played
+async def test_a_claim_that_is_deleted_while_its_snapshot_begins(
+    host: FakeHost, /, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The content has the claim as it was; the snapshot says what is missing and waits."""
     claim = ("PersistentVolumeClaim", "v1", "disk")
     lock = MachineLock.lock
 
-    async def script(host: FakeHost) -> None:
-        async def late(self: MachineLock, machine: CachedObject, name: str) -> bool:
-            monkeypatch.setattr(MachineLock, "lock", lock)
-            is_locked = await lock(self, machine, name)
-            await host.delete(*claim)
-            await asyncio.sleep(5)
-            return is_locked
+    async def late(self: MachineLock, machine: CachedObject, name: str) -> bool:
+        monkeypatch.setattr(MachineLock, "lock", lock)
+        is_locked = await lock(self, machine, name)
+        await host.delete(*claim)
+        await asyncio.sleep(5)
+        return is_locked
 
-        size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-        await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "spec": size})
-        await host.make(machine(strategy="Halted", volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": "disk"}}]))
-        await asyncio.sleep(10)
-        monkeypatch.setattr(MachineLock, "lock", late)
-        await host.make(snapshot())
-        await asyncio.sleep(30)
-        status = await taken(host)
-        assert await host.get(*claim) == {} and status["phase"] == "InProgress"
-        assert "volume not bound: disk" in {each.get("message") for each in status["conditions"]}
-        contents = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshotcontents")).data["items"]
-        backups = [backup for each in contents for backup in each["spec"]["volumeBackups"]]
-        assert [each["persistentVolumeClaim"]["metadata"]["name"] for each in backups] == ["disk"]
-
-    play(script)
+    size = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    await host.make({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "disk"}, "spec": size})
+    await host.make(machine(strategy="Halted", volumes=[{"name": "root", "persistentVolumeClaim": {"claimName": "disk"}}]))
+    await asyncio.sleep(10)
+    monkeypatch.setattr(MachineLock, "lock", late)
+    await host.make(snapshot())
+    await asyncio.sleep(30)
+    status = await taken(host)
+    assert await host.get(*claim) == {} and status["phase"] == "InProgress"
+    assert "volume not bound: disk" in {each.get("message") for each in status["conditions"]}
+    contents = (await host.api.get(f"/apis/{SNAPSHOT}/namespaces/default/virtualmachinesnapshotcontents")).data["items"]
+    backups = [backup for each in contents for backup in each["spec"]["volumeBackups"]]
+    assert [each["persistentVolumeClaim"]["metadata"]["name"] for each in backups] == ["disk"]
     assert not [each for each in caplog.messages if "a reconcile broke" in each]
 
 

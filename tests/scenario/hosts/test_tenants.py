@@ -13,9 +13,9 @@ from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.server.housekeeping import bootstrap
 from paddock.server.security.guard import Guard
 from paddock.server.security.identity import Identities
-from tests.apiharness import NoJournal
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
+from tests.kit.servers.apiharness import NoJournal
 from tests.scenario.fronts.kubermatic.making import pool
 
 SHARES = TenantShares("3", "4Gi", "10Gi", "40")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost
+from tests.kit.engine.fakehost import Data, FakeHost
 from tests.scenario.hosts.snapshotting import web
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.enginefakes import FakeMachine
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.enginefakes import FakeMachine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.snapshotting import DV
 from tests.scenario.why.faults import asked
 

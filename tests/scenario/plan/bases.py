@@ -8,7 +8,7 @@ from paddock.kubernetes import admission
 from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.finding import Path
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
-from tests import documents
+from tests.kit.declarations import documents
 
 Data = dict[str, Any]
 _DEVICES: Data = {

@@ -17,8 +17,9 @@ from paddock.base.jsondata import copied
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from tests import virtualtime
-from tests.apiharness import Harness
-from tests.fakehost import FakeHost
+from tests.coroutines import run_by
+from tests.kit.engine.fakehost import FakeHost
+from tests.kit.servers.apiharness import Harness
 from tests.scenario.plan.bases import GUEST, STAKATER, VITISTACK, Change, changes
 from tests.scenario.why.front_faults import source
 from tests.unit.cli.commands import paddock
@@ -194,31 +195,28 @@ def _all() -> list[tuple[Change, bool]]:
 
 
 @pytest.mark.spec("kubevirt", 116)
-def test_plan_knows_what_waits_for_a_restart(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_plan_knows_what_waits_for_a_restart(tmp_path: Path) -> None:
     tried = _all()
     verdicts = planned([change for change, _ in tried], tmp_path)
     (tmp_path / "host").mkdir()
     seen: dict[str, bool] = {}
-
-    async def script() -> None:
-        async with FakeHost(tmp_path / "host") as host:
-            await _surroundings(host)
-            for change, _ in tried:
-                reply = await host.api.post(_path(change.old), change.old)
-                assert reply.status == 201, reply.data
-            await asyncio.sleep(120)
-            for change, _ in tried:
-                name = change.old["metadata"]["name"]
-                assert await host.status(name) == "Running", (name, (await host.vm(name)).get("status"))
-                reply = await host.api.merge(f"{_path(change.old)}/{name}", {"spec": change.new["spec"]})
-                assert reply.status == 200, reply.data
-            await asyncio.sleep(60)
-            for change, _ in tried:
-                name = change.old["metadata"]["name"]
-                conditions = (await host.vm(name))["status"]["conditions"]
-                seen[name] = any(each["type"] == "RestartRequired" and each["status"] == "True" for each in conditions)
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path / "host") as host:
+        await _surroundings(host)
+        for change, _ in tried:
+            reply = await host.api.post(_path(change.old), change.old)
+            assert reply.status == 201, reply.data
+        await asyncio.sleep(120)
+        for change, _ in tried:
+            name = change.old["metadata"]["name"]
+            assert await host.status(name) == "Running", (name, (await host.vm(name)).get("status"))
+            reply = await host.api.merge(f"{_path(change.old)}/{name}", {"spec": change.new["spec"]})
+            assert reply.status == 200, reply.data
+        await asyncio.sleep(60)
+        for change, _ in tried:
+            name = change.old["metadata"]["name"]
+            conditions = (await host.vm(name))["status"]["conditions"]
+            seen[name] = any(each["type"] == "RestartRequired" and each["status"] == "True" for each in conditions)
     said = {name: "restart" in effects.values() for name, effects in verdicts.items()}
     assert seen == {change.old["metadata"]["name"]: waits for change, waits in tried}
     assert said == seen

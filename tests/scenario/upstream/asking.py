@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.fakehost import Data, FakeHost
+from tests.kit.engine.fakehost import Data, FakeHost
 
 VM, DV = "kubevirt.io/v1", "cdi.kubevirt.io/v1beta1"
 PLACE = "/apis/kubevirt.io/v1/namespaces/default"

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests import virtualtime
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.hosts.conftest import Play, Script, play
 
 __all__ = ["Gated", "Play", "Script", "play"]

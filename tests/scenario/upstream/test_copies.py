@@ -7,7 +7,7 @@ import pytest
 
 from paddock.engine.storage.errors import StoreFull
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.hosts.snapshotting import (
     CLONE,
     MACHINE,

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.upstream.asking import PLACE, VM
 from tests.scenario.upstream.test_sets import replicas
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import GIB, Data, FakeHost, machine
+from tests.kit.engine.fakehost import GIB, Data, FakeHost, machine
 from tests.scenario.upstream.asking import MACHINES, asked, condition
 from tests.scenario.upstream.test_sizes import made, needs, sized
 

@@ -7,7 +7,7 @@ import pytest
 from paddock.engine.machine import guest
 from paddock.kubernetes.core.storageclass import PROVISIONER
 from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.upstream.asking import asked, condition, phase
 from tests.scenario.upstream.test_plugging import disk
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.upstream.asking import (
     DV,
     INSTANCES,

@@ -7,8 +7,8 @@ import pytest
 
 from paddock.engine.machine.errors import Unanswered
 from tests.coroutines import played
-from tests.enginefakes import FakeMachine
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.enginefakes import FakeMachine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.upstream.asking import DV, MACHINES, asked, condition, operation, patched
 
 pytestmark = pytest.mark.spec("kubevirt", 110)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from paddock.server.housekeeping import bootstrap
-from tests.apiharness import GuardedHarness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import GuardedHarness
 
 pytestmark = pytest.mark.spec("kubevirt", 110)
 ROOT = {"authorization": "Bearer root"}
@@ -50,22 +50,19 @@ async def bind(api: GuardedHarness, role: str, *, everywhere: bool) -> str:
 
 
 @pytest.mark.parametrize(("group", "resource", "rights"), KINDS, ids=[resource for _, resource, _ in KINDS])
-def test_roles_have_the_rights_that_they_are_for(tmp_path: Path, group: str, resource: str, rights: tuple[set[str], ...]) -> None:
-    @scripted
-    async def script() -> None:
-        async with GuardedHarness(tmp_path) as api:
-            await bootstrap.ensure(api.parts)
-            for role, may in zip(ROLES, rights, strict=True):
-                user = "nobody" if role == "default" else await bind(api, role, everywhere=role.startswith("instancetype"))
-                where = {} if rights is OF_THE_CLUSTER else {"namespace": "default"}
-                groups = ["system:authenticated"] if role == "default" else []
-                found: set[str] = set()
-                for verb in sorted(ALL):
-                    asked = {"verb": verb, "group": group, "resource": resource, **where}
-                    spec = {"user": user, "groups": groups, "resourceAttributes": asked}
-                    said = await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec}, **ROOT)
-                    if said.data["status"]["allowed"]:
-                        found.add(verb)
-                assert found == may, role
-
-    script()
+@scripted
+async def test_roles_have_the_rights_that_they_are_for(tmp_path: Path, group: str, resource: str, rights: tuple[set[str], ...]) -> None:
+    async with GuardedHarness(tmp_path) as api:
+        await bootstrap.ensure(api.parts)
+        for role, may in zip(ROLES, rights, strict=True):
+            user = "nobody" if role == "default" else await bind(api, role, everywhere=role.startswith("instancetype"))
+            where = {} if rights is OF_THE_CLUSTER else {"namespace": "default"}
+            groups = ["system:authenticated"] if role == "default" else []
+            found: set[str] = set()
+            for verb in sorted(ALL):
+                asked = {"verb": verb, "group": group, "resource": resource, **where}
+                spec = {"user": user, "groups": groups, "resourceAttributes": asked}
+                said = await api.post("/apis/authorization.k8s.io/v1/subjectaccessreviews", {"spec": spec}, **ROOT)
+                if said.data["status"]["allowed"]:
+                    found.add(verb)
+            assert found == may, role

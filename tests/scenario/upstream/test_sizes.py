@@ -7,7 +7,7 @@ import pytest
 
 from paddock.base.jsondata import copied
 from tests.coroutines import played
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.upstream.asking import DV, MACHINES, REVISIONS, asked, names, operation, patched
 
 pytestmark = pytest.mark.spec("kubevirt", 110)

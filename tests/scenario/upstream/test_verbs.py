@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.coroutines import played
-from tests.fakehost import FakeHost, machine
+from tests.coroutines import played, played_by
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.upstream.asking import INSTANCES, PLACE, asked, condition, instance_uid, names, phase
-from tests.scenario.upstream.conftest import Gated
 
 pytestmark = pytest.mark.spec("kubevirt", 110)
 
@@ -108,26 +107,24 @@ async def test_a_forced_stop_does_not_wait_for_the_guest(host: FakeHost, /, deaf
 
 
 @pytest.mark.parametrize("strategy", ["Always", "Once", "RerunOnFailure", "Manual"])
-def test_a_reboot_ends_a_run_where_the_policy_says_so(gated: Gated, strategy: str) -> None:
-    async def script(host: FakeHost) -> None:
-        before = await running(host, strategy, domain={"rebootPolicy": "Terminate"})
-        ran = host.engine.machines.get(before)
-        assert ran is not None
-        ran.agent.connect()
-        await asyncio.sleep(2)
-        async with host.api.watch(f"{INSTANCES}?watch=true") as events:
-            await asked(host, "web", "softreboot", kind="VirtualMachineInstance", seconds=30)
-            phases = []
-            while not await events.quiet():
-                phases.append((await events.next())["object"].get("status", {}).get("phase"))
-        assert "Succeeded" in phases
-        now = await instance_uid(host)
-        if strategy == "Always":
-            assert now not in ("", before) and await phase(host) == "Running"
-        else:
-            assert now in ("", before) and await phase(host) in ("", "Succeeded")
-
-    gated(script, "RebootPolicy")
+@played_by("gated", gate="RebootPolicy")
+async def test_a_reboot_ends_a_run_where_the_policy_says_so(host: FakeHost, /, strategy: str) -> None:
+    before = await running(host, strategy, domain={"rebootPolicy": "Terminate"})
+    ran = host.engine.machines.get(before)
+    assert ran is not None
+    ran.agent.connect()
+    await asyncio.sleep(2)
+    async with host.api.watch(f"{INSTANCES}?watch=true") as events:
+        await asked(host, "web", "softreboot", kind="VirtualMachineInstance", seconds=30)
+        phases = []
+        while not await events.quiet():
+            phases.append((await events.next())["object"].get("status", {}).get("phase"))
+    assert "Succeeded" in phases
+    now = await instance_uid(host)
+    if strategy == "Always":
+        assert now not in ("", before) and await phase(host) == "Running"
+    else:
+        assert now in ("", before) and await phase(host) in ("", "Succeeded")
 
 
 @played

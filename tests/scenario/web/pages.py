@@ -20,7 +20,7 @@ from paddock.web.routes import WebBytes, WebRequest
 from paddock.web.session import WebHost, WebSession
 from paddock.web.table import table
 from tests import virtualtime
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 
 class Refused(Exception):

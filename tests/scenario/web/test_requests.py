@@ -5,9 +5,9 @@ from typing import Any
 
 import orjson
 
-from tests.fakehost import machine
+from tests.coroutines import scripted
+from tests.kit.engine.fakehost import machine
 from tests.scenario.web.browsers import VIEWER, Browser, consoles
-from tests.scripted import scripted
 
 API = "/console/v1/"
 WEB = "machines/vm/default/web"

@@ -12,8 +12,8 @@ from paddock.kubernetes import catalog
 from paddock.web.answers.rows import WebHostCheck
 from paddock.web.session import WebHost
 from tests import virtualtime
-from tests.coroutines import run_by
-from tests.fakehost import FakeHost, machine
+from tests.coroutines import played_by, run_by
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
 Script = Callable[[FakeHost, Page], Awaitable[None]]
@@ -41,19 +41,17 @@ async def give(host: FakeHost, name: str) -> None:
     assert (await host.api.merge(f"/api/v1/nodes/{name}/status", {"status": status})).status == 200
 
 
-def test_the_host(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        await give(host, "host")
-        await host.make(machine(), machine("off", "Halted"))
-        await host.running()
-        found = await page.get("host")
-        (node,) = found["nodes"]
-        assert (node["name"], node["state"], node["cpus"], node["memory"], node["accelerator"]) == ("host", "good", 8, 16 << 30, "KVM")
-        assert (node["machines"], node["promisedCpus"], node["promisedMemory"]) == (1, 1, 128 << 20)
-        assert (node["pressure"]["cpu"], node["usedDisk"], node["os"]) == (-1, -1, "Debian")
-        assert [(each["name"], each["state"]) for each in found["checks"]] == [("accelerator", "waits")]
-
-    play(tmp_path, script, about=WebHost(checks=checks))
+@played_by(play, "tmp_path", about=WebHost(checks=checks))
+async def test_the_host(host: FakeHost, page: Page, /) -> None:
+    await give(host, "host")
+    await host.make(machine(), machine("off", "Halted"))
+    await host.running()
+    found = await page.get("host")
+    (node,) = found["nodes"]
+    assert (node["name"], node["state"], node["cpus"], node["memory"], node["accelerator"]) == ("host", "good", 8, 16 << 30, "KVM")
+    assert (node["machines"], node["promisedCpus"], node["promisedMemory"]) == (1, 1, 128 << 20)
+    assert (node["pressure"]["cpu"], node["usedDisk"], node["os"]) == (-1, -1, "Debian")
+    assert [(each["name"], each["state"]) for each in found["checks"]] == [("accelerator", "waits")]
 
 
 @run_by(virtualtime.run)
@@ -75,71 +73,57 @@ async def _at_once(work: Callable[..., object], *given: object) -> object:
     return work(*given)
 
 
-def test_images(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        assert await page.get("catalog") == {"images": []}
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_images(host: FakeHost, page: Page, /) -> None:
+    assert await page.get("catalog") == {"images": []}
 
 
-def test_keys_are_those_of_the_user_of_the_console_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(virtualtime.run)
+async def test_keys_are_those_of_the_user_of_the_console_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".ssh").mkdir()
     (tmp_path / ".ssh" / "id.pub").write_text("ssh-ed25519 AAAA ada@host\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(asyncio, "to_thread", _at_once)
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-
-    async def own(host: FakeHost, page: Page) -> None:
+    async with FakeHost(tmp_path / "a") as host, Page(host, identity="kubeconfig") as page:
         (key,) = (await page.get("keys"))["keys"]
         assert (key["name"], key["type"], key["text"]) == ("ada@host", "ssh-ed25519", "ssh-ed25519 AAAA ada@host")
-
-    async def others(host: FakeHost, page: Page) -> None:
+    async with FakeHost(tmp_path / "b") as host, Page(host, identity="a digest of a token") as page:
         assert await page.get("keys") == {"keys": []}
 
-    async def inside(folder: Path, script: Script, identity: str) -> None:
-        async with FakeHost(folder) as host, Page(host, identity=identity) as page:
-            await script(host, page)
 
-    virtualtime.run(inside(tmp_path / "a", own, "kubeconfig"))
-    virtualtime.run(inside(tmp_path / "b", others, "a digest of a token"))
-
-
-def test_schemas(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        for group, kind in (("kubevirt.io", "VirtualMachine"), ("vitistack.io", "Machine"), ("core", "PersistentVolumeClaim")):
-            answer = await page.read(f"schema/{group}/{kind}")
-            document = msgspec.json.decode(answer.body)
-            assert document["properties"]["spec"]
-            assert catalog.find("" if group == "core" else group, kind) is not None
-        for path in ("schema/kubevirt.io/Nothing", "schema/core/VirtualMachine"):
-            with pytest.raises(Refused) as caught:
-                await page.read(path)
-            assert caught.value.code == 404
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_schemas(host: FakeHost, page: Page, /) -> None:
+    for group, kind in (("kubevirt.io", "VirtualMachine"), ("vitistack.io", "Machine"), ("core", "PersistentVolumeClaim")):
+        answer = await page.read(f"schema/{group}/{kind}")
+        document = msgspec.json.decode(answer.body)
+        assert document["properties"]["spec"]
+        assert catalog.find("" if group == "core" else group, kind) is not None
+    for path in ("schema/kubevirt.io/Nothing", "schema/core/VirtualMachine"):
+        with pytest.raises(Refused) as caught:
+            await page.read(path)
+        assert caught.value.code == 404
 
 
-def test_objects_are_deleted_and_machines_are_not(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        await host.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "notes"}}, machine())
-        assert (await page.delete("objects/core/ConfigMap/default/notes"))["text"] == "ConfigMap notes deleted"
-        assert await host.get("ConfigMap", "v1", "notes") == {}
-        for path, code in (
-            ("objects/core/ConfigMap/default/notes", 404),
-            ("objects/core/ConfigMap/-/notes", 404),
-            ("objects/core/Sorcery/default/notes", 404),
-            ("objects/kubevirt.io/ConfigMap/default/notes", 404),
-            ("objects/kubevirt.io/VirtualMachine/default/web", 409),
-            ("objects/core/ConfigMap/default/..", 404),
-        ):
-            with pytest.raises(Refused) as caught:
-                await page.delete(path)
-            assert caught.value.code == code, path
-        assert await host.vm()
-        spec = {"metadata": {"name": "slow"}, "provisioner": "paddock.dev/directory"}
-        path = "/apis/storage.k8s.io/v1/storageclasses"
-        assert (await host.api.post(path, {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **spec})).status == 201
-        assert (await page.delete("objects/storage.k8s.io/StorageClass/-/slow"))["text"] == "StorageClass slow deleted"
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_objects_are_deleted_and_machines_are_not(host: FakeHost, page: Page, /) -> None:
+    await host.make({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "notes"}}, machine())
+    assert (await page.delete("objects/core/ConfigMap/default/notes"))["text"] == "ConfigMap notes deleted"
+    assert await host.get("ConfigMap", "v1", "notes") == {}
+    for path, code in (
+        ("objects/core/ConfigMap/default/notes", 404),
+        ("objects/core/ConfigMap/-/notes", 404),
+        ("objects/core/Sorcery/default/notes", 404),
+        ("objects/kubevirt.io/ConfigMap/default/notes", 404),
+        ("objects/kubevirt.io/VirtualMachine/default/web", 409),
+        ("objects/core/ConfigMap/default/..", 404),
+    ):
+        with pytest.raises(Refused) as caught:
+            await page.delete(path)
+        assert caught.value.code == code, path
+    assert await host.vm()
+    spec = {"metadata": {"name": "slow"}, "provisioner": "paddock.dev/directory"}
+    path = "/apis/storage.k8s.io/v1/storageclasses"
+    assert (await host.api.post(path, {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **spec})).status == 201
+    assert (await page.delete("objects/storage.k8s.io/StorageClass/-/slow"))["text"] == "StorageClass slow deleted"

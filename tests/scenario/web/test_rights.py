@@ -12,8 +12,8 @@ from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.transport import ResponseStream, Transport, TransportRequest, TransportResponse
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from tests import virtualtime
-from tests.coroutines import run_by
-from tests.fakehost import FakeHost, machine
+from tests.coroutines import played_by, run_by
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.web.pages import Page, Refused
 
 WEB = "machines/vm/default/web"
@@ -44,7 +44,7 @@ class Limited(Transport):
         await self._inner.close()
 
 
-def play(root: Path, script: Script, *allowed: str) -> None:
+def play(root: Path, allowed: tuple[str, ...], script: Script) -> None:
     async def inside() -> None:
         async with FakeHost(root) as host:
             limited = Limited(LocalTransport(door(host.api.api, CONTROLLER, CONTROLLER_GROUPS)), *allowed)
@@ -55,20 +55,18 @@ def play(root: Path, script: Script, *allowed: str) -> None:
     virtualtime.run(inside())
 
 
-def test_who_may_read_machines_alone_sees_these(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        found = await page.get(WEB)
-        assert (found["row"]["name"], found["snapshots"], found["pending"]) == ("web", [], [])
-        assert [each["name"] for each in found["disks"]] == ["data"]
-        usage = await page.get(f"{WEB}/usage")
-        assert "your rights do not allow it" in usage["missing"]
-        why = await page.get(f"{WEB}/why")
-        assert any("rights" in each or "cannot" in each for each in why["gaps"])
-        assert await page.get("host") == {"nodes": [], "checks": []}
-        # It is history enough: the objects have it.
-        assert (await page.get(f"{WEB}/history"))["history"]
-
-    play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
+@played_by(play, "tmp_path", ("/virtualmachines/web", "/virtualmachineinstances/web"))
+async def test_who_may_read_machines_alone_sees_these(host: FakeHost, page: Page, /) -> None:
+    found = await page.get(WEB)
+    assert (found["row"]["name"], found["snapshots"], found["pending"]) == ("web", [], [])
+    assert [each["name"] for each in found["disks"]] == ["data"]
+    usage = await page.get(f"{WEB}/usage")
+    assert "your rights do not allow it" in usage["missing"]
+    why = await page.get(f"{WEB}/why")
+    assert any("rights" in each or "cannot" in each for each in why["gaps"])
+    assert await page.get("host") == {"nodes": [], "checks": []}
+    # It is history enough: the objects have it.
+    assert (await page.get(f"{WEB}/history"))["history"]
 
 
 @pytest.mark.parametrize(
@@ -82,24 +80,22 @@ def test_who_may_read_machines_alone_sees_these(tmp_path: Path) -> None:
         ("POST", f"{WEB}/actions/delete", {"options": {"purge": True}}),
     ],
 )
-def test_what_the_rights_do_not_reach_is_refused_by_the_server(tmp_path: Path, method: str, path: str, body: object) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
+@played_by(play, "tmp_path", ("/virtualmachines/web", "/virtualmachineinstances/web"))
+async def test_what_the_rights_do_not_reach_is_refused_by_the_server(
+    host: FakeHost, page: Page, /, method: str, path: str, body: object
+) -> None:
+    with pytest.raises(Refused) as caught:
+        await (page.read(path) if path.endswith("/log") else page.get(path) if method == "GET" else page.post(path, body))
+    assert caught.value.code == 403
+    assert "ada cannot" in caught.value.message
+
+
+@played_by(play, "tmp_path")
+async def test_who_may_read_nothing(host: FakeHost, page: Page, /) -> None:
+    for more in ("", "/why", "/events", "/history", "/usage"):
         with pytest.raises(Refused) as caught:
-            await (page.read(path) if path.endswith("/log") else page.get(path) if method == "GET" else page.post(path, body))
+            await page.get(WEB + more)
         assert caught.value.code == 403
-        assert "ada cannot" in caught.value.message
-
-    play(tmp_path, script, "/virtualmachines/web", "/virtualmachineinstances/web")
-
-
-def test_who_may_read_nothing(tmp_path: Path) -> None:
-    async def script(host: FakeHost, page: Page) -> None:
-        for more in ("", "/why", "/events", "/history", "/usage"):
-            with pytest.raises(Refused) as caught:
-                await page.get(WEB + more)
-            assert caught.value.code == 403
-
-    play(tmp_path, script)
 
 
 class JudgedByNamespace(Transport):

@@ -15,8 +15,8 @@ from paddock.kubernetes.client.target import EVENTS, Key
 from paddock.web.api import actions
 from paddock.web.live.kindtable import CLONES, RESTORES, SNAPSHOTS
 from paddock.web.table import table
+from tests.coroutines import scripted
 from tests.scenario.web.browsers import VIEWER, Browser, consoles, make_machine, make_snapshot
-from tests.scripted import scripted
 
 API = "/console/v1/"
 TASK = "tasks/virtualmachinesnapshots.snapshot.kubevirt.io/default/before/cancel"

@@ -15,8 +15,8 @@ from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, Socket, 
 from paddock.server.edge.server import Server
 from paddock.web.assets import PageAssets
 from paddock.web.server import ConsoleServer, ConsoleSettings
+from tests.coroutines import scripted
 from tests.scenario.web.browsers import FILES, Browser
-from tests.scripted import scripted
 
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachineinstances/web"
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from paddock.kubernetes.core.storageclass import PROVISIONER
-from tests.fakehost import GIB, FakeHost, machine
+from tests.kit.engine.fakehost import GIB, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 from tests.scenario.why.host_faults import made
 from tests.scenario.why.image_faults import DISK, URL, template

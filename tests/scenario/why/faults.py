@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paddock.cli.names import candidates
 from paddock.fleet.diagnosis.explain import Explanation, explain
 from paddock.fleet.servers.serverreader import ServerReader
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.virtualtime import Clock
 
 Inject = Callable[[FakeHost], Awaitable[None]]

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from paddock.engine.images import http
-from tests.fakehost import GIB, FakeHost
+from tests.kit.engine.fakehost import GIB, FakeHost
 from tests.scenario.why.disk_faults import volume
 from tests.scenario.why.faults import Fault, Inject
 from tests.scenario.why.image_faults import URL, answer

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from paddock.base import reasons
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 
 _GUEST, _MACHINE = "VirtualMachineInstance web", "VirtualMachine web"

@@ -15,7 +15,7 @@ from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavaila
 from paddock.engine.images.http import DownloadResponse
 from paddock.engine.images.reachpolicy import ReachPolicy
 from paddock.engine.storage import errors as storage
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 
 URL = "https://images.example/debian.qcow2"

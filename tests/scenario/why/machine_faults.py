@@ -6,7 +6,7 @@ from typing import Any
 
 from paddock.engine.machine.guest import GuestExecResult
 from paddock.kubevirt.plan.instance import cloudinit
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject
 
 _GUEST, _MACHINE = "VirtualMachineInstance web", "VirtualMachine web"

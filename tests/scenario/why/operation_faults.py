@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.hosts.snapshotting import CLONE, MACHINE, export, restore, snapshot, web
 from tests.scenario.why.faults import Fault
 from tests.scenario.why.host_faults import made

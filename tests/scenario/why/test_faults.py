@@ -8,7 +8,7 @@ from paddock.fleet.diagnosis.explain import Explanation
 from paddock.fleet.diagnosis.table import every
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.why.cluster import Cluster, ref_of
 from tests.scenario.why.disk_faults import DISK_FAULTS
 from tests.scenario.why.faults import Fault, answered

@@ -11,7 +11,7 @@ from paddock.fleet.servers.serverreader import ServerReader
 from paddock.kubernetes.client.client import Client
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.realfaults import ON_HOST, ON_REFERENCE
+from tests.kit.hostile.realfaults import ON_HOST, ON_REFERENCE
 from tests.scenario.why import provider_faults
 from tests.scenario.why.provider_faults import PROVIDER_FAULTS, ProviderFault
 from tests.scenario.why.rigaud_operation_faults import RIGAUD_OPERATION_FAULTS

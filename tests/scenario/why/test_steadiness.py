@@ -9,7 +9,7 @@ import pytest
 from paddock.engine.images.errors import ImageUnavailable
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.why.faults import Inject, asked
 from tests.scenario.why.image_faults import imported, pulled
 
@@ -17,22 +17,19 @@ _UNREACHABLE = ImageUnavailable("Unreachable", "cannot fetch", why="the server c
 
 
 @pytest.mark.parametrize("inject", [imported(_UNREACHABLE), pulled(_UNREACHABLE)], ids=["imported", "pulled"])
-def test_an_image_that_is_tried_again_has_one_cause_all_the_time(inject: Inject, tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_an_image_that_is_tried_again_has_one_cause_all_the_time(inject: Inject, tmp_path: Path) -> None:
     seen: list[tuple[str, str]] = []
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            slowly(host, 15.0)
-            await inject(host)
-            # The first attempt has failed by then.
-            await asyncio.sleep(20)
-            for _ in range(100):
-                await asyncio.sleep(4)
-                answer = await asked(host, "vm/web")
-                assert answer.cause is not None
-                seen.append((answer.state, answer.cause.rule))
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        slowly(host, 15.0)
+        await inject(host)
+        # The first attempt has failed by then.
+        await asyncio.sleep(20)
+        for _ in range(100):
+            await asyncio.sleep(4)
+            answer = await asked(host, "vm/web")
+            assert answer.cause is not None
+            seen.append((answer.state, answer.cause.rule))
     assert set(seen) == {("fails", "image-server-unreachable")}
 
 

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.fakehost import FakeHost, machine
+from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.why.cluster import condition, made
 from tests.scenario.why.faults import Fault
 from tests.scenario.why.front_faults import of_vitistack, post, source, stakater

@@ -40,7 +40,7 @@ from paddock.server.security import jose
 from paddock.server.security.pki import Authority
 from paddock.server.security.signing import UnusableAuthority
 from paddock.server.store.sqlite import open_store
-from tests.damage import DAMAGES, damage, is_as_left
+from tests.kit.hostile.damage import DAMAGES, damage, is_as_left
 
 ROOT = Path(__file__).resolve().parents[3]
 CLUSTER = "0b5fe2a4-1c4e-4a44-9d4e-0123456789ab"

@@ -10,8 +10,8 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, Unreachable
 from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.target import Key, plain
-from tests.apiharness import GuardedHarness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import GuardedHarness
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

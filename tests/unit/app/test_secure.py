@@ -18,6 +18,7 @@ from paddock.app.directory import process
 from paddock.app.directory.paths import DataPaths
 from paddock.app.options import server
 from paddock.server.security.identity import StaticTokenFile
+from tests.coroutines import run_by
 from tests.unit.app.served import ask, trusting
 
 TOKEN = "a-token-that-nobody-may-see"
@@ -64,14 +65,12 @@ def test_it_listens_on_loopback_unless_told_otherwise(started: Path) -> None:
     assert server.settings("up", parsed).host == "127.0.0.1"
 
 
-def test_nobody_else_can_read_what_it_writes(started: Path) -> None:
-    async def script() -> None:
-        tls = trusting(started / "pki" / "ca.crt")
-        body = b'{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
-        answer = await ask(address(started)[1], tls, "/api/v1/namespaces/default/configmaps", "POST", body, authorization=f"Bearer {TOKEN}")
-        assert answer.status == 403
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_nobody_else_can_read_what_it_writes(started: Path) -> None:
+    tls = trusting(started / "pki" / "ca.crt")
+    body = b'{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}'
+    answer = await ask(address(started)[1], tls, "/api/v1/namespaces/default/configmaps", "POST", body, authorization=f"Bearer {TOKEN}")
+    assert answer.status == 403
     files = {path: stat.S_IMODE(path.stat().st_mode) for path in started.rglob("*") if path.name != "tokens"}
     assert {"store.db", "audit.log", "kubeconfig", "server.log", "ca.key", "service-accounts.key"} <= {path.name for path in files}
     # The users of machines pass through the engine's directories, if they may pass through the server's own, and list none.
@@ -92,30 +91,28 @@ VERSIONS = [
 
 @pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
 @pytest.mark.parametrize(("least", "most", "ciphers", "expected"), VERSIONS)
-def test_it_speaks_no_old_or_weak_tls(started: Path, least: ssl.TLSVersion, most: ssl.TLSVersion, ciphers: str, expected: bool) -> None:
+@run_by(asyncio.run)
+async def test_it_speaks_no_old_or_weak_tls(
+    started: Path, least: ssl.TLSVersion, most: ssl.TLSVersion, ciphers: str, expected: bool
+) -> None:
     tls = trusting(started / "pki" / "ca.crt")
     if ciphers:
         tls.set_ciphers(ciphers)
     tls.minimum_version, tls.maximum_version = least, most
-
-    async def script() -> bool:
-        try:
-            return (await ask(address(started)[1], tls, "/healthz")).status == 200
-        except (ssl.SSLError, ConnectionError):
-            return False
-
-    assert asyncio.run(script()) is expected
+    try:
+        is_served = (await ask(address(started)[1], tls, "/healthz")).status == 200
+    except (ssl.SSLError, ConnectionError):
+        is_served = False
+    assert is_served is expected
 
 
-def test_no_token_and_no_key_is_in_a_log(started: Path) -> None:
-    async def script() -> None:
-        tls, port = trusting(started / "pki" / "ca.crt"), address(started)[1]
-        for bearer in (TOKEN, f"{TOKEN}x", f"{TOKEN}.{TOKEN}.{TOKEN}"):
-            await ask(port, tls, "/api/v1/secrets", authorization=f"Bearer {bearer}")
-            await ask(port, tls, "/api/v1/secrets", sec_websocket_protocol=f"base64url.bearer.authorization.k8s.io.{bearer}")
-        await ask(port, tls, "/api/v1/secrets", "POST", f'{{"data": {{"a": "{TOKEN}"}}'.encode(), authorization=f"Bearer {TOKEN}")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_no_token_and_no_key_is_in_a_log(started: Path) -> None:
+    tls, port = trusting(started / "pki" / "ca.crt"), address(started)[1]
+    for bearer in (TOKEN, f"{TOKEN}x", f"{TOKEN}.{TOKEN}.{TOKEN}"):
+        await ask(port, tls, "/api/v1/secrets", authorization=f"Bearer {bearer}")
+        await ask(port, tls, "/api/v1/secrets", sec_websocket_protocol=f"base64url.bearer.authorization.k8s.io.{bearer}")
+    await ask(port, tls, "/api/v1/secrets", "POST", f'{{"data": {{"a": "{TOKEN}"}}'.encode(), authorization=f"Bearer {TOKEN}")
     said = (started / "server.log").read_text() + (started / "audit.log").read_text()
     assert '"code":401' in said
     assert TOKEN not in said

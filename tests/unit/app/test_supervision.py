@@ -2,7 +2,8 @@
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -10,7 +11,7 @@ from paddock.app.server.supervision import PAUSES, STARTING, Supervisor
 from paddock.base.errors import Terminal
 from paddock.server.housekeeping.node import NodeProblem
 from tests import virtualtime
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
 
 UNUSABLE = Terminal("there is no network", fix="make one")
 
@@ -86,20 +87,27 @@ async def test_an_error_that_cannot_be_named_is_reported_all_the_same() -> None:
     await made.supervisor.stop()
 
 
+@asynccontextmanager
+async def supervised(play: Callable[[], Play]) -> AsyncIterator[Play]:
+    made = play()
+    made.supervisor.start()
+    yield made
+    await made.supervisor.stop()
+    assert (made.working, made.standing_by) == (0, 0)
+
+
 def perform(play: Callable[[], Play], script: Callable[[Play], Awaitable[None]]) -> None:
     async def inside() -> None:
-        made = play()
-        made.supervisor.start()
-        await script(made)
-        await made.supervisor.stop()
-        assert (made.working, made.standing_by) == (0, 0)
+        async with supervised(play) as made:
+            await script(made)
 
     virtualtime.run(inside())
 
 
 @pytest.mark.parametrize("step", ["make", "prepare", "start"])
-def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
-    async def script(play: Play) -> None:
+@run_by(virtualtime.run)
+async def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
+    async with supervised(lambda: Play(*[(step, UNUSABLE)] * 4)) as play:
         assert play.problem_now() == STARTING
         problem = await play.supervisor.settled()
         assert problem == NodeProblem("EngineFailed", "there is no network; make one")
@@ -111,37 +119,29 @@ def test_a_start_that_fails_is_tried_again_until_it_succeeds(step: str) -> None:
         assert play.problems == [problem, None]
         assert (play.working, play.standing_by) == (1, 0)
 
-    perform(lambda: Play(*[(step, UNUSABLE)] * 4), script)
+
+@played_by(perform, lambda: Play(*[("prepare", UNUSABLE)] * 7))
+async def test_pauses_grow_up_to_the_longest(play: Play, /) -> None:
+    await asyncio.sleep(300)
+    times = [at for at, step in play.log if step == "prepare"]
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    assert len(pauses) == 7
+    assert pauses == sorted(pauses[:4]) + pauses[4:]
+    assert max(pauses) <= PAUSES.longest * (1 + PAUSES.jitter)
 
 
-def test_pauses_grow_up_to_the_longest() -> None:
-    async def script(play: Play) -> None:
-        await asyncio.sleep(300)
-        times = [at for at, step in play.log if step == "prepare"]
-        pauses = [after - before for before, after in itertools.pairwise(times)]
-        assert len(pauses) == 7
-        assert pauses == sorted(pauses[:4]) + pauses[4:]
-        assert max(pauses) <= PAUSES.longest * (1 + PAUSES.jitter)
-
-    perform(lambda: Play(*[("prepare", UNUSABLE)] * 7), script)
-
-
-def test_controllers_that_end_are_started_again() -> None:
-    async def script(play: Play) -> None:
-        assert await play.supervisor.settled() is None
-        await asyncio.sleep(3600.5)
-        assert play.problem_now() == NodeProblem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
-        assert play.standing_by == 1
-        await asyncio.sleep(2)
-        assert play.problem_now() is None
-        assert [step for _, step in play.log] == ["make", "prepare", "start", "watch", "stop", "make", "prepare", "start"]
-
-    perform(lambda: Play(("watch", ExceptionGroup("several", [KeyError("defect")]))), script)
+@played_by(perform, lambda: Play(("watch", ExceptionGroup("several", [KeyError("defect")]))))
+async def test_controllers_that_end_are_started_again(play: Play, /) -> None:
+    assert await play.supervisor.settled() is None
+    await asyncio.sleep(3600.5)
+    assert play.problem_now() == NodeProblem("ControllersFailed", "an error in Paddock (KeyError: 'defect'); its log tells more")
+    assert play.standing_by == 1
+    await asyncio.sleep(2)
+    assert play.problem_now() is None
+    assert [step for _, step in play.log] == ["make", "prepare", "start", "watch", "stop", "make", "prepare", "start"]
 
 
-def test_one_that_does_not_end_well_is_replaced_nevertheless() -> None:
-    async def script(play: Play) -> None:
-        await asyncio.sleep(5)
-        assert play.problem_now() is None
-
-    perform(lambda: Play(("prepare", UNUSABLE), ("stop", OSError(5, "Input/output error"))), script)
+@played_by(perform, lambda: Play(("prepare", UNUSABLE), ("stop", OSError(5, "Input/output error"))))
+async def test_one_that_does_not_end_well_is_replaced_nevertheless(play: Play, /) -> None:
+    await asyncio.sleep(5)
+    assert play.problem_now() is None

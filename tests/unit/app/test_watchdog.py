@@ -15,8 +15,7 @@ import pytest
 from paddock.app.server import watchdog as watchdogs
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.metrics import MetricsRegistry
-from tests.coroutines import run_by
-from tests.scripted import scripted
+from tests.coroutines import run_by, scripted
 
 
 def stand_still(until: threading.Event) -> None:
@@ -77,39 +76,34 @@ def test_a_confined_program_whose_loop_stands_still_is_reported(seen: Seen, monk
     assert len(seen.records) == 1
 
 
-def test_the_metric_is_there_before_anything_happens() -> None:
-    async def script() -> str:
-        metrics = MetricsRegistry()
-        watchdog = LoopWatchdog(metrics)
-        watchdog.stop()
-        return metrics.text()
-
-    assert "\npaddock_event_loop_stalls_total 0\n" in asyncio.run(script())
-
-
-def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
+@run_by(asyncio.run)
+async def test_the_metric_is_there_before_anything_happens() -> None:
     metrics = MetricsRegistry()
+    watchdog = LoopWatchdog(metrics)
+    watchdog.stop()
+    assert "\npaddock_event_loop_stalls_total 0\n" in metrics.text()
 
-    async def script() -> None:
-        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
-        told = threading.Event()
-        tell = watchdog._tell
 
-        def tell_and_note() -> None:
-            tell()
-            told.set()
+@run_by(asyncio.run)
+async def test_one_line_is_logged_and_all_are_counted(seen: Seen) -> None:
+    metrics = MetricsRegistry()
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+    told = threading.Event()
+    tell = watchdog._tell
 
-        watchdog._tell = tell_and_note  # type: ignore[method-assign]
-        try:
-            for number in (1, 2):
-                told.clear()
-                stand_still(told)
-                while f"paddock_event_loop_stalls_total {number}" not in metrics.text():
-                    await asyncio.sleep(0.01)
-        finally:
-            watchdog.stop()
+    def tell_and_note() -> None:
+        tell()
+        told.set()
 
-    asyncio.run(script())
+    watchdog._tell = tell_and_note  # type: ignore[method-assign]
+    try:
+        for number in (1, 2):
+            told.clear()
+            stand_still(told)
+            while f"paddock_event_loop_stalls_total {number}" not in metrics.text():
+                await asyncio.sleep(0.01)
+    finally:
+        watchdog.stop()
     assert len(seen.records) == 1
 
 
@@ -140,7 +134,8 @@ async def test_an_end_while_the_thread_is_about_to_ask_is_seen() -> None:
 
 @pytest.mark.parametrize("who", ["_other_waits", "_stolen"])
 @pytest.mark.parametrize(("computes", "counted"), [(False, 0), (True, 1)], ids=["waiting", "computing"])
-def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
+@run_by(asyncio.run)
+async def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
     monkeypatch: pytest.MonkeyPatch, seen: Seen, computes: bool, counted: int, who: str
 ) -> None:
     """Another thread is ready all the time, or the host's own host has the processor. A loop that computes meanwhile has no such excuse."""
@@ -155,26 +150,23 @@ def test_a_loop_that_waits_for_a_thread_without_a_processor_is_none(
         return {1: looks[-1]}
 
     monkeypatch.setattr(watchdogs, who, seconds)
-
-    async def script() -> None:
-        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
-        try:
-            await asyncio.sleep(0)
-            if computes:
-                while not seen.event.is_set():
-                    sum(range(10_000))
-            else:
-                stand_still(looked)
-            while computes and "paddock_event_loop_stalls_total 1" not in metrics.text():
-                await asyncio.sleep(0.01)
-        finally:
-            watchdog.stop()
-
-    asyncio.run(script())
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+    try:
+        await asyncio.sleep(0)
+        if computes:
+            while not seen.event.is_set():
+                sum(range(10_000))
+        else:
+            stand_still(looked)
+        while computes and "paddock_event_loop_stalls_total 1" not in metrics.text():
+            await asyncio.sleep(0.01)
+    finally:
+        watchdog.stop()
     assert f"paddock_event_loop_stalls_total {counted}" in metrics.text()
 
 
-def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel has not noted the wait, which is not over."""
     metrics = MetricsRegistry()
     looked = threading.Event()
@@ -187,15 +179,11 @@ def test_a_loop_that_is_ready_and_does_not_run_is_none(monkeypatch: pytest.Monke
         return True
 
     monkeypatch.setattr(watchdogs, "_is_ready", is_ready)
-
-    async def script() -> None:
-        watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
-        await asyncio.sleep(0)
-        stand_still(looked)
-        await asyncio.sleep(0.1)
-        watchdog.stop()
-
-    asyncio.run(script())
+    watchdog = LoopWatchdog(metrics, stalled_seconds=0.05)
+    await asyncio.sleep(0)
+    stand_still(looked)
+    await asyncio.sleep(0.1)
+    watchdog.stop()
     assert "paddock_event_loop_stalls_total 0" in metrics.text()
 
 
@@ -323,19 +311,17 @@ def test_the_limit_of_the_product(tmp_path: Path, seconds: float, code: int) -> 
     assert process.returncode == code
 
 
-def test_a_debugger_of_python_is_seen() -> None:
-    async def script() -> tuple[bool, bool]:
-        watchdog = LoopWatchdog(MetricsRegistry())
-        found: list[bool] = []
+@run_by(asyncio.run)
+async def test_a_debugger_of_python_is_seen() -> None:
+    watchdog = LoopWatchdog(MetricsRegistry())
+    found: list[bool] = []
 
-        class Looks(bdb.Bdb):
-            def user_line(self, frame: object) -> None:
-                found.append(watchdog._is_debugged())
+    class Looks(bdb.Bdb):
+        def user_line(self, frame: object) -> None:
+            found.append(watchdog._is_debugged())
 
-        before = watchdog._is_debugged()
-        Looks().runcall(sum, ())
-        Looks().run("1 + 1")
-        watchdog.stop()
-        return before, all(found) and bool(found)
-
-    assert asyncio.run(script()) == (False, True)
+    before = watchdog._is_debugged()
+    Looks().runcall(sum, ())
+    Looks().run("1 + 1")
+    watchdog.stop()
+    assert not before and found and all(found)

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import serialization
 from paddock.base.certificates import Pair, describe, examine, is_key, is_pair, show, trusting
 from paddock.contract import issuing
 from paddock.server.security.pki import Authority
-from tests import providertls
+from tests.kit.providers import providertls
 
 HOST = "a.example"
 

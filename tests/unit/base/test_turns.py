@@ -3,7 +3,7 @@
 import asyncio
 
 from paddock.base.fairslots import FairSlots
-from tests.scripted import timeless
+from tests.coroutines import timeless
 
 
 class Work:

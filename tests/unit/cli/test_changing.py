@@ -2,6 +2,7 @@
 
 import itertools
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -290,16 +291,11 @@ def test_what_a_disk_grows_by_counts_once_however_often_the_edit_begins(monkeypa
 
 
 def test_a_refused_restart_is_no_reason_to_begin_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[str] = []
-
-    async def refused(server: ServerSession, machine: MachineView, generation: object) -> None:
-        calls.append(machine.name)
-        raise Conflict(409, StatusDetails(message="VM is not running", reason="Conflict"))
-
-    monkeypatch.setattr(changing, "_restart", refused)
+    restart = AsyncMock(side_effect=Conflict(409, StatusDetails(message="VM is not running", reason="Conflict")))
+    monkeypatch.setattr(changing, "_restart", restart)
     monkeypatch.setattr(waiting, "runs", lambda machine: True)
     answer = FakeServer(monkeypatch, vm(runStrategy="Always")).run("set", "web", "cpu=1", "--restart", "--yes")
-    assert (calls, answer.code) == (["web"], 2), answer.err
+    assert ([call.args[1].name for call in restart.await_args_list], answer.code) == (["web"], 2), answer.err
     assert "VM is not running" in answer.err and "nothing to change" not in answer.err
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from paddock.fleet.moves import sides
 from paddock.kubernetes.client.errors import BadAccess, Unreachable
+from tests.coroutines import run_by
 from tests.unit.cli.commands import paddock
 
 KUBECONFIG = """
@@ -45,17 +46,14 @@ def test_the_target_is_a_context_a_kubeconfig_or_a_directory(tmp_path: Path, mon
         sides.access_of("three")
 
 
-def test_a_server_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_a_server_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         away = f"127.0.0.1:{closed.getsockname()[1]}"
     (tmp_path / "kubeconfig").write_text(KUBECONFIG.replace("https://one", f"https://{away}"))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     answer = paddock("move", "web", "--to", "two")
     assert answer.code == 2 and f"cannot connect to the source https://{away}: " in answer.err
-
-    async def reach() -> None:
+    with pytest.raises(Unreachable, match=f"cannot connect to the target https://{away}: "):
         async with sides.opened(str(tmp_path), ""):
             pass
-
-    with pytest.raises(Unreachable, match=f"cannot connect to the target https://{away}: "):
-        asyncio.run(reach())

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from paddock.dialects import translators as catalog
-from tests import examplefiles
+from tests.kit import examplefiles
 from tests.unit.cli.commands import paddock
 
 EXAMPLES: list[dict[str, Any]] = [

@@ -4,7 +4,7 @@ import os
 import sys
 from pathlib import Path
 
-from tests.pages import ROOT, Reader, blocks
+from tests.kit.pages import ROOT, Reader, blocks
 
 PAGE = ROOT / "docs" / "manifests" / "cli.md"
 MANIFESTS = Path(__file__).parent / "page"

@@ -19,9 +19,9 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
-from tests.apiclient import served
-from tests.apiharness import Harness
-from tests.fakehost import machine
+from tests.kit.engine.fakehost import machine
+from tests.kit.servers.apiclient import served
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import Answer, paddock
 from tests.virtualtime import Clock
 

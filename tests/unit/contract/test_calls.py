@@ -3,7 +3,8 @@
 import asyncio
 import enum
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from types import NoneType, SimpleNamespace
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -18,8 +19,9 @@ from paddock.contract.client import ProviderClient
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import EXTENSIONS, METHODS
 from paddock.contract.payloads import InvalidPayload
-from tests.coroutines import run_by
-from tests.providerdrivers import SETTINGS, ScriptedDriver, connected, until
+from paddock.contract.server import ProviderServerSettings
+from tests.coroutines import played_by, run_by
+from tests.kit.providers.providerdrivers import SETTINGS, ScriptedDriver, connected, until
 
 
 def filled(kind: type[Any], bits: int = 64) -> Any:
@@ -56,9 +58,16 @@ def answering(response: m.WireMessage) -> Callable[[m.WireMessage], Awaitable[m.
     return behave
 
 
+@asynccontextmanager
+async def calling(driver: ScriptedDriver, settings: ProviderServerSettings = SETTINGS, **options: Any) -> AsyncIterator[ProviderClient]:
+    """Serve a driver, and give a client of it."""
+    async with asyncio.timeout(30), connected(driver, settings, **options) as client:
+        yield client
+
+
 def run(driver: ScriptedDriver, script: Callable[[ProviderClient], Awaitable[None]], **options: Any) -> None:
     async def main() -> None:
-        async with asyncio.timeout(30), connected(driver, options.pop("settings", SETTINGS), **options) as client:
+        async with calling(driver, **options) as client:
             await script(client)
 
     asyncio.run(main())
@@ -71,7 +80,8 @@ async def failure(call: Awaitable[Any]) -> ProviderError:
 
 
 @pytest.mark.parametrize("method", [*METHODS, *EXTENSIONS], ids=[each.name for each in (*METHODS, *EXTENSIONS)])
-def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> None:
+@run_by(asyncio.run)
+async def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> None:
     request, response = filled(method.request), filled(method.response)
 
     async def answer(_request: m.WireMessage) -> m.WireMessage:
@@ -79,17 +89,17 @@ def test_every_rpc_carries_every_field(method: methods.RpcMethod[Any, Any]) -> N
 
     driver = ScriptedDriver(**{method.attribute: answer})
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver) as client:
         assert await getattr(client, method.attribute)(request) == response
         # Nothing is left out silently: zeros arrive as zeros.
         await getattr(client, method.attribute)(method.request())
         assert driver.requests == [request, method.request()]
 
-    run(driver, script)
 
-
-def test_a_reason_code_travels_and_a_foreign_word_does_not() -> None:
-    async def script(client: ProviderClient) -> None:
+@run_by(asyncio.run)
+async def test_a_reason_code_travels_and_a_foreign_word_does_not() -> None:
+    driver = ScriptedDriver()
+    async with calling(driver) as client:
         for given, arrives in ((reasons.POOL_MISSING, reasons.POOL_MISSING), ("Evil\x07", ""), ("", "")):
             driver.behaviours["create"] = raising(ProviderError(ErrorKind.NOT_FOUND, "gone", reason=given))
             assert (await failure(client.create(m.CreateRequest()))).reason_code == arrives
@@ -98,19 +108,15 @@ def test_a_reason_code_travels_and_a_foreign_word_does_not() -> None:
             driver.behaviours["validate"] = answering(m.ValidateResponse(message="x", reason=given))
             assert (await client.validate(m.ValidateRequest())).reason == arrives
 
+
+@run_by(asyncio.run)
+async def test_a_missing_machine_is_no_error_and_trouble_is() -> None:
     driver = ScriptedDriver()
-    run(driver, script)
-
-
-def test_a_missing_machine_is_no_error_and_trouble_is() -> None:
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver) as client:
         assert (await client.describe(m.DescribeRequest(id="a"))).exists is False
         driver.behaviours["describe"] = raising(ProviderError(ErrorKind.UNAVAILABLE, "the hypervisor is away"))
         assert (await failure(client.describe(m.DescribeRequest(id="a")))).kind is ErrorKind.UNAVAILABLE
         assert (await client.delete(m.DeleteRequest(id="a"))).task is None
-
-    driver = ScriptedDriver()
-    run(driver, script)
 
 
 @pytest.mark.parametrize(
@@ -122,74 +128,68 @@ def test_a_missing_machine_is_no_error_and_trouble_is() -> None:
         m.TaskStatusResponse(done=True),
     ],
 )
-def test_task_status(status: m.TaskStatusResponse) -> None:
+@run_by(asyncio.run)
+async def test_task_status(status: m.TaskStatusResponse) -> None:
     async def answer(_request: m.WireMessage) -> m.WireMessage:
         return status
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(ScriptedDriver(task_status=answer)) as client:
         found = await client.task_status(m.TaskStatusRequest(task=m.TaskRef(id="t")))
         assert (found.done, bool(found.error)) == (status.done, bool(status.error))
         assert found.error.isprintable()
 
-    run(ScriptedDriver(task_status=answer), script)
-
 
 @pytest.mark.parametrize("kind", ErrorKind)
-def test_every_kind_of_error_travels(kind: ErrorKind) -> None:
+@run_by(asyncio.run)
+async def test_every_kind_of_error_travels(kind: ErrorKind) -> None:
     driver = ScriptedDriver(describe=raising(ProviderError(kind, "cannot\nsee it", why="ä", retry_after=3.5)))
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver) as client:
         error = await failure(client.describe(m.DescribeRequest()))
         assert (error.kind, error.retry_after) == (kind, 3.5)
         assert str(error) == "cannot call Describe of provider default/lab: cannot see it: ä"
 
-    run(driver, script)
-
 
 @pytest.mark.parametrize("error", [RuntimeError("hunter2"), KeyError("hunter2"), TimeoutError("hunter2"), InvalidPayload("hunter2")])
-def test_an_unexpected_exception_leaks_nothing(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+@run_by(asyncio.run)
+async def test_an_unexpected_exception_leaks_nothing(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     driver = ScriptedDriver(import_disk=raising(error))
 
-    async def script(client: ProviderClient) -> None:
-        found = await failure(client.import_disk(m.ImportDiskRequest(credentials={"secretAccessKey": "hunter2"})))
-        assert found.kind is (ErrorKind.INVALID_SPEC if isinstance(error, InvalidPayload) else ErrorKind.INTERNAL)
-        assert "hunter2" not in str(found)
-        assert (await client.validate(m.ValidateRequest())).ok is False, "the server goes on"
-
     with caplog.at_level(logging.DEBUG):
-        run(driver, script)
+        async with calling(driver) as client:
+            found = await failure(client.import_disk(m.ImportDiskRequest(credentials={"secretAccessKey": "hunter2"})))
+            assert found.kind is (ErrorKind.INVALID_SPEC if isinstance(error, InvalidPayload) else ErrorKind.INTERNAL)
+            assert "hunter2" not in str(found)
+            assert (await client.validate(m.ValidateRequest())).ok is False, "the server goes on"
     assert "hunter2" not in caplog.text + str([vars(record) for record in caplog.records])
 
 
-def test_an_error_does_not_repeat_secrets_of_its_request() -> None:
+@run_by(asyncio.run)
+async def test_an_error_does_not_repeat_secrets_of_its_request() -> None:
     driver = ScriptedDriver(export_disk=raising(ProviderError(ErrorKind.UNAVAILABLE, "cannot sign in at https://u:pass@host with hunter2")))
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver) as client:
         request = m.ExportDiskRequest(credentials={"secretAccessKey": "hunter2"})
         assert str(await failure(client.export_disk(request))).endswith("cannot sign in at https://<hidden>@host with <hidden>")
 
-    run(driver, script)
-
 
 @pytest.mark.parametrize("other", ["server", "client"])
-def test_each_side_cleans_by_itself(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_each_side_cleans_by_itself(other: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(f"paddock.contract.{other}.errortext", SimpleNamespace(cleaned=lambda text, _secrets=(): text))
     driver = ScriptedDriver(export_disk=raising(ProviderError(ErrorKind.UNAVAILABLE, "no\nsign-in with hunter2")))
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver) as client:
         request = m.ExportDiskRequest(credentials={"secretAccessKey": "hunter2"})
         assert (await failure(client.export_disk(request))).why == "no sign-in with <hidden>"
 
-    run(driver, script)
 
-
-def test_a_long_error_is_cut() -> None:
+@run_by(asyncio.run)
+async def test_a_long_error_is_cut() -> None:
     driver = ScriptedDriver(validate=raising(ProviderError(ErrorKind.UNAVAILABLE, "x" * 5000)))
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver) as client:
         assert len((await failure(client.validate(m.ValidateRequest()))).why) == 1024
-
-    run(driver, script)
 
 
 async def forever(_request: m.WireMessage) -> m.WireMessage:
@@ -197,7 +197,8 @@ async def forever(_request: m.WireMessage) -> m.WireMessage:
     raise AssertionError
 
 
-def test_the_deadline_of_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_the_deadline_of_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "DESCRIBE", msgspec.structs.replace(methods.DESCRIBE, deadline=0.2))
     cancelled = []
 
@@ -207,15 +208,14 @@ def test_the_deadline_of_a_method(monkeypatch: pytest.MonkeyPatch) -> None:
         finally:
             cancelled.append(True)
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(ScriptedDriver(describe=slow)) as client:
         error = await failure(client.describe(m.DescribeRequest()))
         assert error.kind is ErrorKind.TIMEOUT
         await until(lambda: bool(cancelled))
 
-    run(ScriptedDriver(describe=slow), script)
 
-
-def test_a_caller_that_gives_up_cancels_the_driver() -> None:
+@run_by(asyncio.run)
+async def test_a_caller_that_gives_up_cancels_the_driver() -> None:
     events: list[str] = []
 
     async def slow(request: m.WireMessage) -> m.WireMessage:
@@ -225,7 +225,7 @@ def test_a_caller_that_gives_up_cancels_the_driver() -> None:
         finally:
             events.append("cancelled")
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(ScriptedDriver(create=slow)) as client:
         call = asyncio.create_task(client.create(m.CreateRequest()))
         await until(lambda: events == ["begun"])
         call.cancel()
@@ -233,52 +233,47 @@ def test_a_caller_that_gives_up_cancels_the_driver() -> None:
         await client.validate(m.ValidateRequest())
         assert client.connections == 1, "the connection is used on"
 
-    run(ScriptedDriver(create=slow), script)
+
+@played_by(run, ScriptedDriver(create=forever), settings=msgspec.structs.replace(SETTINGS, call_seconds=0.1))
+async def test_the_server_bounds_a_call_too(client: ProviderClient, /) -> None:
+    assert (await failure(client.create(m.CreateRequest()))).kind is ErrorKind.TIMEOUT
 
 
-def test_the_server_bounds_a_call_too() -> None:
-    async def script(client: ProviderClient) -> None:
-        assert (await failure(client.create(m.CreateRequest()))).kind is ErrorKind.TIMEOUT
-
-    run(ScriptedDriver(create=forever), script, settings=msgspec.structs.replace(SETTINGS, call_seconds=0.1))
-
-
-def test_a_large_message_passes_in_both_directions() -> None:
+@run_by(asyncio.run)
+async def test_a_large_message_passes_in_both_directions() -> None:
     async def echo(request: m.WireMessage) -> m.WireMessage:
         assert isinstance(request, m.ReconfigureRequest)
         return m.TaskResponse(task=m.TaskRef(id=request.desired_json))
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(ScriptedDriver(reconfigure=echo)) as client:
         text = "x" * 3_000_000
         found = await asyncio.gather(*(client.reconfigure(m.ReconfigureRequest(desired_json=text)) for _ in range(3)))
         assert all(each.task == m.TaskRef(id=text) for each in found)
 
-    run(ScriptedDriver(reconfigure=echo), script)
 
-
-def test_sizes_are_bounded_by_the_server() -> None:
+@run_by(asyncio.run)
+async def test_sizes_are_bounded_by_the_server() -> None:
     async def big(_request: m.WireMessage) -> m.WireMessage:
         return m.DescribeResponse(provider_raw_json="x" * 2000)
 
     driver = ScriptedDriver(describe=big)
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver, settings=msgspec.structs.replace(SETTINGS, request=1000, response=1000)) as client:
         error = await failure(client.create(m.CreateRequest(user_data=b"x" * 1_500_000)))
         assert "1000 bytes at most" in str(error) or "1005 bytes at most" in str(error)
         assert driver.requests == []
         assert "the answer has 2003 bytes" in str(await failure(client.describe(m.DescribeRequest())))
         await client.validate(m.ValidateRequest())
 
-    run(driver, script, settings=msgspec.structs.replace(SETTINGS, request=1000, response=1000))
 
-
-def test_sizes_are_bounded_by_the_client() -> None:
+@run_by(asyncio.run)
+async def test_sizes_are_bounded_by_the_client() -> None:
     async def big(_request: m.WireMessage) -> m.WireMessage:
         return m.DescribeResponse(provider_raw_json="x" * 200_000)
 
     driver = ScriptedDriver(describe=big)
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver, request=1000, response=1000) as client:
         error = await failure(client.create(m.CreateRequest(user_data=b"x" * 2000)))
         assert error.kind is ErrorKind.INVALID_SPEC
         assert driver.requests == []
@@ -286,10 +281,9 @@ def test_sizes_are_bounded_by_the_client() -> None:
         assert (error.kind, "too large" in str(error)) == (ErrorKind.INTERNAL, True)
         await client.validate(m.ValidateRequest())
 
-    run(driver, script, request=1000, response=1000)
 
-
-def test_calls_are_bounded() -> None:
+@run_by(asyncio.run)
+async def test_calls_are_bounded() -> None:
     release = asyncio.Event()
 
     async def slow(_request: m.WireMessage) -> m.WireMessage:
@@ -298,7 +292,7 @@ def test_calls_are_bounded() -> None:
 
     driver = ScriptedDriver(create=slow)
 
-    async def script(client: ProviderClient) -> None:
+    async with calling(driver, settings=msgspec.structs.replace(SETTINGS, calls=2)) as client:
         running = [asyncio.create_task(client.create(m.CreateRequest())) for _ in range(2)]
         await until(lambda: len(driver.requests) == 2)
         error = await failure(client.validate(m.ValidateRequest()))
@@ -306,8 +300,6 @@ def test_calls_are_bounded() -> None:
         release.set()
         await asyncio.gather(*running)
         await client.validate(m.ValidateRequest())
-
-    run(driver, script, settings=msgspec.structs.replace(SETTINGS, calls=2))
 
 
 @pytest.mark.spec("virtrigaud", 100)
@@ -332,11 +324,9 @@ async def test_the_breaker_of_one_provider() -> None:
         await other.validate(m.ValidateRequest())
 
 
-def test_the_rate_limit_delays_calls() -> None:
-    async def script(client: ProviderClient) -> None:
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        await asyncio.gather(*(client.validate(m.ValidateRequest()) for _ in range(12)))
-        assert loop.time() - began >= 0.19
-
-    run(ScriptedDriver(), script, qps=10.0, burst=10)
+@played_by(run, ScriptedDriver(), qps=10.0, burst=10)
+async def test_the_rate_limit_delays_calls(client: ProviderClient, /) -> None:
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    await asyncio.gather(*(client.validate(m.ValidateRequest()) for _ in range(12)))
+    assert loop.time() - began >= 0.19

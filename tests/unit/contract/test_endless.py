@@ -9,7 +9,8 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import methods
 from paddock.contract.errors import ErrorKind
-from tests.providerdrivers import REMOTE, calling, listening, refused, run
+from tests.coroutines import played_by
+from tests.kit.providers.providerdrivers import REMOTE, calling, listening, refused, run
 
 _SETTINGS, _ACK = bytes.fromhex("000000040000000000"), bytes.fromhex("000000040100000000")
 # :status 200 and content-type application/grpc, as literals without an index
@@ -50,7 +51,8 @@ def noise() -> Iterator[bytes]:
 
 @pytest.mark.spec("virtrigaud", 102)
 @pytest.mark.parametrize("talk", [data, headers, pings, noise])
-def test_a_provider_that_never_stops(talk: Callable[[], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_provider_that_never_stops(talk: Callable[[], Iterator[bytes]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(methods, "DESCRIBE", msgspec.structs.replace(methods.DESCRIBE, deadline=0.5))
     sent = 0
 
@@ -70,12 +72,9 @@ def test_a_provider_that_never_stops(talk: Callable[[], Iterator[bytes]], monkey
         except OSError:
             return
 
-    async def script() -> None:
-        async with listening(talks) as port, calling(port, None, msgspec.structs.replace(REMOTE, response=1 << 20)) as client:
-            error = await refused(client.describe(m.DescribeRequest(id="vm-1")))
-            assert error.kind in (ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.INTERNAL)
-            assert len(str(error)) < 2048
-
-    run(script)
+    async with listening(talks) as port, calling(port, None, msgspec.structs.replace(REMOTE, response=1 << 20)) as client:
+        error = await refused(client.describe(m.DescribeRequest(id="vm-1")))
+        assert error.kind in (ErrorKind.UNAVAILABLE, ErrorKind.TIMEOUT, ErrorKind.INTERNAL)
+        assert len(str(error)) < 2048
     # What it could send besides lies in the buffers of the system.
     assert sent < 64 << 20

@@ -14,8 +14,9 @@ from paddock.contract.driver import Driver, DriverExtensions, ExtensionCalls, ex
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import WireMessage
 from paddock.contract.methods import EXTENSIONS
-from tests.providerdrivers import ScriptedDriver
-from tests.unit.contract.test_calls import failure, run
+from tests.coroutines import run_by
+from tests.kit.providers.providerdrivers import ScriptedDriver
+from tests.unit.contract.test_calls import calling, failure
 from tests.unit.contract.test_messages import FIELD, declared, typed
 
 NOTE = Path(__file__).parents[3] / "docs" / "design" / "0017-provider-contract.md"
@@ -42,20 +43,18 @@ def test_the_note_has_every_feature() -> None:
     assert {*features.CALLS, *features.MEMBERS} <= named
 
 
-def test_every_driver_has_an_extension_service() -> None:
+@run_by(asyncio.run)
+async def test_every_driver_has_an_extension_service() -> None:
     class Plain:
         """A driver that knows the contract of upstream alone."""
 
-    async def script() -> None:
-        drivers: tuple[Any, ...] = (Plain(), ExtensionCalls())
-        for driver in drivers:
-            found = extensions(driver)
-            assert (await found.get_features(x.GetFeaturesRequest())).features == ()
-            with pytest.raises(ProviderError) as caught:
-                await found.exec(x.ExecRequest(vm_id="a", command=("true",)))
-            assert caught.value.kind is ErrorKind.NOT_SUPPORTED
-
-    asyncio.run(script())
+    drivers: tuple[Any, ...] = (Plain(), ExtensionCalls())
+    for driver in drivers:
+        found = extensions(driver)
+        assert (await found.get_features(x.GetFeaturesRequest())).features == ()
+        with pytest.raises(ProviderError) as caught:
+            await found.exec(x.ExecRequest(vm_id="a", command=("true",)))
+        assert caught.value.kind is ErrorKind.NOT_SUPPORTED
     calls = {name for name in vars(DriverExtensions) if not name.startswith("_")}
     assert calls == {each.attribute for each in EXTENSIONS} and calls.isdisjoint(vars(Driver))
 
@@ -70,27 +69,25 @@ class UpstreamDriver(ScriptedDriver):
 
 
 @pytest.mark.spec("virtrigaud", 104)
-def test_an_upstream_provider_has_no_features() -> None:
-    async def script(client: Any) -> None:
+@run_by(asyncio.run)
+async def test_an_upstream_provider_has_no_features() -> None:
+    driver = UpstreamDriver()
+    async with calling(driver) as client:
         assert (await client.get_features(x.GetFeaturesRequest())).features == ()
         found = await failure(client.exec(x.ExecRequest(vm_id="a", command=("true",))))
         assert found.kind is ErrorKind.NOT_SUPPORTED
         assert (await client.describe(m.DescribeRequest(id="a"))).exists is False
         assert client.breaker_state.value == "closed"
-
-    driver = UpstreamDriver()
-    run(driver, script)
     assert [type(each) for each in driver.requests] == [m.DescribeRequest]
 
 
-def test_trouble_is_not_taken_for_a_missing_service() -> None:
+@run_by(asyncio.run)
+async def test_trouble_is_not_taken_for_a_missing_service() -> None:
     async def away(_request: WireMessage) -> WireMessage:
         raise ProviderError(ErrorKind.UNAVAILABLE, "the hypervisor is away")
 
-    async def script(client: Any) -> None:
+    async with calling(ScriptedDriver(get_features=away)) as client:
         assert (await failure(client.get_features(x.GetFeaturesRequest()))).kind is ErrorKind.UNAVAILABLE
-
-    run(ScriptedDriver(get_features=away), script)
 
 
 def test_what_a_command_says_is_in_no_representation() -> None:

@@ -22,10 +22,11 @@ from paddock.contract.frames import FrameBudget, FrameBuffer
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.messages import WireMessage
 from paddock.contract.pool import PoolSettings
-from tests import hostilepeers, providertls
 from tests.coroutines import played_by
-from tests.hostilepeers import ACK, FLOODS, KINDS, PREFACE, SETTINGS, frame
-from tests.providerdrivers import NAME, REMOTE, ScriptedDriver, calling, refused, run, serving
+from tests.kit.hostile import hostilepeers
+from tests.kit.hostile.hostilepeers import ACK, FLOODS, KINDS, PREFACE, SETTINGS, frame
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import NAME, REMOTE, ScriptedDriver, calling, refused, run, serving
 
 VALIDATE = m.ValidateRequest()
 CALM = 11
@@ -176,7 +177,7 @@ class Hostile:
     """A hostile server in a process of its own."""
 
     def __init__(self, kind: str, *files: Path) -> None:
-        command = [sys.executable, "-m", "tests.hostilepeers", kind, *map(str, files)]
+        command = [sys.executable, "-m", "tests.kit.hostile.hostilepeers", kind, *map(str, files)]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.port = int(self._process.stdout.readline())
@@ -199,10 +200,10 @@ def hostile(kind: str, *files: Path) -> Iterator[int]:
 
 @pytest.mark.spec("virtrigaud", 163)
 @pytest.mark.parametrize("kind", KINDS)
-def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> None:
+@played_by(run)
+async def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> None:
     """In one process, as a server calls its providers: several calls of it, and each ends."""
-
-    async def script() -> None:
+    with hostile(kind) as port:
         settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connect_seconds=2.0))
         async with calling(port, None, settings) as bad, serving(ScriptedDriver()) as server, calling(server.port) as good:
             calls = [asyncio.create_task(refused(bad.validate(VALIDATE))) for _ in range(3)]
@@ -214,34 +215,26 @@ def test_calls_to_others_are_answered_beside_a_hostile_provider(kind: str) -> No
             for call in calls:
                 assert (await call).kind in (ErrorKind.UNAVAILABLE, ErrorKind.INTERNAL)
 
-    with hostile(kind) as port:
-        run(script)
-
 
 @pytest.mark.spec("virtrigaud", 163)
-def test_a_provider_that_misbehaved_is_not_connected_to_at_once() -> None:
-    async def script() -> None:
+@played_by(run)
+async def test_a_provider_that_misbehaved_is_not_connected_to_at_once() -> None:
+    with hostile("settings") as port:
         async with calling(port) as client:
             first = await refused(client.validate(VALIDATE))
             assert "frames without end" in str(first)
             assert "connects again after 60 seconds" in str(await refused(client.validate(VALIDATE)))
             assert client.connections == 0
 
-    with hostile("settings") as port:
-        run(script)
-
 
 @pytest.mark.spec("virtrigaud", 163)
-def test_a_provider_that_misbehaves_over_tls(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_provider_that_misbehaves_over_tls(tmp_path: Path) -> None:
     authority = providertls.Authority()
     folder = providertls.write(tmp_path, authority.issue(NAME))
-
-    async def script() -> None:
+    with hostile("ping", folder / "tls.crt", folder / "tls.key") as port:
         async with calling(port, authority.issue(NAME)) as client:
             assert "frames without end" in str(await refused(client.validate(VALIDATE)))
-
-    with hostile("ping", folder / "tls.crt", folder / "tls.key") as port:
-        run(script)
 
 
 # What a manager sends without end, each behind a request that is being answered.
@@ -291,20 +284,18 @@ async def test_a_manager_that_floods_is_shut_out_and_others_are_answered(kind: s
         assert sent * len(MANAGERS[kind]) < 64 << 20
 
 
-def test_those_that_work_are_never_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_those_that_work_are_never_shut_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """More frames than the budget has, in small calls and in large ones in both directions at a time, over one connection."""
     monkeypatch.setattr(FrameBudget, "MOST", 400.0)
     monkeypatch.setattr(FrameBudget, "A_SECOND", 0.0)
 
-    async def script() -> None:
-        async def large(_request: WireMessage) -> WireMessage:
-            return x.ExecResponse(stdout=bytes(2 << 20))
+    async def large(_request: WireMessage) -> WireMessage:
+        return x.ExecResponse(stdout=bytes(2 << 20))
 
-        settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=1))
-        async with serving(ScriptedDriver(exec=large)) as server, calling(server.port, None, settings) as client:
-            small = [client.validate(VALIDATE) for _ in range(300)]
-            answers = await asyncio.gather(*(client.exec(x.ExecRequest(command=("a" * (1 << 20),))) for _ in range(3)), *small)
-            assert sum(len(each.stdout) for each in answers[:3] if isinstance(each, x.ExecResponse)) == 3 * (2 << 20)
-            assert client.connections == 1
-
-    run(script)
+    settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=1))
+    async with serving(ScriptedDriver(exec=large)) as server, calling(server.port, None, settings) as client:
+        small = [client.validate(VALIDATE) for _ in range(300)]
+        answers = await asyncio.gather(*(client.exec(x.ExecRequest(command=("a" * (1 << 20),))) for _ in range(3)), *small)
+        assert sum(len(each.stdout) for each in answers[:3] if isinstance(each, x.ExecResponse)) == 3 * (2 << 20)
+        assert client.connections == 1

@@ -17,9 +17,21 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits, StreamFailed
 from paddock.contract.pool import PoolSettings
-from tests import providertls
-from tests.coroutines import played_by
-from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, listening, page, refused, run, serving, until
+from tests.coroutines import played_by, run_by
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import (
+    NAME,
+    REMOTE,
+    SETTINGS,
+    ScriptedDriver,
+    calling,
+    listening,
+    page,
+    refused,
+    run,
+    serving,
+    until,
+)
 
 VALIDATE = m.ValidateRequest()
 
@@ -195,30 +207,25 @@ async def test_a_silent_peer_is_given_up() -> None:
             await connection.call(list(HEADERS.items()), b"")
 
 
-def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(run)
+async def test_a_client_that_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paddock.contract.server.Http2Limits", lambda **parts: Http2Limits(**parts, ping_timeout=0.1))
-
-    async def script() -> None:
-        async with serving(ScriptedDriver()) as server:
-            assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
-
-    run(script)
+    async with serving(ScriptedDriver()) as server:
+        assert await page(server.port, b"") != b"", "the server ends it, after its own settings"
 
 
-def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def script() -> None:
-        driver = ScriptedDriver()
-        async with serving(driver) as server, calling(server.port) as client:
-            await client.validate(VALIDATE)
-            await until(lambda: client.connections == 0)
-            await client.validate(VALIDATE)
-            assert len(driver.requests) == 2
-
+@run_by(asyncio.run)
+async def test_an_unused_and_an_old_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     for limits in ({"idle": 0.1}, {"age": 0.1, "grace": 0.1}):
         monkeypatch.setattr(
             "paddock.contract.server.Http2Limits", lambda limits=limits, **parts: Http2Limits(**parts, ping_timeout=0.05, **limits)
         )
-        run(script)
+        driver = ScriptedDriver()
+        async with asyncio.timeout(30), serving(driver) as server, calling(server.port) as client:
+            await client.validate(VALIDATE)
+            await until(lambda: client.connections == 0)
+            await client.validate(VALIDATE)
+            assert len(driver.requests) == 2
 
 
 @played_by(run)

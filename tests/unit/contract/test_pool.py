@@ -14,7 +14,8 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits
 from paddock.contract.pool import ConnectionPool, PoolSettings, PoolTarget
-from tests.providerdrivers import REMOTE, ScriptedDriver, calling, listening, refused, run, serving
+from tests.coroutines import played_by
+from tests.kit.providers.providerdrivers import REMOTE, ScriptedDriver, calling, listening, refused, run, serving
 
 VALIDATE = m.ValidateRequest()
 
@@ -52,8 +53,9 @@ class QuickPool(ConnectionPool):
 @pytest.mark.spec("virtrigaud", 161)
 @pytest.mark.parametrize("turns", range(4))
 @pytest.mark.parametrize("later", range(6))
-def test_a_call_that_comes_at_any_turn_of_connecting(turns: int, later: int) -> None:
-    async def script() -> None:
+@played_by(run)
+async def test_a_call_that_comes_at_any_turn_of_connecting(turns: int, later: int) -> None:
+    with turning():
         pool = QuickPool(PoolTarget("127.0.0.1", 1), PoolSettings(), Http2Limits(body=1))
         pool.turns = turns
         first = asyncio.create_task(pool.acquire())
@@ -62,15 +64,12 @@ def test_a_call_that_comes_at_any_turn_of_connecting(turns: int, later: int) -> 
         assert await pool.acquire() is await first
         assert pool.size == 1
 
-    with turning():
-        run(script)
-
 
 @pytest.mark.spec("virtrigaud", 161)
-def test_calls_spread_over_the_time_of_connecting() -> None:
+@played_by(run)
+async def test_calls_spread_over_the_time_of_connecting() -> None:
     """Sixty calls within some milliseconds, again and again: some meet each step of a real connection's beginning."""
-
-    async def script() -> None:
+    with turning():
         async with serving(ScriptedDriver()) as server:
             for _ in range(5):
                 async with calling(server.port) as client:
@@ -83,14 +82,13 @@ def test_calls_spread_over_the_time_of_connecting() -> None:
                             time.sleep(0.0002)  # real time passes for the other end as well
                     await asyncio.gather(*calls)
 
-    with turning():
-        run(script)
-
 
 @pytest.mark.spec("virtrigaud", 161)
 @pytest.mark.parametrize("fails", [0, 1], ids=["refused", "closed"])
-def test_all_that_wait_hear_of_a_failure(fails: int) -> None:
-    async def script() -> None:
+@played_by(run)
+async def test_all_that_wait_hear_of_a_failure(fails: int) -> None:
+    with turning():
+
         async def closes(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
             await reader.read(10)
 
@@ -98,11 +96,9 @@ def test_all_that_wait_hear_of_a_failure(fails: int) -> None:
             errors = await asyncio.gather(*(refused(client.validate(VALIDATE)) for _ in range(30)))
             assert {error.kind for error in errors} == {ErrorKind.UNAVAILABLE}
 
-    with turning():
-        run(script)
 
-
-def test_a_provider_that_ends_each_connection_at_once_is_not_connected_to_again_and_again() -> None:
+@played_by(run)
+async def test_a_provider_that_ends_each_connection_at_once_is_not_connected_to_again_and_again() -> None:
     connections = 0
 
     async def leaves(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -112,11 +108,8 @@ def test_a_provider_that_ends_each_connection_at_once_is_not_connected_to_again_
         writer.write(bytes.fromhex("000000040000000000") + bytes.fromhex("0000080700000000000000000000000000"))
         await reader.read(1000)
 
-    async def script() -> None:
+    with turning():
         settings = msgspec.structs.replace(REMOTE, pool=PoolSettings(connections=2))
         async with listening(leaves) as port, calling(port, None, settings) as client:
             assert "as soon as it begins" in str(await refused(client.validate(VALIDATE)))
         assert connections == 1
-
-    with turning():
-        run(script)

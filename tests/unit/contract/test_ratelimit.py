@@ -9,34 +9,30 @@ from tests import virtualtime
 from tests.coroutines import run_by
 
 
-def test_rate() -> None:
+@run_by(virtualtime.run)
+async def test_rate() -> None:
     times: list[float] = []
+    loop = asyncio.get_running_loop()
+    bucket = TokenBucket(10, 20, loop.time)
 
-    async def script() -> None:
-        loop = asyncio.get_running_loop()
-        bucket = TokenBucket(10, 20, loop.time)
+    async def call() -> None:
+        assert await bucket.take(100)
+        times.append(loop.time())
 
-        async def call() -> None:
-            assert await bucket.take(100)
-            times.append(loop.time())
-
-        await asyncio.gather(*(call() for _ in range(50)))
-
-    virtualtime.run(script())
+    await asyncio.gather(*(call() for _ in range(50)))
     assert times[:20] == [0.0] * 20
     assert times[20:] == pytest.approx([(number + 1) / 10 for number in range(30)])
 
 
-def test_a_wait_beyond_the_deadline_is_refused_at_once() -> None:
-    async def script() -> None:
-        loop = asyncio.get_running_loop()
-        bucket = TokenBucket(1, 1, loop.time)
-        assert await bucket.take(0)
-        assert not await bucket.take(0.5)
-        assert loop.time() == 0
-        assert await bucket.take(1)
-
-    assert virtualtime.run(script()) == pytest.approx(1)
+@run_by(virtualtime.run)
+async def test_a_wait_beyond_the_deadline_is_refused_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    bucket = TokenBucket(1, 1, loop.time)
+    assert await bucket.take(0)
+    assert not await bucket.take(0.5)
+    assert loop.time() == 0
+    assert await bucket.take(1)
+    assert asyncio.get_running_loop().time() == pytest.approx(1)
 
 
 @run_by(virtualtime.run)

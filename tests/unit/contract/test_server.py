@@ -19,9 +19,22 @@ from paddock.contract.health import HealthCheckRequest, HealthCheckResponse
 from paddock.contract.http2 import Http2ClientConnection, Http2Limits
 from paddock.contract.pool import PoolSettings, PoolTarget
 from paddock.contract.server import ProviderServer, serve
-from tests import providertls
-from tests.coroutines import played_by
-from tests.providerdrivers import NAME, REMOTE, SETTINGS, ScriptedDriver, calling, connected, listening, page, refused, run, serving, until
+from tests.coroutines import played_by, run_by
+from tests.kit.providers import providertls
+from tests.kit.providers.providerdrivers import (
+    NAME,
+    REMOTE,
+    SETTINGS,
+    ScriptedDriver,
+    calling,
+    connected,
+    listening,
+    page,
+    refused,
+    run,
+    serving,
+    until,
+)
 
 Script = Callable[[], Awaitable[None]]
 
@@ -53,19 +66,17 @@ async def test_mutual_tls(folder: Path, material: tls.TlsMaterial) -> None:
         assert driver.requests == [VALIDATE]
 
 
-def test_on_uvloop(folder: Path, material: tls.TlsMaterial) -> None:
+@run_by(uvloop.run)
+async def test_on_uvloop(folder: Path, material: tls.TlsMaterial) -> None:
     async def echo(request: m.WireMessage) -> m.WireMessage:
         assert isinstance(request, m.ReconfigureRequest)
         return m.TaskResponse(task=m.TaskRef(id=request.desired_json))
 
-    async def script() -> None:
-        async with serving(ScriptedDriver(reconfigure=echo), folder) as server, calling(server.port, material) as client:
-            large = m.ReconfigureRequest(desired_json="x" * 3_000_000)
-            assert (await client.reconfigure(large)).task == m.TaskRef(id=large.desired_json)
-            await server.close()
-            assert (await refused(client.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
-
-    uvloop.run(script())
+    async with serving(ScriptedDriver(reconfigure=echo), folder) as server, calling(server.port, material) as client:
+        large = m.ReconfigureRequest(desired_json="x" * 3_000_000)
+        assert (await client.reconfigure(large)).task == m.TaskRef(id=large.desired_json)
+        await server.close()
+        assert (await refused(client.validate(VALIDATE))).kind is ErrorKind.UNAVAILABLE
 
 
 @pytest.mark.spec("virtrigaud", 101)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from paddock.contract import tls
-from tests import providertls
+from tests.kit.providers import providertls
 
 
 @pytest.fixture(scope="module")

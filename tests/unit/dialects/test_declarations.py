@@ -14,9 +14,9 @@ from paddock.kubernetes.schema.formats import FORMATS
 from paddock.kubernetes.schema.generate import crd, files, jsonschema, structural, words
 from paddock.kubernetes.schema.generate.structural import Schema
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents
-from tests import structural as rules
-from tests.mutations import mutations
+from tests.kit.declarations import documents
+from tests.kit.declarations import structural as rules
+from tests.kit.declarations.mutations import mutations
 
 KINDS = catalog.every()
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group}".rstrip("."))

@@ -22,8 +22,8 @@ from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.finding import Path, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests import documents
-from tests.documents import NOTHING, Place
+from tests.kit.declarations import documents
+from tests.kit.declarations.documents import NOTHING, Place
 
 Json = dict[str, Any]
 SETTINGS = AdmissionSettings()

@@ -13,7 +13,7 @@ from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from paddock.kubevirt.rules.gates import needs
 from paddock.kubevirt.rules.place import MachinePlace
-from tests import documents
+from tests.kit.declarations import documents
 from tests.unit.dialects.test_every_field import KINDS, SETTINGS, Json, admitted, examples, is_field, with_value
 
 # The controllers of Stakater and Vitistack check no gates but this one, for which plan/stakater/plugins.py has a fallback; the

@@ -10,8 +10,8 @@ from paddock.kubernetes.admission import admit
 from paddock.kubernetes.schema.check import check
 from paddock.kubernetes.schema.finding import Finding, Path, Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
-from tests import documents
-from tests.mutations import Mutation, mutations
+from tests.kit.declarations import documents
+from tests.kit.declarations.mutations import Mutation, mutations
 
 KINDS = catalog.every()
 INSIDE = {("template", "spec"), ("virtualMachineTemplate", "spec")}

@@ -15,8 +15,8 @@ from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.check import check
 from paddock.kubernetes.schema.finding import Finding, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
-from tests import documents as fixed
-from tests import strategies
+from tests.kit.declarations import documents as fixed
+from tests.kit.declarations import strategies
 
 KINDS = catalog.every()
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}.{kind.group}".rstrip("."))

@@ -15,7 +15,7 @@ from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema.finding import format_path
-from tests import documents
+from tests.kit.declarations import documents
 from tests.unit.dialects.test_every_field import SETTINGS, admitted, candidates, examples, is_field, with_value
 
 Json = dict[str, Any]

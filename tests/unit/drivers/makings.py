@@ -356,7 +356,7 @@ def kubevirt_features() -> tuple[str, ...]:
     from tempfile import TemporaryDirectory  # noqa: PLC0415
 
     from paddock.drivers.kubevirt.driver import KubeVirtDriver  # noqa: PLC0415
-    from tests.fakehost import FakeHost  # noqa: PLC0415
+    from tests.kit.engine.fakehost import FakeHost  # noqa: PLC0415
 
     found: list[tuple[str, ...]] = []
 

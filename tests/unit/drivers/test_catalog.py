@@ -14,7 +14,7 @@ from paddock.drivers import catalog
 from paddock.drivers.catalog import DriverUnavailable
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client.errors import BadAccess
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 
 @scripted
@@ -24,7 +24,8 @@ async def test_the_fake_driver_is_made() -> None:
 
 
 @pytest.mark.parametrize("name", ["kubevirt", "qemu"])
-def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
+@scripted
+async def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -35,26 +36,18 @@ def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: 
     }
     path = tmp_path / "config"
     path.write_text(json.dumps(config), encoding="utf-8")
-
-    @scripted
-    async def make() -> None:
-        async with catalog.find(name)(DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(path)})) as driver:
-            assert isinstance(driver, KubeVirtDriver)
-            with pytest.raises(ProviderError, match=r"cannot connect to 127\.0\.0\.1:1"):
-                await driver.validate(m.ValidateRequest())
-
-    make()
+    async with catalog.find(name)(DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(path)})) as driver:
+        assert isinstance(driver, KubeVirtDriver)
+        with pytest.raises(ProviderError, match=r"cannot connect to 127\.0\.0\.1:1"):
+            await driver.validate(m.ValidateRequest())
 
 
-def test_a_kubevirt_driver_without_an_api_is_refused(tmp_path: Path) -> None:
-    @scripted
-    async def make() -> None:
-        environment = {"KUBECONFIG": str(tmp_path / "none")}
-        with pytest.raises(BadAccess):
-            async with catalog.find("qemu")(DriverContext(clock=SystemClock(), environment=environment)):
-                pass
-
-    make()
+@scripted
+async def test_a_kubevirt_driver_without_an_api_is_refused(tmp_path: Path) -> None:
+    environment = {"KUBECONFIG": str(tmp_path / "none")}
+    with pytest.raises(BadAccess):
+        async with catalog.find("qemu")(DriverContext(clock=SystemClock(), environment=environment)):
+            pass
 
 
 def test_a_wrong_type_has_a_hint() -> None:

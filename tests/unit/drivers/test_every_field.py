@@ -25,8 +25,8 @@ from paddock.kubernetes.core.secret import Secret, decoded
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema.finding import Path, format_path
-from tests import documents
-from tests.documents import NOTHING, Place
+from tests.kit.declarations import documents
+from tests.kit.declarations.documents import NOTHING, Place
 from tests.unit.dialects.test_every_field import SETTINGS, candidates, is_field, with_value
 from tests.unit.drivers.makings import SECRET, Made, Making, makings
 

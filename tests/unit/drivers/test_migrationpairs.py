@@ -24,11 +24,12 @@ from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.vsphere.capabilities import EndpointCapabilities
 from paddock.drivers.vsphere.target import VSphereTarget
-from tests import migrationends, virtualtime
-from tests.fakehost import FakeHost
-from tests.migrationends import MigrationStaging
-from tests.s3server import S3Server
-from tests.scripted import timeless
+from tests import virtualtime
+from tests.coroutines import timeless
+from tests.kit.engine.fakehost import FakeHost
+from tests.kit.providers import migrationends
+from tests.kit.providers.migrationends import MigrationStaging
+from tests.kit.servers.s3server import S3Server
 from tests.unit.dialects.virtrigaud.controllers.moving import KIND, migration, moving
 from tests.unit.drivers.libvirt.conftest import bench
 from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver, provider

@@ -15,8 +15,8 @@ from paddock.engine.snapshots import SnapshotContext, Snapshots, WantedMemory, _
 from paddock.engine.storage.errors import VolumeBusy
 from paddock.engine.storage.volumes import Volumes
 from tests.coroutines import run_by
-from tests.enginefakes import FakeMachine, FakeMachines
-from tests.enginefakes_storage import FakeVolumes
+from tests.kit.engine.enginefakes import FakeMachine, FakeMachines
+from tests.kit.engine.enginefakes_storage import FakeVolumes
 
 GIB = 1 << 30
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 
 Script = Callable[[Harness], Awaitable[Any]]
 Play = Callable[[Script], None]

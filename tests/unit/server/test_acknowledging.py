@@ -8,8 +8,8 @@ import pytest
 
 from paddock.server.store.contract import CommittedWrite, StoreKey, StoreUnavailable
 from paddock.server.store.memory import MemoryStore
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

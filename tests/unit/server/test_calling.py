@@ -13,7 +13,7 @@ import pytest
 from paddock.server.edge.http import HttpResponse
 from paddock.server.webhooks import Caller, CallFailed, WebhookAddress, address_of
 from tests.coroutines import run_by
-from tests.webhooks import HOST, Webhook
+from tests.kit.servers.webhooks import HOST, Webhook
 
 
 class Objects:

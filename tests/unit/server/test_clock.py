@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -16,8 +17,8 @@ from paddock.server.housekeeping.background import BackgroundControllers
 from paddock.server.housekeeping.eventexpiry import EventExpiry
 from paddock.server.security.tokens import AccountTokens, own_keyring
 from tests import virtualtime
-from tests.apiharness import Clock, Events, Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Clock, Events, Harness
 
 DEFAULT = "/api/v1/namespaces/default"
 MAPS, EVENTS = f"{DEFAULT}/configmaps", f"{DEFAULT}/events"
@@ -173,22 +174,19 @@ async def test_events_of_an_earlier_start_are_judged_by_their_dates(server: Serv
 
 
 @pytest.mark.spec("kube-api", 135)
-def test_history_is_forgotten_by_count_and_not_by_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compaction, "compact", partial(compaction.compact, kept=20))
-
-    async def script(server: Server) -> None:
-        async with setting_the_clock(server, 7):
-            for number in range(100):
-                await server.post(MAPS, {"metadata": {"name": f"m{number}"}})
-                await asyncio.sleep(7)
-                assert server.store.revision - server.store.compacted <= 20 + 20 // 2 + 1
-            assert server.store.compacted > 0
-            async with server.watch(f"{MAPS}?watch=1&resourceVersion={server.store.compacted - 1}") as events:
-                assert (await events.next())["object"]["code"] == 410
-            async with server.watch(f"{MAPS}?watch=1&resourceVersion={server.store.revision - 10}") as events:
-                assert len(await events.take(10)) == 10
-
-    play(script)
+@patch.object(compaction, "compact", partial(compaction.compact, kept=20))
+@played_by(play)
+async def test_history_is_forgotten_by_count_and_not_by_date(server: Server, /) -> None:
+    async with setting_the_clock(server, 7):
+        for number in range(100):
+            await server.post(MAPS, {"metadata": {"name": f"m{number}"}})
+            await asyncio.sleep(7)
+            assert server.store.revision - server.store.compacted <= 20 + 20 // 2 + 1
+        assert server.store.compacted > 0
+        async with server.watch(f"{MAPS}?watch=1&resourceVersion={server.store.compacted - 1}") as events:
+            assert (await events.next())["object"]["code"] == 410
+        async with server.watch(f"{MAPS}?watch=1&resourceVersion={server.store.revision - 10}") as events:
+            assert len(await events.take(10)) == 10
 
 
 @pytest.mark.spec("kube-api", 135)

@@ -11,9 +11,8 @@ import pytest
 import paddock.dialects.stakater
 from paddock.kubernetes.meta.manifests.load import load
 from paddock.server import protobuf
-from tests.apiharness import Harness
 from tests.coroutines import played
-from tests.unit.server.conftest import Play
+from tests.kit.servers.apiharness import Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -254,16 +253,14 @@ async def test_a_client_that_prefers_protobuf_gets_json_where_it_takes_it(api: H
         ("GET", f"{MAPS}?limit=many", None, 400, "BadRequest"),
     ],
 )
-def test_every_error_is_a_status(play: Play, method: str, target: str, body: Any, code: int, reason: str) -> None:
-    async def script(api: Harness) -> None:
-        reply = await api.call(method, target, body)
-        assert (reply.status, reply.headers["content-type"]) == (code, "application/json")
-        said = reply.data
-        assert (said["kind"], said["apiVersion"], said["status"]) == ("Status", "v1", "Failure")
-        assert (said["code"], said["reason"]) == (code, reason)
-        assert said["message"]
-
-    play(script)
+@played
+async def test_every_error_is_a_status(api: Harness, /, method: str, target: str, body: Any, code: int, reason: str) -> None:
+    reply = await api.call(method, target, body)
+    assert (reply.status, reply.headers["content-type"]) == (code, "application/json")
+    said = reply.data
+    assert (said["kind"], said["apiVersion"], said["status"]) == ("Status", "v1", "Failure")
+    assert (said["code"], said["reason"]) == (code, reason)
+    assert said["message"]
 
 
 @pytest.mark.spec("stakater", 69)

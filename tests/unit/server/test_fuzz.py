@@ -18,8 +18,8 @@ import yaml
 
 from paddock.server.edge.http import HttpResponse
 from paddock.server.resources.resource import ServedResource
-from tests import examplefiles
-from tests.apiharness import Harness, Reply
+from tests.kit import examplefiles
+from tests.kit.servers.apiharness import Harness, Reply
 
 # Built-in kinds and definitions of users' own, as the reference tests speak of them.
 OTHERS = Path(__file__).parents[2] / "reference" / "scripted" / "kinds.yaml"

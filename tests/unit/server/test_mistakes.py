@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.apiharness import Harness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubevirt.kinds import objects
 
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"

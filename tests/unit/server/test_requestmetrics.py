@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from paddock.server.requestmetrics import COUNT, OPEN, TOOK
-from tests.apiharness import Harness
-from tests.prometheus import Family, read
-from tests.scripted import scripted, timeless
+from tests.coroutines import scripted, timeless
+from tests.kit.prometheus import Family, read
+from tests.kit.servers.apiharness import Harness
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 BODY: dict[str, Any] = {"metadata": {"name": "a"}}

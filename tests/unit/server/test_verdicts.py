@@ -15,9 +15,9 @@ from paddock.kubernetes.meta.manifests.load import load
 from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
 from paddock.kubernetes.schema.finding import Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
-from tests import examplefiles
-from tests.apiharness import Harness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit import examplefiles
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubevirt.kinds import objects
 from tests.unit.kubevirt.kinds.test_rules import CASES
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import Harness
 from tests.unit.dialects.virtrigaud.kinds.objects import KINDS, thing
 from tests.unit.dialects.virtrigaud.kinds.test_surface import TABLE
 

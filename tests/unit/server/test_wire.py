@@ -13,8 +13,8 @@ from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Event, RejectConnection, Request, TextMessage
 
 from paddock.server.edge.server import Server
-from tests.apiharness import GuardedHarness, Harness
-from tests.coroutines import played
+from tests.coroutines import played, played_by
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 ROOT = {"authorization": "Bearer root"}
@@ -57,30 +57,28 @@ async def chunk(reader: asyncio.StreamReader) -> bytes:
 
 
 @pytest.mark.spec("kube-api", 53)
-def test_a_watch_begins_before_its_first_event_and_has_an_object_on_each_line(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, port: int) -> None:
-        revision = (await api.get(MAPS, **ROOT)).data["metadata"]["resourceVersion"]
-        async with connected(port) as (reader, writer):
-            target = f"{MAPS}?watch=true&resourceVersion={revision}"
-            writer.write(f"GET {target} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer root\r\n\r\n".encode())
-            # Nothing has happened, and nothing will before this has come.
-            head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
-            assert head.startswith("http/1.1 200 ")
-            assert "transfer-encoding: chunked" in head
-            assert "content-type: application/json" in head
-            # Two lines of text in one value are still one line of the stream.
-            await make(api, "a", "two\nlines")
-            await make(api, "b")
-            read = b""
-            while read.count(b"\n") < 2:
-                read += await chunk(reader)
-            lines = read.split(b"\n")
-            assert lines.pop() == b""
-            events = [orjson.loads(line) for line in lines]
-            assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [("ADDED", "a"), ("ADDED", "b")]
-            assert events[0]["object"]["data"]["text"] == "two\nlines"
-
-    run(tmp_path, script)
+@played_by(run, "tmp_path")
+async def test_a_watch_begins_before_its_first_event_and_has_an_object_on_each_line(api: GuardedHarness, port: int, /) -> None:
+    revision = (await api.get(MAPS, **ROOT)).data["metadata"]["resourceVersion"]
+    async with connected(port) as (reader, writer):
+        target = f"{MAPS}?watch=true&resourceVersion={revision}"
+        writer.write(f"GET {target} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer root\r\n\r\n".encode())
+        # Nothing has happened, and nothing will before this has come.
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+        assert head.startswith("http/1.1 200 ")
+        assert "transfer-encoding: chunked" in head
+        assert "content-type: application/json" in head
+        # Two lines of text in one value are still one line of the stream.
+        await make(api, "a", "two\nlines")
+        await make(api, "b")
+        read = b""
+        while read.count(b"\n") < 2:
+            read += await chunk(reader)
+        lines = read.split(b"\n")
+        assert lines.pop() == b""
+        events = [orjson.loads(line) for line in lines]
+        assert [(event["type"], event["object"]["metadata"]["name"]) for event in events] == [("ADDED", "a"), ("ADDED", "b")]
+        assert events[0]["object"]["data"]["text"] == "two\nlines"
 
 
 class Socket:
@@ -110,24 +108,22 @@ def bearer(token: str) -> str:
 
 
 @pytest.mark.spec("kube-api", 68)
-def test_a_watch_over_a_websocket_with_the_token_among_its_subprotocols(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, port: int) -> None:
-        await make(api, "a")
-        async with connected(port) as pair:
-            socket = Socket(*pair)
-            socket.open(f"{MAPS}?watch=true&resourceVersion=0", bearer("root"), "base64.binary.k8s.io")
-            accepted = await socket.next()
-            assert isinstance(accepted, AcceptConnection)
-            # The token is a secret: it is not what is spoken, and does not come back.
-            assert accepted.subprotocol == "base64.binary.k8s.io"
-            assert (await text(socket))[:2] == ("ADDED", "a")
-            await make(api, "b")
-            assert (await text(socket))[:2] == ("ADDED", "b")
-            socket.close()
-            assert isinstance(await socket.next(), CloseConnection)
-            assert await pair[0].read() == b""
-
-    run(tmp_path, script)
+@played_by(run, "tmp_path")
+async def test_a_watch_over_a_websocket_with_the_token_among_its_subprotocols(api: GuardedHarness, port: int, /) -> None:
+    await make(api, "a")
+    async with connected(port) as pair:
+        socket = Socket(*pair)
+        socket.open(f"{MAPS}?watch=true&resourceVersion=0", bearer("root"), "base64.binary.k8s.io")
+        accepted = await socket.next()
+        assert isinstance(accepted, AcceptConnection)
+        # The token is a secret: it is not what is spoken, and does not come back.
+        assert accepted.subprotocol == "base64.binary.k8s.io"
+        assert (await text(socket))[:2] == ("ADDED", "a")
+        await make(api, "b")
+        assert (await text(socket))[:2] == ("ADDED", "b")
+        socket.close()
+        assert isinstance(await socket.next(), CloseConnection)
+        assert await pair[0].read() == b""
 
 
 async def text(socket: Socket) -> tuple[str, str]:
@@ -144,16 +140,14 @@ async def text(socket: Socket) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(("subprotocols", "status"), [((bearer("0"), "base64.binary.k8s.io"), 401), ((), 403), ((bearer("ada"),), 403)])
-def test_a_websocket_needs_a_good_token(tmp_path: Path, subprotocols: tuple[str, ...], status: int) -> None:
-    async def script(api: GuardedHarness, port: int) -> None:
-        async with connected(port) as pair:
-            socket = Socket(*pair)
-            socket.open(f"{MAPS}?watch=true", *subprotocols)
-            refused = await socket.next()
-            assert isinstance(refused, RejectConnection)
-            assert refused.status_code == status
-
-    run(tmp_path, script)
+@played_by(run, "tmp_path")
+async def test_a_websocket_needs_a_good_token(api: GuardedHarness, port: int, /, subprotocols: tuple[str, ...], status: int) -> None:
+    async with connected(port) as pair:
+        socket = Socket(*pair)
+        socket.open(f"{MAPS}?watch=true", *subprotocols)
+        refused = await socket.next()
+        assert isinstance(refused, RejectConnection)
+        assert refused.status_code == status
 
 
 @pytest.mark.spec("kube-api", 52)

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.base.errors import Terminal
 from paddock.web.longwork import LongWork
-from tests.scripted import timeless
+from tests.coroutines import timeless
 
 
 @timeless

@@ -13,7 +13,7 @@ from paddock.web import rights
 from paddock.web.answers.machine import WebActionState
 from paddock.web.api import kindrights
 from paddock.web.rights import AccessCheck, RightsReview
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.fleet.machines import examples
 from tests.virtualtime import Clock
 

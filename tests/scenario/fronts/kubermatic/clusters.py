@@ -14,8 +14,8 @@ from paddock.dialects.kubermatic.controllers.controller import wire
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.server.housekeeping.background import BackgroundControllers
-from tests.apiharness import Harness
-from tests.fakehost import Clock, FakeHost
+from tests.kit.engine.fakehost import Clock, FakeHost
+from tests.kit.servers.apiharness import Harness
 from tests.scenario.fronts.kubermatic.making import Data
 
 MANAGER = "paddock-kubermatic"

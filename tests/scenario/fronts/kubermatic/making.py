@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-from tests.fakehost import FakeHost
-from tests.fakehost import machine as plain_machine
+from tests.kit.engine.fakehost import FakeHost
+from tests.kit.engine.fakehost import machine as plain_machine
 
 Data = dict[str, Any]
 CDI = "cdi.kubevirt.io/v1beta1"

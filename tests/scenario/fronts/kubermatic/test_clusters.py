@@ -10,7 +10,7 @@ import pytest
 
 from tests import virtualtime
 from tests.coroutines import played
-from tests.imageserver import authority
+from tests.kit.servers.imageserver import authority
 from tests.scenario.fronts.kubermatic.clusters import MANAGER, Cluster
 from tests.scenario.fronts.kubermatic.making import CDI, POOL, URL, Data, identities, machine, names, pool, settle, source
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.fronts.kubermatic.making import (
     CDI,
     LABELS,

@@ -6,7 +6,7 @@ from paddock.kubernetes.client.options import WriteOptions, merge_patch
 from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.virtualmachine.targets import MACHINE_DATA
 from tests.coroutines import played
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.fronts.kubermatic.making import URL, machine, settle, source, volume
 
 

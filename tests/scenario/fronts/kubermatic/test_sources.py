@@ -8,9 +8,9 @@ import pytest
 
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from tests.coroutines import played
-from tests.enginefakes import EveryStart
-from tests.fakehost import GIB, FakeHost
-from tests.imageserver import authority
+from tests.kit.engine.enginefakes import EveryStart
+from tests.kit.engine.fakehost import GIB, FakeHost
+from tests.kit.servers.imageserver import authority
 from tests.scenario.fronts.kubermatic.making import (
     CDI,
     URL,

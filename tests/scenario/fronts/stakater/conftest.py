@@ -10,7 +10,7 @@ from paddock.dialects import fronts
 from paddock.dialects.stakater.controllers import controller
 from paddock.dialects.stakater.controllers.settings import StakaterSettings
 from tests import virtualtime
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.fronts.stakater.stage import Stage
 
 Script = Callable[[Stage], Awaitable[Any]]

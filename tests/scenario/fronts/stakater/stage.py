@@ -16,7 +16,7 @@ from paddock.kubevirt.plan.machine.runrequests import RunPatches
 from paddock.server.security.identity import Identities
 from paddock.server.security.reviewing import Reviews
 from paddock.server.security.tokens import AccountTokens
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 Data = dict[str, Any]
 GROUP = "/apis/infrastructure.stakater.com/v1"

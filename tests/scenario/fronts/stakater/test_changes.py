@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.coroutines import played
-from tests.fakehost import GIB
+from tests.kit.engine.fakehost import GIB
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, SOURCE, Data, Stage, front
 
 

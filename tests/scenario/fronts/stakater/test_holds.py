@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from paddock.dialects.stakater.controllers.settings import StakaterSettings
-from tests.coroutines import played
+from tests.coroutines import played, played_by
 from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import CATALOGUE, DISK, KEY, SOURCE, Data, Stage, front
 
@@ -27,47 +27,41 @@ GOLDEN: Data = {
 
 
 @pytest.mark.spec("stakater", 54)
-def test_a_data_source_is_waited_for(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await asyncio.sleep(300)
-        assert (await stage.said())["Ready"] == ("False", "DataSourceNotFound")
-        assert "openshift-virtualization-os-images/rhel9" in await stage.message()
-        assert await stage.host.vm() == {} and await stage.volume("web-rootdisk") == {}
-        assert "vm" not in (await stage.front())["status"]
-        await stage.host.make(deepcopy(SOURCE))
-        await stage.available()
-
-    play(script, catalogue=False)
+@played_by("play", catalogue=False)
+async def test_a_data_source_is_waited_for(stage: Stage, /) -> None:
+    await stage.make(front())
+    await asyncio.sleep(300)
+    assert (await stage.said())["Ready"] == ("False", "DataSourceNotFound")
+    assert "openshift-virtualization-os-images/rhel9" in await stage.message()
+    assert await stage.host.vm() == {} and await stage.volume("web-rootdisk") == {}
+    assert "vm" not in (await stage.front())["status"]
+    await stage.host.make(deepcopy(SOURCE))
+    await stage.available()
 
 
-def test_a_data_source_that_is_not_ready_is_waited_for(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        source = {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}}
-        await stage.host.make(source)
-        await stage.make(front())
-        await asyncio.sleep(60)
-        assert (await stage.said())["Ready"] == ("False", "DataSourceNotReady")
-        assert "PVC not found" in await stage.message()
-        assert await stage.host.vm() == {}
-
-    play(script, catalogue=False)
+@played_by("play", catalogue=False)
+async def test_a_data_source_that_is_not_ready_is_waited_for(stage: Stage, /) -> None:
+    source = {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}}
+    await stage.host.make(source)
+    await stage.make(front())
+    await asyncio.sleep(60)
+    assert (await stage.said())["Ready"] == ("False", "DataSourceNotReady")
+    assert "PVC not found" in await stage.message()
+    assert await stage.host.vm() == {}
 
 
-def test_an_image_that_does_not_fit_is_told_before_anything_is_made(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.host.make(GOLDEN, {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}})
-        await asyncio.sleep(10)
-        await stage.make(front(storage={"size": "10Gi"}))
-        await asyncio.sleep(60)
-        assert (await stage.said())["Synced"] == ("False", "ReconcileError")
-        assert "storage.size 10Gi is smaller than the image's 30Gi" in await stage.message("Synced")
-        assert await stage.host.vm() == {}
-        await stage.parameters(storage={"size": "30Gi"})
-        await asyncio.sleep(10)
-        assert await stage.host.vm() != {}
-
-    play(script, catalogue=False)
+@played_by("play", catalogue=False)
+async def test_an_image_that_does_not_fit_is_told_before_anything_is_made(stage: Stage, /) -> None:
+    await stage.host.make(GOLDEN, {**deepcopy(SOURCE), "spec": {"source": {"pvc": {"name": "golden", "namespace": CATALOGUE}}}})
+    await asyncio.sleep(10)
+    await stage.make(front(storage={"size": "10Gi"}))
+    await asyncio.sleep(60)
+    assert (await stage.said())["Synced"] == ("False", "ReconcileError")
+    assert "storage.size 10Gi is smaller than the image's 30Gi" in await stage.message("Synced")
+    assert await stage.host.vm() == {}
+    await stage.parameters(storage={"size": "30Gi"})
+    await asyncio.sleep(10)
+    assert await stage.host.vm() != {}
 
 
 @pytest.mark.parametrize("managed", [False, True])
@@ -144,37 +138,33 @@ def card(vm: Data, index: int = 0) -> Data:
 
 
 @pytest.mark.spec("stakater", 68)
-def test_a_binding_that_is_not_registered_is_replaced_where_everybody_sees_it(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await stage.available()
-        vm = await stage.host.vm()
-        assert "masquerade" in card(vm) and "binding" not in card(vm)
-        assert vm["metadata"]["annotations"]["infrastructure.stakater.com/binding-fallback"] == "default=masquerade"
-        assert (await stage.reasons()).count("BindingFallback") == 1
-        assert (await stage.front())["spec"]["parameters"].get("networks") is None
-        # Registered later, it is as it was asked for.
-        assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
-        await asyncio.sleep(10)
-        vm = await stage.host.vm()
-        assert card(vm)["binding"] == {"name": "l2bridge"} and "masquerade" not in card(vm)
-        assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
-
-    play(script, StakaterSettings())
+@played_by("play", settings=StakaterSettings())
+async def test_a_binding_that_is_not_registered_is_replaced_where_everybody_sees_it(stage: Stage, /) -> None:
+    await stage.make(front())
+    await stage.available()
+    vm = await stage.host.vm()
+    assert "masquerade" in card(vm) and "binding" not in card(vm)
+    assert vm["metadata"]["annotations"]["infrastructure.stakater.com/binding-fallback"] == "default=masquerade"
+    assert (await stage.reasons()).count("BindingFallback") == 1
+    assert (await stage.front())["spec"]["parameters"].get("networks") is None
+    # Registered later, it is as it was asked for.
+    assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
+    await asyncio.sleep(10)
+    vm = await stage.host.vm()
+    assert card(vm)["binding"] == {"name": "l2bridge"} and "masquerade" not in card(vm)
+    assert "infrastructure.stakater.com/binding-fallback" not in (vm["metadata"].get("annotations") or {})
 
 
 @pytest.mark.spec("stakater", 68)
-def test_a_binding_that_is_not_registered_is_waited_for_where_that_is_decided(play: Play) -> None:
-    async def script(stage: Stage) -> None:
-        await stage.make(front())
-        await asyncio.sleep(60)
-        assert (await stage.said())["Ready"] == ("False", "BindingUnavailable")
-        assert "l2bridge" in await stage.message()
-        assert await stage.host.vm() == {}
-        assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
-        await stage.available()
-
-    play(script, StakaterSettings(binding_fallback="fail"))
+@played_by("play", settings=StakaterSettings(binding_fallback="fail"))
+async def test_a_binding_that_is_not_registered_is_waited_for_where_that_is_decided(stage: Stage, /) -> None:
+    await stage.make(front())
+    await asyncio.sleep(60)
+    assert (await stage.said())["Ready"] == ("False", "BindingUnavailable")
+    assert "l2bridge" in await stage.message()
+    assert await stage.host.vm() == {}
+    assert (await stage.api.merge(INSTALLATION, CONFIG)).status == 200
+    await stage.available()
 
 
 @played

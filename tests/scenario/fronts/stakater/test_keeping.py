@@ -10,7 +10,6 @@ import pytest
 from paddock.dialects.stakater.kinds.marks import FINALIZER
 from paddock.kubernetes.catalog import find
 from tests.coroutines import played
-from tests.scenario.fronts.stakater.conftest import Play
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, KEY, Data, Stage, front
 
 FULL: dict[str, Any] = {
@@ -196,33 +195,31 @@ DRIFTS = [_spoil_machine, _spoil_service, _spoil_secret, _lose_service, _lose_se
 
 @pytest.mark.parametrize("drift", DRIFTS, ids=[each.__name__ for each in DRIFTS])
 @pytest.mark.parametrize("unseen", [False, True])
-def test_what_drifts_comes_back(play: Play, drift: Callable[[Stage], Awaitable[None]], unseen: bool) -> None:
+@played
+async def test_what_drifts_comes_back(stage: Stage, /, drift: Callable[[Stage], Awaitable[None]], unseen: bool) -> None:
     """Also what nobody saw, because the controllers were away."""
 
     async def everything(stage: Stage) -> list[Data]:
         found = [await stage.host.vm(), await stage.service(), await stage.secret("web-ssh-key"), await stage.secret("web-cloudinit")]
         return [_said(each) for each in found]
 
-    async def script(stage: Stage) -> None:
-        await stage.make(front(**FULL))
-        await stage.available()
-        before = await everything(stage)
-        if unseen:
-            await stage.host.end()
-        await drift(stage)
-        if unseen:
-            await stage.host.begin()
-        await stage.available(seconds=60)
-        for old, new in zip(before, await everything(stage), strict=True):
-            for each in (old, new):
-                # A Service that is made anew has other addresses.
-                for name in ("clusterIP", "clusterIPs"):
-                    each.get("spec", {}).pop(name, None)
-                for port in each.get("spec", {}).get("ports", ()):
-                    port.pop("nodePort", None)
-            assert new == old
-
-    play(script)
+    await stage.make(front(**FULL))
+    await stage.available()
+    before = await everything(stage)
+    if unseen:
+        await stage.host.end()
+    await drift(stage)
+    if unseen:
+        await stage.host.begin()
+    await stage.available(seconds=60)
+    for old, new in zip(before, await everything(stage), strict=True):
+        for each in (old, new):
+            # A Service that is made anew has other addresses.
+            for name in ("clusterIP", "clusterIPs"):
+                each.get("spec", {}).pop(name, None)
+            for port in each.get("spec", {}).get("ports", ()):
+                port.pop("nodePort", None)
+        assert new == old
 
 
 @played
@@ -242,7 +239,8 @@ async def test_where_nothing_differs_nothing_is_written(stage: Stage, /) -> None
     assert not [line for line in requests.splitlines() if 'method="PATCH",resource="virtualmachines.kubevirt.io"' in line]
 
 
-def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> None:
+@played
+async def test_a_manifest_that_is_applied_shows_no_difference_for_life(stage: Stage, /) -> None:
     """The requests of `kubectl apply --server-side` and `kubectl diff --server-side`."""
     manifest = front(**FULL)
 
@@ -252,28 +250,25 @@ def test_a_manifest_that_is_applied_shows_no_difference_for_life(play: Play) -> 
         assert reply.status in (200, 201), reply.data
         return dict(reply.data)
 
-    async def script(stage: Stage) -> None:
-        await applied(stage, dry=False)
-        for _ in range(4):
-            await asyncio.sleep(3)
-            now = await stage.front()
-            again = await applied(stage, dry=True)
-            for each in (now, again):
-                each["metadata"].pop("managedFields", None)
-            assert again == now
-        await stage.available()
+    await applied(stage, dry=False)
+    for _ in range(4):
+        await asyncio.sleep(3)
         now = await stage.front()
-        await applied(stage, dry=False)
-        await asyncio.sleep(5)
-        assert (await stage.front())["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
-        # Nothing of ours is in it but the status; the finalizer is nobody's, because the server put it on.
-        ours = [each for each in now["metadata"]["managedFields"] if each["manager"] != "kubectl"]
-        spec = [each for each in ours if not each.get("subresource")]
-        assert (spec, now["metadata"]["finalizers"]) == ([], [FINALIZER])
-        kind = find("infrastructure.stakater.com", "VirtualMachine")
-        assert kind is not None and now["spec"].keys() == {"parameters"}
-
-    play(script)
+        again = await applied(stage, dry=True)
+        for each in (now, again):
+            each["metadata"].pop("managedFields", None)
+        assert again == now
+    await stage.available()
+    now = await stage.front()
+    await applied(stage, dry=False)
+    await asyncio.sleep(5)
+    assert (await stage.front())["metadata"]["resourceVersion"] == now["metadata"]["resourceVersion"]
+    # Nothing of ours is in it but the status; the finalizer is nobody's, because the server put it on.
+    ours = [each for each in now["metadata"]["managedFields"] if each["manager"] != "kubectl"]
+    spec = [each for each in ours if not each.get("subresource")]
+    assert (spec, now["metadata"]["finalizers"]) == ([], [FINALIZER])
+    kind = find("infrastructure.stakater.com", "VirtualMachine")
+    assert kind is not None and now["spec"].keys() == {"parameters"}
 
 
 @played

@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import logging
+from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
@@ -10,8 +11,7 @@ import pytest
 
 from paddock.kubernetes.runtime import logs
 from tests.coroutines import played
-from tests.enginefakes import EveryStart
-from tests.scenario.fronts.stakater.conftest import Play
+from tests.kit.engine.enginefakes import EveryStart
 from tests.scenario.fronts.stakater.stage import DISK, GROUP, IMAGE, KEY, Data, Stage, front
 
 PASSWORD = "a: #\"' s3cret"
@@ -76,33 +76,36 @@ async def test_cores_are_cores(stage: Stage, /) -> None:
     assert said["conditions"] == [{name: each[name] for name in copied if name in each} for each in machine["status"]["conditions"]]
 
 
-def test_figures_and_lines_name_the_dialect(play: Play, caplog: pytest.LogCaptureFixture) -> None:
-    async def script(stage: Stage) -> None:
-        with caplog.at_level(logging.INFO):
-            await stage.make(front(), front("held", sshPublicKey={"secretName": "missing"}))
-            await stage.available()
-        text = stage.host.control.program.machinery.metrics.text()
-        assert 'paddock_front_objects{dialect="stakater",ready="True"} 1\n' in text
-        assert 'paddock_front_objects{dialect="stakater",ready="False"} 1\n' in text
-        assert 'paddock_front_reconcile_total{dialect="stakater",result="done"}' in text
-        assert 'paddock_front_reconcile_duration_seconds_count{dialect="stakater"}' in text
+class Kept(logging.Handler):
+    """Lines with what they are about, as they are written."""
 
-    class Kept(logging.Handler):
-        """Lines with what they are about, as they are written."""
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[dict[str, Any]] = []
 
-        def __init__(self) -> None:
-            super().__init__()
-            self.lines: list[dict[str, Any]] = []
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(logs.fields_of(record))
 
-        def emit(self, record: logging.LogRecord) -> None:
-            self.lines.append(logs.fields_of(record))
 
+@pytest.fixture
+def kept() -> Iterator[Kept]:
+    """The lines of the dialect's controllers."""
     kept = Kept()
     logging.getLogger("paddock.dialects.stakater.controllers").addHandler(kept)
-    try:
-        play(script)
-    finally:
-        logging.getLogger("paddock.dialects.stakater.controllers").removeHandler(kept)
+    yield kept
+    logging.getLogger("paddock.dialects.stakater.controllers").removeHandler(kept)
+
+
+@played
+async def test_figures_and_lines_name_the_dialect(stage: Stage, /, caplog: pytest.LogCaptureFixture, kept: Kept) -> None:
+    with caplog.at_level(logging.INFO):
+        await stage.make(front(), front("held", sshPublicKey={"secretName": "missing"}))
+        await stage.available()
+    text = stage.host.control.program.machinery.metrics.text()
+    assert 'paddock_front_objects{dialect="stakater",ready="True"} 1\n' in text
+    assert 'paddock_front_objects{dialect="stakater",ready="False"} 1\n' in text
+    assert 'paddock_front_reconcile_total{dialect="stakater",result="done"}' in text
+    assert 'paddock_front_reconcile_duration_seconds_count{dialect="stakater"}' in text
     line = next(each for each in kept.lines if each.get("step") == "apply")
     wanted = {"dialect": "stakater", "namespace": "default", "name": "web", "generation": "1", "step": "apply"}
     assert {name: line.get(name) for name in wanted} == wanted
@@ -204,8 +207,9 @@ CARRIERS = [
 
 @pytest.mark.spec("stakater", 70)
 @pytest.mark.parametrize(("cloud_init", "resource", "repeats"), CARRIERS, ids=["password", "userData"])
-def test_nothing_secret_is_shown(
-    play: Play, caplog: pytest.LogCaptureFixture, cloud_init: Data, resource: tuple[str, str], repeats: str
+@played
+async def test_nothing_secret_is_shown(
+    stage: Stage, /, caplog: pytest.LogCaptureFixture, cloud_init: Data, resource: tuple[str, str], repeats: str
 ) -> None:
     """Neither where everything goes well, nor where a refusal repeats what it refuses."""
     caplog.set_level(logging.DEBUG)
@@ -218,29 +222,25 @@ def test_nothing_secret_is_shown(
         },
     }
     binding = {"metadata": {"name": "loose"}, "spec": {"policyName": "loose", "validationActions": ["Deny"]}}
-
-    async def script(stage: Stage) -> None:
-        root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
-        for kind, document in (("ies", policy), ("ybindings", binding)):
-            assert (await stage.api.post(root + kind, document)).status == 201
-        await asyncio.sleep(5)
-        await stage.make(front(cloudInit=cloud_init, sshPublicKey={"data": KEY}))
-        await asyncio.sleep(120)
-        assert (await stage.said())["Synced"] == ("False", "ReconcileError")
-        assert "not this" in await stage.message("Synced")
-        shown = [await stage.message("Synced")]
-        assert (await stage.api.delete(root + "ybindings/loose")).status == 200
-        await stage.available(seconds=120)
-        assert "ReconcileError" in await stage.reasons()
-        shown += [each["message"] for each in (await stage.api.get("/api/v1/namespaces/default/events")).data["items"]]
-        shown += [str((await stage.front())["status"]), caplog.text, *(str(vars(each)) for each in caplog.records)]
-        given = PASSWORD if "password" in cloud_init else USER_DATA
-        encoded = {piece for secret in await secrets(stage) for piece in (secret, base64.b64decode(secret).decode())}
-        for text in shown:
-            for secret in ("s3cret", KEY.split()[1], given, *encoded):
-                assert secret not in text
-
-    play(script)
+    root = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    for kind, document in (("ies", policy), ("ybindings", binding)):
+        assert (await stage.api.post(root + kind, document)).status == 201
+    await asyncio.sleep(5)
+    await stage.make(front(cloudInit=cloud_init, sshPublicKey={"data": KEY}))
+    await asyncio.sleep(120)
+    assert (await stage.said())["Synced"] == ("False", "ReconcileError")
+    assert "not this" in await stage.message("Synced")
+    shown = [await stage.message("Synced")]
+    assert (await stage.api.delete(root + "ybindings/loose")).status == 200
+    await stage.available(seconds=120)
+    assert "ReconcileError" in await stage.reasons()
+    shown += [each["message"] for each in (await stage.api.get("/api/v1/namespaces/default/events")).data["items"]]
+    shown += [str((await stage.front())["status"]), caplog.text, *(str(vars(each)) for each in caplog.records)]
+    given = PASSWORD if "password" in cloud_init else USER_DATA
+    encoded = {piece for secret in await secrets(stage) for piece in (secret, base64.b64decode(secret).decode())}
+    for text in shown:
+        for secret in ("s3cret", KEY.split()[1], given, *encoded):
+            assert secret not in text
 
 
 async def secrets(stage: Stage) -> list[str]:

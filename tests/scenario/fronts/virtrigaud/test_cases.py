@@ -14,7 +14,7 @@ from paddock.contract.conformance.results import SuiteResult
 from paddock.dialects.virtrigaud.plan.cases import document
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 IMAGE = "http://images.example/cloud.qcow2"
 BASIC = (files("paddock.app.provider") / "cases" / "basic.yaml").read_text()
@@ -115,7 +115,8 @@ async def test_what_stays_is_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.spec("virtrigaud", 109)
-def test_what_the_provider_lacks_is_left_out_and_nothing_run_is_no_success(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_what_the_provider_lacks_is_left_out_and_nothing_run_is_no_success(tmp_path: Path) -> None:
     async def prepare(host: FakeHost) -> None:
         provider = step(basic(), "create-provider")["resource"]
         made = await host.api.post("/apis/infra.virtrigaud.io/v1beta1/namespaces/default/providers", provider)
@@ -125,15 +126,11 @@ def test_what_the_provider_lacks_is_left_out_and_nothing_run_is_no_success(tmp_p
         assert reply.status == 200
 
     found: list[SuiteResult] = []
-
-    async def script() -> None:
-        async with FakeHost(tmp_path) as host:
-            await prepare(host)
-            cases = basic()[:1]
-            cases[0]["requiredCapabilities"] = ["vm-create", "vm-snapshot"]
-            found.append(await casesteps.judge(host.api.client(), "default", document.read(yaml.safe_dump(cases), {})))
-
-    virtualtime.run(script())
+    async with FakeHost(tmp_path) as host:
+        await prepare(host)
+        cases = basic()[:1]
+        cases[0]["requiredCapabilities"] = ["vm-create", "vm-snapshot"]
+        found.append(await casesteps.judge(host.api.client(), "default", document.read(yaml.safe_dump(cases), {})))
     (case,) = found[0].results
     assert (case.status, code(found[0])) == ("skipped", 2) and "vm-snapshot" in case.reason
     assert code(SuiteResult()) == 2

@@ -11,7 +11,7 @@ import yaml
 
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 from tests.scenario.fronts.virtrigaud.test_ownserver import Stage
 
 Data = dict[str, Any]

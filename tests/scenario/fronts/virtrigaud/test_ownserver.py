@@ -9,7 +9,7 @@ import pytest
 from paddock.drivers import catalog
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import FakeHost
+from tests.kit.engine.fakehost import FakeHost
 
 Data = dict[str, Any]
 API = "infra.virtrigaud.io/v1beta1"

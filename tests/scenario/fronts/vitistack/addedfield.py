@@ -2,15 +2,14 @@
 
 import asyncio
 
-from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine
+from tests.coroutines import played
+from tests.scenario.fronts.vitistack.conftest import Vitistack, machine
 
 
-def test_an_event_names_the_field(play: Play) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(resources={"cpu": {"cores": 2, "tint": "red"}}))
-        await host.up()
-        assert (await host.events("web", "Machine")).count("FieldsIgnored") == 1
-        await asyncio.sleep(120)
-        assert (await host.events("web", "Machine")).count("FieldsIgnored") == 1
-
-    play(script)
+@played
+async def test_an_event_names_the_field(host: Vitistack, /) -> None:
+    await host.make(machine(resources={"cpu": {"cores": 2, "tint": "red"}}))
+    await host.up()
+    assert (await host.events("web", "Machine")).count("FieldsIgnored") == 1
+    await asyncio.sleep(120)
+    assert (await host.events("web", "Machine")).count("FieldsIgnored") == 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests import virtualtime
-from tests.fakehost import PLURALS, FakeHost
+from tests.kit.engine.fakehost import PLURALS, FakeHost
 
 Data = dict[str, Any]
 GROUP = "vitistack.io/v1alpha1"

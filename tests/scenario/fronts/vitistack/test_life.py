@@ -10,7 +10,7 @@ from paddock.dialects.vitistack.translate import to_kubevirt
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.meta.world import ObjectSet
 from tests.coroutines import played
-from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Play, Vitistack, machine, network
+from tests.scenario.fronts.vitistack.conftest import FINALIZER, Data, Vitistack, machine, network
 from tests.unit.dialects.vitistack.plan.test_phases import STEPS
 
 _FIELDS = {"phase", "conditions", "claims", "vmName", "vmiName", "ipAddresses", "nodeName", "lastUpdated", "resourceVersion"}
@@ -308,7 +308,8 @@ async def test_too_many_failed_starts_are_a_failure_that_the_annotation_ends(hos
     await host.up(seconds=900)
 
 
-def test_a_sweep_without_news_translates_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_sweep_without_news_translates_nothing(host: Vitistack, /, monkeypatch: pytest.MonkeyPatch) -> None:
     translated: list[str] = []
 
     def counted(source: Machine, world: ObjectSet, rendering: Rendering) -> object:
@@ -317,12 +318,9 @@ def test_a_sweep_without_news_translates_nothing(play: Play, monkeypatch: pytest
 
     monkeypatch.setattr("paddock.dialects.vitistack.controllers.translation.to_kubevirt", counted)
 
-    async def script(host: Vitistack) -> None:
-        await host.make(machine())
-        await host.up()
-        assert 1 <= len(translated) <= 3
-        translated.clear()
-        await asyncio.sleep(600)
-        assert translated == []
-
-    play(script)
+    await host.make(machine())
+    await host.up()
+    assert 1 <= len(translated) <= 3
+    translated.clear()
+    await asyncio.sleep(600)
+    assert translated == []

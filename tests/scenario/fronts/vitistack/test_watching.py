@@ -10,7 +10,7 @@ import pytest
 
 from paddock.kubernetes.runtime import logs
 from tests.coroutines import played
-from tests.scenario.fronts.vitistack.conftest import Play, Vitistack, machine, network
+from tests.scenario.fronts.vitistack.conftest import Vitistack, machine, network
 
 PREFIX = "kubevirt_operator_"
 
@@ -78,14 +78,12 @@ def lines() -> Iterator[io.StringIO]:
 
 
 @pytest.mark.spec("vitistack", 76)
-def test_lines_of_the_log_have_the_seven_fields(play: Play, lines: io.StringIO) -> None:
-    async def script(host: Vitistack) -> None:
-        await host.make(machine(), machine("huge", template="huge"))
-        await host.up()
-        await host.drop("Machine", "web")
-        await asyncio.sleep(60)
-
-    play(script)
+@played
+async def test_lines_of_the_log_have_the_seven_fields(host: Vitistack, /, lines: io.StringIO) -> None:
+    await host.make(machine(), machine("huge", template="huge"))
+    await host.up()
+    await host.drop("Machine", "web")
+    await asyncio.sleep(60)
     said = [json.loads(each) for each in lines.getvalue().splitlines()]
     about = [each for each in said if each.get("controller") == "Machine"]
     assert {each["machine"] for each in about} == {"web", "huge"}

@@ -12,7 +12,7 @@ from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.console import Console
 from paddock.engine.images.sources import Http
-from tests.imageserver import Registry, Server, layer, running
+from tests.kit.servers.imageserver import Registry, Server, layer, running
 from tests.unit.engine.images.conftest import disk
 
 BODY = disk()

@@ -14,8 +14,8 @@ from paddock.app.main import COMMANDS
 from paddock.cli import main
 from paddock.cli.console import Console
 from paddock.kubernetes.client.target import LEASES, Key
-from tests import apiclient
 from tests.coroutines import run_by
+from tests.kit.servers import apiclient
 
 
 @pytest.mark.parametrize(

@@ -18,8 +18,8 @@ from paddock.cli.console import Console
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.server import ProviderServerSettings
 from paddock.drivers import catalog
-from tests import providertls
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.providers import providertls
 
 FAST = "[task_seconds]\nleast = 0.001\nmost = 0.01\n"
 
@@ -64,54 +64,42 @@ async def called(run: Callable[[list[str], Console], int], *given: str) -> tuple
     return code, out.getvalue().decode()
 
 
-def test_a_provider_is_judged_over_the_wire(tmp_path: Path) -> None:
+@scripted
+async def test_a_provider_is_judged_over_the_wire(tmp_path: Path) -> None:
     script = tmp_path / "fake.toml"
     script.write_text(f"{FAST}\n".replace("[task", f'directory = "{tmp_path}"\n[task', 1), encoding="utf-8")
-
-    @scripted
-    async def judge() -> None:
-        chosen = [word for name in ("create*", "secrets", "export", "huge-input") for word in ("--only", name)]
-        staging = ("--transfer-url", "pvc://claim/run", "--transfer-dir", str(tmp_path / "claim" / "run"))
-        async with served(script) as address:
-            code, out = await called(provider_conformance.run, "--address", address, "-o", "json", *chosen, *staging)
-        result = json.loads(out)
-        assert code == 0, out
-        assert result["passed"] == len(result["cases"]) == 8 and not result["leftovers"]
-
-    judge()
+    chosen = [word for name in ("create*", "secrets", "export", "huge-input") for word in ("--only", name)]
+    staging = ("--transfer-url", "pvc://claim/run", "--transfer-dir", str(tmp_path / "claim" / "run"))
+    async with served(script) as address:
+        code, out = await called(provider_conformance.run, "--address", address, "-o", "json", *chosen, *staging)
+    result = json.loads(out)
+    assert code == 0, out
+    assert result["passed"] == len(result["cases"]) == 8 and not result["leftovers"]
 
 
-def test_a_broken_provider_ends_with_one(tmp_path: Path) -> None:
+@scripted
+async def test_a_broken_provider_ends_with_one(tmp_path: Path) -> None:
     script = tmp_path / "fake.toml"
     script.write_text(f'{FAST}\n[[faults]]\nrpc = "Power"\nkind = "Internal"\nmessage = "no power"\ncount = 0\n', encoding="utf-8")
-
-    @scripted
-    async def judge() -> None:
-        async with served(script) as address:
-            code, out = await called(provider_conformance.run, "--address", address, "--only", "power-on", "--only", "create")
-        assert code == 1
-        last = out.splitlines()
-        assert last[0].startswith("passed  create (") and last[-1] == "1 passed, 1 failed, 0 skipped"
-        assert last[1].startswith("failed  power-on (") and last[1].endswith("no power")
-
-    judge()
+    async with served(script) as address:
+        code, out = await called(provider_conformance.run, "--address", address, "--only", "power-on", "--only", "create")
+    assert code == 1
+    last = out.splitlines()
+    assert last[0].startswith("passed  create (") and last[-1] == "1 passed, 1 failed, 0 skipped"
+    assert last[1].startswith("failed  power-on (") and last[1].endswith("no power")
 
 
-def test_tls_is_mutual_and_the_name_is_pinned(tmp_path: Path) -> None:
+@scripted
+async def test_tls_is_mutual_and_the_name_is_pinned(tmp_path: Path) -> None:
     authority = providertls.Authority()
     files = providertls.write(tmp_path / "tls", authority.issue("fake.example", "manager.example"))
     strangers = providertls.write(tmp_path / "other", providertls.Authority().issue("fake.example"))
-
-    @scripted
-    async def judge() -> None:
-        async with served(None, files, allowed="manager.example") as address:
-            given = ("--address", address, "--only", "validate", "--server-name", "fake.example", "--tls-dir")
-            assert (await called(provider_conformance.run, *given, str(files)))[0] == 0
-            for wrong in ((*given, str(strangers)), (*given, str(files), "--server-name", "other.example"), given[:-3]):
-                code, out = await called(provider_conformance.run, *wrong)
-                assert code == 2 and "the provider does not answer" in out
-
-    judge()
+    async with served(None, files, allowed="manager.example") as address:
+        given = ("--address", address, "--only", "validate", "--server-name", "fake.example", "--tls-dir")
+        assert (await called(provider_conformance.run, *given, str(files)))[0] == 0
+        for wrong in ((*given, str(strangers)), (*given, str(files), "--server-name", "other.example"), given[:-3]):
+            code, out = await called(provider_conformance.run, *wrong)
+            assert code == 2 and "the provider does not answer" in out
 
 
 def test_nothing_run_and_nobody_there_end_with_two(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from paddock.app.commands import renew
 from paddock.base.errors import UsageError
 from paddock.cli.console import Console
 from paddock.kubernetes.client.target import Key
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.world import World
 
 

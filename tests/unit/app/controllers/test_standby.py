@@ -9,7 +9,7 @@ from paddock.app.controllers.standby import OutageReporter
 from paddock.server.housekeeping.node import NodeProblem
 from tests import virtualtime
 from tests.coroutines import run_by
-from tests.fakehost import Data, FakeHost, machine
+from tests.kit.engine.fakehost import Data, FakeHost, machine
 
 
 @pytest.mark.spec("kubevirt", 112)

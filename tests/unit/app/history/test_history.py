@@ -14,7 +14,7 @@ from paddock.app.history.rings import BY_RANGE
 from paddock.app.history.samples import HistoryReading, sample
 from paddock.engine.machine.observation import DiskStatistics, MemoryStatistics, NicStatistics, Statistics
 from tests import virtualtime
-from tests.scripted import scripted, timeless
+from tests.coroutines import scripted, timeless
 
 HOUR = BY_RANGE["1h"]
 

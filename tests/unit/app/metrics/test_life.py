@@ -8,7 +8,7 @@ import pytest
 from paddock.app.metrics.life import Phases
 from paddock.base.metrics import MetricsRegistry
 from paddock.kubernetes.runtime.cache import CacheChange, CachedObject
-from tests.prometheus import read
+from tests.kit.prometheus import read
 
 NAME = "kubevirt_vmi_phase_transition_time"
 

@@ -7,11 +7,11 @@ from paddock.server.security.audit.file import AuditFile, Rotation
 from paddock.server.security.flow.control import FlowControl
 from paddock.server.security.flow.metrics import MetricsEndpoint
 from paddock.server.store.memory import MemoryStore
-from tests.prometheus import read
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.prometheus import read
+from tests.kit.servers.websockets import connected
 from tests.unit.app.subresources.wire import served, until
 from tests.unit.app.subresources.world import World, path
-from tests.websockets import connected
 
 
 @scripted

@@ -9,9 +9,9 @@ import pytest
 from paddock.app.operator import definitions
 from paddock.dialects.vitistack.kinds import machine
 from paddock.kubernetes.client.target import Key, Target, declared, plain
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 
 MACHINES = declared(machine.KINDS[0], machine.Machine)
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")

@@ -29,9 +29,10 @@ from paddock.kubernetes.client.transport import TransportRequest, TransportRespo
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.server.edge.http import ConnectionPeer, HttpRequest
 from paddock.server.security import pki
-from tests import apiclient, apiharness, virtualtime
-from tests.apiharness import GuardedHarness, Harness, Reply
+from tests import virtualtime
 from tests.coroutines import played_by, run_by
+from tests.kit.servers import apiclient, apiharness
+from tests.kit.servers.apiharness import GuardedHarness, Harness, Reply
 
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 ROOT = {"authorization": "Bearer root"}
@@ -130,14 +131,14 @@ async def test_the_server_is_asked_who_it_is_and_what_they_may(
 
 
 @pytest.mark.parametrize("header", ["", "Basic Z29vZA==", "Bearer", "Bearer ", "good"])
-def test_nobody_is_refused_without_a_question(header: str) -> None:
-    async def script(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock) -> None:
-        refusal = await access.refusal(request(header))
-        assert refusal is not None and refusal.status == 401
-        assert ("www-authenticate", "Bearer") in refusal.headers
-        assert server.asked == []
-
-    judged(script)
+@played_by(judged)
+async def test_nobody_is_refused_without_a_question(
+    access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock, /, header: str
+) -> None:
+    refusal = await access.refusal(request(header))
+    assert refusal is not None and refusal.status == 401
+    assert ("www-authenticate", "Bearer") in refusal.headers
+    assert server.asked == []
     assert bearer(header) == ""
 
 
@@ -160,14 +161,14 @@ async def test_answers_are_kept_for_a_while(access: MetricsAccess, server: Revie
     assert await code(access) == 200
 
 
-def test_a_server_that_does_not_say_is_no_permission(caplog: pytest.LogCaptureFixture) -> None:
-    async def script(access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock) -> None:
-        server.code = 403
-        assert await code(access) == await code(access) == 500
-        server.code = 201
-        assert await code(access) == 200
-
-    judged(script)
+@played_by(judged)
+async def test_a_server_that_does_not_say_is_no_permission(
+    access: MetricsAccess, server: ReviewServer, clock: virtualtime.Clock, /, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.code = 403
+    assert await code(access) == await code(access) == 500
+    server.code = 201
+    assert await code(access) == 200
     assert [each.getMessage() for each in caplog.records] == ["access to the metrics cannot be judged"]
     assert "tokenreviews is forbidden" in caplog.records[0].__dict__["error"]
 
@@ -251,7 +252,8 @@ async def test_an_operator_with_secure_metrics(monkeypatch: pytest.MonkeyPatch, 
         await client.close()
 
 
-def test_a_certificate_that_is_given_is_renewed_without_a_restart(
+@run_by(virtualtime.run)
+async def test_a_certificate_that_is_given_is_renewed_without_a_restart(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(fronts, "WIRES", {})
@@ -265,21 +267,19 @@ def test_a_certificate_that_is_given_is_renewed_without_a_restart(
             (folder / name).write_bytes(source.read_bytes())
             os.utime(folder / name, ns=(age, age))
 
-    async def script() -> None:
-        show(authorities[0], 1)
-        settings = msgspec.structs.replace(SETTINGS, security=MetricsSecurity(folder=folder))
-        async with Harness() as api, operating(api, settings) as operator:
-            assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
-            # A broken one changes nothing.
-            (folder / "tls.crt").write_text("nonsense")
-            await asyncio.sleep(200)
-            assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
-            show(authorities[1], 2)
-            await asyncio.sleep(61)
-            assert (await page(operator, authority=authorities[1].certificate_file))[0] == 401
-
     caplog.set_level("INFO")
-    virtualtime.run(script())
+
+    show(authorities[0], 1)
+    settings = msgspec.structs.replace(SETTINGS, security=MetricsSecurity(folder=folder))
+    async with Harness() as api, operating(api, settings) as operator:
+        assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
+        # A broken one changes nothing.
+        (folder / "tls.crt").write_text("nonsense")
+        await asyncio.sleep(200)
+        assert (await page(operator, authority=authorities[0].certificate_file))[0] == 401
+        show(authorities[1], 2)
+        await asyncio.sleep(61)
+        assert (await page(operator, authority=authorities[1].certificate_file))[0] == 401
     said = [each.getMessage() for each in caplog.records if each.name.endswith("metricscertificate")]
     assert said == ["metrics certificate unusable; the previous one stays in use", "metrics certificate renewed"]
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import orjson
@@ -29,9 +30,10 @@ from paddock.kubernetes.client.transport import TransportRequest
 from paddock.kubernetes.runtime.controller import DONE, Controller, Outcome
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
-from tests import apiclient, virtualtime
-from tests.apiharness import GuardedHarness, Harness
+from tests import virtualtime
 from tests.coroutines import played_by, run_by
+from tests.kit.servers import apiclient
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 GADGETS = plain("example.com", "v1", "gadgets", "Gadget")
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -211,21 +213,18 @@ async def test_a_lease_that_cannot_be_written_is_a_reason_not_to_be_ready(world:
         assert status == 500 and "[-]election " in text and 'namespaces "nowhere" not found' in text
 
 
-def test_a_definition_of_crossplane_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("paddock.app.operator.definitions.FRONT_GROUPS", {"example.com": "gadgets"})
-
-    async def script(world: World) -> None:
-        await world.api.post(CRDS, DEFINITION)
-        owner = {"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xgadgets", "uid": "1"}
-        changed = await world.api.merge(f"{CRDS}/gadgets.example.com", {"metadata": {"ownerReferences": [owner]}})
-        assert changed.status == 200, orjson.dumps(changed.data)
-        async with world.operator() as pages:
-            problem = pages.task.exception()
-            assert isinstance(problem, ForeignDefinition)
-            assert str(problem).startswith("cannot look after gadgets.example.com: its definition belongs to CompositeResourceDefinition")
-            assert await world.lease() == ""
-
-    play(script)
+@patch("paddock.app.operator.definitions.FRONT_GROUPS", {"example.com": "gadgets"})
+@played_by(play)
+async def test_a_definition_of_crossplane_ends_it(world: World, /) -> None:
+    await world.api.post(CRDS, DEFINITION)
+    owner = {"apiVersion": "apiextensions.crossplane.io/v2", "kind": "CompositeResourceDefinition", "name": "xgadgets", "uid": "1"}
+    changed = await world.api.merge(f"{CRDS}/gadgets.example.com", {"metadata": {"ownerReferences": [owner]}})
+    assert changed.status == 200, orjson.dumps(changed.data)
+    async with world.operator() as pages:
+        problem = pages.task.exception()
+        assert isinstance(problem, ForeignDefinition)
+        assert str(problem).startswith("cannot look after gadgets.example.com: its definition belongs to CompositeResourceDefinition")
+        assert await world.lease() == ""
 
 
 def test_operators_exclude_each_other_in_the_dialects_that_they_share(monkeypatch: pytest.MonkeyPatch) -> None:

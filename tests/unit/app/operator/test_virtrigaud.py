@@ -19,9 +19,10 @@ from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.transport import TransportRequest
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests import apiclient, virtualtime
-from tests.apiharness import Harness
-from tests.scripted import timeless
+from tests import virtualtime
+from tests.coroutines import timeless
+from tests.kit.servers import apiclient
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubevirt.controllers.providerpods import services_are_here
 from tests.unit.kubevirt.controllers.rigaudharness import base, provider
 

@@ -24,9 +24,9 @@ from paddock.drivers.fake import diskfiles
 from paddock.drivers.fake.diskfiles import DiskFile
 from paddock.drivers.kit import staging
 from paddock.drivers.kit.staging import StagedFile, StagingSettings
-from tests import providertls
-from tests.providerchildren import KEY, NUMBERS, PASSWORD, gone, programs, provider
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.providers import providertls
+from tests.kit.providers.providerchildren import KEY, NUMBERS, PASSWORD, gone, programs, provider
 
 NAME = tls.server_name(*KEY)
 CREATE = m.CreateRequest(
@@ -202,7 +202,7 @@ async def test_the_child_of_a_deleted_provider_ends(tmp_path: Path) -> None:
 _SERVER = """
 import asyncio, sys
 from pathlib import Path
-from tests.providerchildren import Programs
+from tests.kit.providers.providerchildren import Programs
 
 async def main():
     life = Programs(Path(sys.argv[1]))

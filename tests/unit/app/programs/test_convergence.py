@@ -24,10 +24,10 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
-from tests.apiharness import Harness
-from tests.interruption import Interruption
-from tests.providerchildren import KEY, Programs
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.providers.providerchildren import KEY, Programs
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.interruption import Interruption
 from tests.unit.kubevirt.controllers.rigaudharness import WORLD, base, machine
 
 SCRIPT = 'tasks = "mixed"\naddress_seconds = 0.0\n[task_seconds]\nleast = 0.0\nmost = 0.05\n'

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import hostileproviders
-from tests.hostilepeers import FLOODS, KINDS
+from tests.kit.hostile import hostileproviders
+from tests.kit.hostile.hostilepeers import FLOODS, KINDS
 
 _SEED = 20261128
 # Buffers of the connections, and what h2 keeps of them.

@@ -22,9 +22,10 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.http.https import Https
 from paddock.kubernetes.client.options import Selection
 from paddock.kubernetes.client.target import Key, plain
-from tests import providertls, virtualtime
-from tests.providerchildren import gone, programs, provider
-from tests.scripted import scripted
+from tests import virtualtime
+from tests.coroutines import scripted
+from tests.kit.providers import providertls
+from tests.kit.providers.providerchildren import gone, programs, provider
 from tests.unit.app.served import running
 
 MACHINES = plain("kubevirt.io", "v1", "virtualmachines", "VirtualMachine")

@@ -25,8 +25,8 @@ from paddock.contract.factory import DriverContext
 from paddock.drivers import catalog
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings
-from tests.providertls import Authority
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.providers.providertls import Authority
 
 TOY = "tests.unit.app.provider.test_check:make_driver"
 

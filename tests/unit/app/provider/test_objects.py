@@ -4,9 +4,9 @@ from typing import Any
 
 from paddock.app.provider import objects
 from paddock.kubernetes.meta import ages
-from tests.apiharness import Harness
+from tests.coroutines import scripted
 from tests.golden import Golden
-from tests.scripted import scripted
+from tests.kit.servers.apiharness import Harness
 
 NOW = 1_800_000_000.0
 PATH = "/apis/infra.virtrigaud.io/v1beta1/namespaces/{}/providers"

@@ -12,7 +12,7 @@ import pytest
 from paddock.app.resourcemetrics import endpoint
 from paddock.kubernetes.quotas import launcher
 from paddock.server.housekeeping import bootstrap
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.app.subresources.world import World
 
 BASE = "/apis/metrics.k8s.io/v1beta1"

@@ -8,7 +8,7 @@ import pytest
 from paddock.app.resourcemetrics.meter import LONGEST_SECONDS, UsageReading, UseMeter, between
 from paddock.engine.host.usage import HostReading, busy_seconds, used_memory
 from paddock.engine.machine.process import ProcessUsage
-from tests.scripted import timeless
+from tests.coroutines import timeless
 
 MIB = 1 << 20
 

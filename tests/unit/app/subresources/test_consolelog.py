@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.world import World, hardware
 
 HEADER = "x-paddock-console-log"

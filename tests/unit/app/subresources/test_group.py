@@ -11,8 +11,8 @@ from paddock.server.housekeeping import bootstrap
 from paddock.server.resources.kubevirtsubresources import GROUP
 from paddock.server.security.guard import Guard
 from paddock.server.security.identity import Identities
-from tests.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
-from tests.scripted import scripted
+from tests.coroutines import played_by, scripted
+from tests.kit.servers.apiharness import GuardedHarness, Harness, NamedUsers, NoJournal
 from tests.unit.app.subresources.world import BASE, World, hardware, path
 
 VMI = (
@@ -200,32 +200,28 @@ EVERY = [
 
 
 @pytest.mark.spec("kubevirt", 63)
-def test_who_is_nobody_or_has_no_rights_gets_nothing(tmp_path: Path) -> None:
-    async def script(world: World) -> None:
-        for method, target in EVERY:
-            wrong = await world.api.call(method, target, authorization="Bearer not-good")
-            assert (wrong.status, wrong.data["reason"]) == (401, "Unauthorized"), target
-            # Whoever says nothing is anonymous, and may do nothing.
-            assert (await world.api.call(method, target)).status == 403, target
-            stranger = await world.api.call(method, target, authorization="Bearer ada")
-            assert (stranger.status, stranger.data["reason"]) == (403, "Forbidden"), target
-        assert (await world.api.call("GET", f"{BASE}/version", authorization="Bearer ada")).status == 200
-        assert (await world.api.call("GET", f"{BASE}/version")).status == 403
-
-    guarded(tmp_path, script)
+@played_by(guarded, "tmp_path")
+async def test_who_is_nobody_or_has_no_rights_gets_nothing(world: World, /) -> None:
+    for method, target in EVERY:
+        wrong = await world.api.call(method, target, authorization="Bearer not-good")
+        assert (wrong.status, wrong.data["reason"]) == (401, "Unauthorized"), target
+        # Whoever says nothing is anonymous, and may do nothing.
+        assert (await world.api.call(method, target)).status == 403, target
+        stranger = await world.api.call(method, target, authorization="Bearer ada")
+        assert (stranger.status, stranger.data["reason"]) == (403, "Forbidden"), target
+    assert (await world.api.call("GET", f"{BASE}/version", authorization="Bearer ada")).status == 200
+    assert (await world.api.call("GET", f"{BASE}/version")).status == 403
 
 
 @pytest.mark.spec("kubevirt", 63)
-def test_where_nobody_may_be_anonymous_whoever_says_nothing_is_unauthorized(tmp_path: Path) -> None:
-    async def script(world: World) -> None:
-        api = world.api.api
-        closed = Api(world.api.parts, Guard(Identities((NamedUsers(),), anonymous=False), world.api.rbac), NoJournal())
-        closed.subresources.update(api.subresources)
-        world.api.api = closed
-        for method, target in EVERY:
-            assert (await world.api.call(method, target)).status == 401, target
-
-    guarded(tmp_path, script)
+@played_by(guarded, "tmp_path")
+async def test_where_nobody_may_be_anonymous_whoever_says_nothing_is_unauthorized(world: World, /) -> None:
+    api = world.api.api
+    closed = Api(world.api.parts, Guard(Identities((NamedUsers(),), anonymous=False), world.api.rbac), NoJournal())
+    closed.subresources.update(api.subresources)
+    world.api.api = closed
+    for method, target in EVERY:
+        assert (await world.api.call(method, target)).status == 401, target
 
 
 READ_ONLY = (
@@ -237,46 +233,42 @@ NOBODYS = ("/migrate", "/renew", "/vsock", "/backup")
 
 
 @pytest.mark.spec("kubevirt", 63)
-def test_whoever_may_look_may_change_nothing_and_see_no_screen(tmp_path: Path) -> None:
-    async def script(world: World) -> None:
-        for user, role_name in (("viewer", "view"), ("looker", "kubevirt.io:view")):
-            await bind(world.api, user, role_name)
-            for method, target in EVERY:
-                reply = await world.api.call(method, target, authorization=f"Bearer {user}")
-                may = target.endswith((*READ_ONLY, "expand-vm-spec"))
-                assert (reply.status != 403) is may, (user, target, reply.raw)
-        for user, role_name in (("editor", "edit"), ("writer", "kubevirt.io:edit"), ("boss", "admin"), ("chief", "kubevirt.io:admin")):
-            await bind(world.api, user, role_name)
-            for method, target in EVERY:
-                reply = await world.api.call(method, target, authorization=f"Bearer {user}")
-                denied = NOBODYS if user in ("boss", "chief") else (*NOBODYS, "/vnc/screenshot")
-                assert (reply.status != 403) is (not target.endswith(denied)), (user, target, reply.raw)
-        await bind(world.api, "mover", "kubevirt.io:migrate")
-        assert (await world.api.call("PUT", path("vm", "vm", "migrate"), authorization="Bearer mover")).status == 202
-        assert (await world.api.call("PUT", path("vmi", "vm", "renew"), authorization="Bearer mover")).status != 403
-
-    guarded(tmp_path, script)
+@played_by(guarded, "tmp_path")
+async def test_whoever_may_look_may_change_nothing_and_see_no_screen(world: World, /) -> None:
+    for user, role_name in (("viewer", "view"), ("looker", "kubevirt.io:view")):
+        await bind(world.api, user, role_name)
+        for method, target in EVERY:
+            reply = await world.api.call(method, target, authorization=f"Bearer {user}")
+            may = target.endswith((*READ_ONLY, "expand-vm-spec"))
+            assert (reply.status != 403) is may, (user, target, reply.raw)
+    for user, role_name in (("editor", "edit"), ("writer", "kubevirt.io:edit"), ("boss", "admin"), ("chief", "kubevirt.io:admin")):
+        await bind(world.api, user, role_name)
+        for method, target in EVERY:
+            reply = await world.api.call(method, target, authorization=f"Bearer {user}")
+            denied = NOBODYS if user in ("boss", "chief") else (*NOBODYS, "/vnc/screenshot")
+            assert (reply.status != 403) is (not target.endswith(denied)), (user, target, reply.raw)
+    await bind(world.api, "mover", "kubevirt.io:migrate")
+    assert (await world.api.call("PUT", path("vm", "vm", "migrate"), authorization="Bearer mover")).status == 202
+    assert (await world.api.call("PUT", path("vmi", "vm", "renew"), authorization="Bearer mover")).status != 403
 
 
 @pytest.mark.spec("kubevirt", 63)
-def test_console_and_display_have_rights_of_their_own(tmp_path: Path) -> None:
-    async def script(world: World) -> None:
-        rights = {"seer": "virtualmachineinstances/vnc", "typist": "virtualmachineinstances/console"}
-        for user, resource in (*rights.items(), ("painter", "virtualmachineinstances/vnc/screenshot")):
-            await role(world.api, user, resource, "get")
-            await bind(world.api, user, user)
+@played_by(guarded, "tmp_path")
+async def test_console_and_display_have_rights_of_their_own(world: World, /) -> None:
+    rights = {"seer": "virtualmachineinstances/vnc", "typist": "virtualmachineinstances/console"}
+    for user, resource in (*rights.items(), ("painter", "virtualmachineinstances/vnc/screenshot")):
+        await role(world.api, user, resource, "get")
+        await bind(world.api, user, user)
 
-        async def code(user: str, name: str) -> int:
-            return (await world.api.call("GET", path("vmi", "vm", name), authorization=f"Bearer {user}")).status
+    async def code(user: str, name: str) -> int:
+        return (await world.api.call("GET", path("vmi", "vm", name), authorization=f"Bearer {user}")).status
 
-        # 400: they may, and did not come with a WebSocket.
-        assert [await code("seer", name) for name in ("vnc", "vnc/screenshot", "console")] == [400, 403, 403]
-        assert [await code("typist", name) for name in ("vnc", "vnc/screenshot", "console")] == [403, 403, 400]
-        assert [await code("painter", name) for name in ("vnc", "vnc/screenshot", "console")] == [403, 200, 403]
-        # The verb is part of the right.
-        assert (await world.api.call("PUT", path("vmi", "vm", "pause"), authorization="Bearer seer")).status == 403
-
-    guarded(tmp_path, script)
+    # 400: they may, and did not come with a WebSocket.
+    assert [await code("seer", name) for name in ("vnc", "vnc/screenshot", "console")] == [400, 403, 403]
+    assert [await code("typist", name) for name in ("vnc", "vnc/screenshot", "console")] == [403, 403, 400]
+    assert [await code("painter", name) for name in ("vnc", "vnc/screenshot", "console")] == [403, 200, 403]
+    # The verb is part of the right.
+    assert (await world.api.call("PUT", path("vmi", "vm", "pause"), authorization="Bearer seer")).status == 403
 
 
 # --- the installation -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import AgentError
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.test_instances import conflict
 from tests.unit.app.subresources.world import World
 

@@ -7,7 +7,7 @@ import pytest
 from paddock.server.resources.kubevirtsubresources import GROUP, INSTANCES
 from paddock.server.routing import RequestRoute
 from paddock.server.security.audit.content import is_closed
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.test_instances import conflict
 from tests.unit.app.subresources.world import World, path
 

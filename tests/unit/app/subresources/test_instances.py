@@ -9,8 +9,8 @@ import pytest
 from paddock.engine.machine import guest
 from paddock.engine.machine.errors import Unanswered
 from paddock.engine.machine.observation import RenewalResult
-from tests.agentfakes import COMMANDS
-from tests.scripted import scripted, timeless
+from tests.coroutines import scripted, timeless
+from tests.kit.engine.agentfakes import COMMANDS
 from tests.unit.app.subresources.world import World, hardware, path
 
 VERBS = ("pause", "unpause", "reset", "renew", "softreboot", "freeze", "unfreeze")

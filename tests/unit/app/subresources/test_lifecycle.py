@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.world import World
 
 QUEUED = {"stateChangeRequests": [{"action": "Stop", "uid": "x"}, {"action": "Start"}]}

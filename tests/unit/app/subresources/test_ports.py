@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from paddock.server.edge import websocket
-from tests.scripted import scripted
+from tests.coroutines import run_by, scripted
+from tests.kit.servers.websockets import Rejected, connected
 from tests.unit.app.subresources.wire import forward, listening, served, tls_pair, until
 from tests.unit.app.subresources.world import World, path
-from tests.websockets import Rejected, connected
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -104,7 +104,8 @@ async def test_what_the_guest_said_last_arrives_before_the_end() -> None:
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize("polite", [True, False])
-def test_what_the_client_sent_last_arrives_and_then_the_end(tmp_path: Path, polite: bool, secure: bool) -> None:
+@run_by(asyncio.run)
+async def test_what_the_client_sent_last_arrives_and_then_the_end(tmp_path: Path, polite: bool, secure: bool) -> None:
     received = asyncio.Queue[bytes]()
 
     async def slow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -115,20 +116,17 @@ def test_what_the_client_sent_last_arrives_and_then_the_end(tmp_path: Path, poli
         await received.put(b"".join(found))
         writer.close()
 
-    async def script() -> None:
-        server, client = tls_pair(tmp_path) if secure else (None, None)
-        async with World() as world, served(world, server) as port, listening(world, 9, slow):
-            await world.running()
-            async with connected(port, forward(9), tls=client) as socket:
-                for _ in range(64):
-                    await socket.send(b"y" * 65536)
-                if polite:
-                    await socket.close()
-                else:
-                    socket.vanish()
-                assert len(await received.get()) == 64 * 65536
-
-    asyncio.run(script())
+    server, client = tls_pair(tmp_path) if secure else (None, None)
+    async with World() as world, served(world, server) as port, listening(world, 9, slow):
+        await world.running()
+        async with connected(port, forward(9), tls=client) as socket:
+            for _ in range(64):
+                await socket.send(b"y" * 65536)
+            if polite:
+                await socket.close()
+            else:
+                socket.vanish()
+            assert len(await received.get()) == 64 * 65536
 
 
 @scripted

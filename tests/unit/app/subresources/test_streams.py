@@ -8,13 +8,12 @@ import pytest
 
 from paddock.app.subresources import streams
 from paddock.server.edge import websocket
-from tests.apiharness import GuardedHarness
-from tests.coroutines import run_by
-from tests.enginefakes import PNG
-from tests.scripted import scripted, timeless
+from tests.coroutines import run_by, scripted, timeless
+from tests.kit.engine.enginefakes import PNG
+from tests.kit.servers.apiharness import GuardedHarness
+from tests.kit.servers.websockets import PLAIN, Rejected, connected
 from tests.unit.app.subresources.wire import forward, paired, served, until
 from tests.unit.app.subresources.world import World, hardware, path
-from tests.websockets import PLAIN, Rejected, connected
 
 CONSOLE, VNC = path("vmi", "vm", "console"), path("vmi", "vm", "vnc")
 

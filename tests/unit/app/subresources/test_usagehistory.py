@@ -5,7 +5,7 @@ import pytest
 from paddock.app.history.rings import Resolution, UsageRings, UsageSeries
 from paddock.app.subresources.environment import SubresourceEnvironment
 from paddock.app.subresources.subresources import SubresourceApi
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.world import World
 
 NOW = 1_800_000_000.0

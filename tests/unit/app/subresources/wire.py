@@ -11,8 +11,8 @@ from paddock.server.edge.connection import ServerConnection
 from paddock.server.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.server.edge.server import Server, peer_of
 from paddock.server.security.pki import Authority
+from tests.kit.servers.websockets import Socket, opened
 from tests.unit.app.subresources.world import World, path
-from tests.websockets import Socket, opened
 
 Guest = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 

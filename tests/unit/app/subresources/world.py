@@ -15,8 +15,8 @@ from paddock.engine.machine.config import CpuConfig, DeviceConfig, MachineConfig
 from paddock.engine.networks.datagrams import Datagrams, open_datagrams
 from paddock.engine.networks.errors import GuestUnreachable
 from paddock.server.resources.kubevirtsubresources import GROUP, INSTANCES, MACHINES
-from tests.apiharness import Harness, Reply
-from tests.enginefakes import FakeMachine, FakeMachines
+from tests.kit.engine.enginefakes import FakeMachine, FakeMachines
+from tests.kit.servers.apiharness import Harness, Reply
 
 Data = dict[str, Any]
 PLURALS = {"vm": MACHINES, "vmi": INSTANCES}

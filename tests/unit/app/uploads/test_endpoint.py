@@ -13,8 +13,8 @@ from paddock.app.uploads.tokens import UploadTokens
 from paddock.server.edge.http import ConnectionPeer, HttpRequest, HttpResponse
 from paddock.server.edge.requestbody import RequestBody
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubevirt.controllers.storage.conftest import CORE, Data, Host, pvc, stage
 
 TOKENS = f"/apis/{GROUP}/v1beta1/namespaces/default/{PLURAL}"
@@ -146,25 +146,22 @@ async def test_a_broken_upload_can_be_repeated(site: Site, /) -> None:
     assert await host.phase("a") == "Succeeded"
 
 
-def test_a_sender_may_be_silent_for_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(play)
+async def test_a_sender_may_be_silent_for_minutes(site: Site, /, monkeypatch: pytest.MonkeyPatch) -> None:
     bodies = list[RequestBody]()
     monkeypatch.setattr(RequestBody, "be_patient", noting(bodies, RequestBody.be_patient))
-
-    async def script(site: Site) -> None:
-        await target(site.host)
-        started = asyncio.get_running_loop().time()
-        answer = await site.call("POST", body=None, token=await site.token())
-        assert answer.status == 400 and b"nothing came for 300 s" in answer.body
-        assert asyncio.get_running_loop().time() - started >= 300
-        await site.host.settle()
-        upload = asyncio.create_task(site.call("POST", body=None, token=await site.token()))
-        for piece in (b"di", b"sk"):
-            await asyncio.sleep(290)
-            bodies[-1].feed(piece)
-        bodies[-1].finish()
-        assert (await upload).status == 200 and site.host.images.uploads[-1] == b"disk"
-
-    play(script)
+    await target(site.host)
+    started = asyncio.get_running_loop().time()
+    answer = await site.call("POST", body=None, token=await site.token())
+    assert answer.status == 400 and b"nothing came for 300 s" in answer.body
+    assert asyncio.get_running_loop().time() - started >= 300
+    await site.host.settle()
+    upload = asyncio.create_task(site.call("POST", body=None, token=await site.token()))
+    for piece in (b"di", b"sk"):
+        await asyncio.sleep(290)
+        bodies[-1].feed(piece)
+    bodies[-1].finish()
+    assert (await upload).status == 200 and site.host.images.uploads[-1] == b"disk"
 
 
 def noting(bodies: list[RequestBody], be_patient: Callable[[RequestBody, float], None]) -> Callable[[RequestBody, float], None]:

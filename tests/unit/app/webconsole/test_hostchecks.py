@@ -8,7 +8,7 @@ import pytest
 from paddock.app.doctor import gather, judge
 from paddock.app.doctor.check import HostCheck, limited
 from paddock.app.webconsole.hostchecks import KEPT_SECONDS, source
-from tests.scripted import timeless
+from tests.coroutines import timeless
 
 
 @timeless

@@ -13,7 +13,7 @@ from paddock.engine.images import catalogue
 from paddock.engine.images.library import ImageRecord
 from paddock.engine.images.store import Image
 from paddock.fleet.creation.imagewords import ImageWord
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 
 class Library:

@@ -12,7 +12,7 @@ from paddock.base.clock import SystemClock
 from paddock.base.errors import Terminal
 from paddock.kubernetes.client import kubeconfig
 from paddock.web.images import NoImages
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 
 @pytest.mark.parametrize(

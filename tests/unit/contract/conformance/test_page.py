@@ -19,6 +19,7 @@ from paddock.contract.errors import ErrorKind
 from paddock.contract.factory import DriverContext
 from paddock.drivers.fake.settings import FakeSettings, FaultEffect
 from tests import virtualtime
+from tests.coroutines import run_by
 
 PAGE = Path(__file__).parents[4] / "docs" / "contribute" / "writing-a-driver.md"
 
@@ -42,14 +43,11 @@ def toy(folder: Path) -> AbstractAsyncContextManager[Driver]:
     return made
 
 
-def test_the_driver_of_the_page_passes(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_the_driver_of_the_page_passes(tmp_path: Path) -> None:
     found: list[SuiteResult] = []
-
-    async def script() -> None:
-        async with toy(tmp_path) as driver:
-            found.append(await suite.judge(driver, ConformanceSettings(), chance=random.Random(1)))
-
-    virtualtime.run(script())
+    async with toy(tmp_path) as driver:
+        found.append(await suite.judge(driver, ConformanceSettings(), chance=random.Random(1)))
     (result,) = found
     assert [(each.name, each.reason) for each in result.results if each.status == "failed"] == []
     said = f"{result.count('passed')} passed, 0 failed, {result.count('skipped')} skipped"

@@ -4,6 +4,7 @@ import asyncio
 import random
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -20,6 +21,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault
 from tests import virtualtime
+from tests.coroutines import run_by
 
 
 def judged(driver: FakeSettings, *cases: ConformanceCase, **settings: Any) -> tuple[SuiteResult, FakeDriver]:
@@ -83,10 +85,7 @@ def test_only_its_own_machines_are_deleted() -> None:
 
 
 def test_nothing_run_is_no_success() -> None:
-    async def skips(context: ConformanceContext) -> None:
-        raise CaseNotApplicable("not today")
-
-    result, _ = judged(FakeSettings(), case(skips))
+    result, _ = judged(FakeSettings(), case(AsyncMock(side_effect=CaseNotApplicable("not today"))))
     assert result.count("skipped") == 1 and not result.ran and not result.good
     assert not SuiteResult().good
 
@@ -104,9 +103,7 @@ def test_a_provider_without_capabilities_is_judged_by_the_rest() -> None:
 
 
 def test_not_supported_skips_an_optional_case_and_fails_another() -> None:
-    async def refuses(context: ConformanceContext) -> None:
-        raise ProviderError(ErrorKind.NOT_SUPPORTED, "no disks here")
-
+    refuses = AsyncMock(side_effect=ProviderError(ErrorKind.NOT_SUPPORTED, "no disks here"))
     assert judged(FakeSettings(), case(refuses, optional=True))[0].results[0].status == "skipped"
     assert judged(FakeSettings(), case(refuses))[0].results[0].status == "failed"
 
@@ -126,21 +123,19 @@ def test_a_create_whose_answer_is_lost_leaves_nothing() -> None:
     assert not asyncio.run(fake.list_vms(m.ListVMsRequest())).vms
 
 
-def test_a_cancelled_run_cleans_up() -> None:
+@run_by(virtualtime.run)
+async def test_a_cancelled_run_cleans_up() -> None:
     async def waits(context: ConformanceContext) -> None:
         await context.create()
         await asyncio.sleep(3600)
 
-    async def script() -> None:
-        fake: Driver = FakeDriver(FakeSettings(), virtualtime.Clock())
-        run = asyncio.create_task(suite.judge(fake, ConformanceSettings(), cases=(case(waits),), chance=random.Random(1)))
-        await asyncio.sleep(60)
-        assert len((await fake.list_vms(m.ListVMsRequest())).vms) == 1
-        run.cancel()
-        await asyncio.gather(run, return_exceptions=True)
-        assert not (await fake.list_vms(m.ListVMsRequest())).vms
-
-    virtualtime.run(script())
+    fake: Driver = FakeDriver(FakeSettings(), virtualtime.Clock())
+    run = asyncio.create_task(suite.judge(fake, ConformanceSettings(), cases=(case(waits),), chance=random.Random(1)))
+    await asyncio.sleep(60)
+    assert len((await fake.list_vms(m.ListVMsRequest())).vms) == 1
+    run.cancel()
+    await asyncio.gather(run, return_exceptions=True)
+    assert not (await fake.list_vms(m.ListVMsRequest())).vms
 
 
 def test_exported_files_are_removed(tmp_path: Path) -> None:

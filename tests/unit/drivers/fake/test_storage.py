@@ -9,8 +9,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import RpcFault
 from tests import virtualtime
-from tests.coroutines import run_by
-from tests.scripted import timeless
+from tests.coroutines import run_by, timeless
 from tests.unit.drivers.fake.driving import create, driver, ended, error, kind, made
 
 

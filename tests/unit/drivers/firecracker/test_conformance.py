@@ -15,8 +15,9 @@ from paddock.contract.conformance import suite
 from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
-from tests.unit.drivers.firecracker.conftest import IMAGE, Lab, Play
+from tests.coroutines import run_by
+from tests.kit.providers import providerruns
+from tests.unit.drivers.firecracker.conftest import IMAGE, Lab
 
 # What Firecracker does not have.
 SKIPPED = {"reconfigure-online", "clone-linked", "exec", "exec-off", "datastores"}
@@ -54,20 +55,18 @@ def settings(lab: Lab, url: str) -> ConformanceSettings:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_driver_keeps_the_contract(
-    case: ConformanceCase, lab: Lab, play: Play, url: str, record_property: Callable[[str, object], None]
+@run_by("play")
+async def test_the_driver_keeps_the_contract(
+    case: ConformanceCase, lab: Lab, url: str, record_property: Callable[[str, object], None]
 ) -> None:
-    async def script() -> None:
-        async with lab.driver() as driver:
-            result = await suite.judge(driver, settings(lab, url), cases=(case,), chance=random.Random(1))
-        providerruns.keep(record_property, "firecracker", "a simulator of its API", result)
-        (found,) = result.results
-        assert (found.status, result.leftovers) == ("skipped" if case.name in SKIPPED else "passed", ()), found.reason
-        assert lab.pids() == {}
-        assert lab.network.taps == {}
-        assert left(lab) == []
-
-    play(script())
+    async with lab.driver() as driver:
+        result = await suite.judge(driver, settings(lab, url), cases=(case,), chance=random.Random(1))
+    providerruns.keep(record_property, "firecracker", "a simulator of its API", result)
+    (found,) = result.results
+    assert (found.status, result.leftovers) == ("skipped" if case.name in SKIPPED else "passed", ()), found.reason
+    assert lab.pids() == {}
+    assert lab.network.taps == {}
+    assert left(lab) == []
 
 
 def left(lab: Lab) -> list[Path]:

@@ -10,6 +10,7 @@ from paddock.contract import payloads
 from paddock.drivers.firecracker import apifacts
 from paddock.drivers.firecracker.api import VmmApi
 from paddock.drivers.firecracker.driver import FirecrackerDriver
+from tests.coroutines import run_by
 from tests.unit.drivers.firecracker.conftest import Lab, Play, beginning, disks, done, power, request, state
 from tests.unit.drivers.firecracker.crashes import run_until
 from tests.unit.drivers.firecracker.test_conformance import left
@@ -42,35 +43,35 @@ async def only(driver: FirecrackerDriver) -> m.VMInfo:
     return found
 
 
+@pytest.fixture
+def cut_create(step: int, lab: Lab) -> None:
+    """A driver that ended in a create."""
+    run_until(lab, create, step)
+
+
+@pytest.mark.usefixtures("cut_create")
 @pytest.mark.parametrize("step", steps("create", 41))
-def test_a_create_is_completed(step: int, lab: Lab, play: Play) -> None:
-    run_until(lab, create, step)
-
-    async def script() -> None:
-        async with lab.driver() as driver:
-            web = await create(driver)
-            machine = await only(driver)
-            assert (machine.id, [each.size_gib for each in machine.disks]) == (web, [1, 1])
-            await power(driver, web, m.PowerOp.ON)
-            assert await state(driver, web) == "On"
-            await delete(driver, web)
-        assert (left(lab), lab.pids(), lab.network.taps) == ([], {}, {})
-
-    play(script())
+@run_by("play")
+async def test_a_create_is_completed(lab: Lab) -> None:
+    async with lab.driver() as driver:
+        web = await create(driver)
+        machine = await only(driver)
+        assert (machine.id, [each.size_gib for each in machine.disks]) == (web, [1, 1])
+        await power(driver, web, m.PowerOp.ON)
+        assert await state(driver, web) == "On"
+        await delete(driver, web)
+    assert (left(lab), lab.pids(), lab.network.taps) == ([], {}, {})
 
 
+@pytest.mark.usefixtures("cut_create")
 @pytest.mark.parametrize("step", steps("create-abandoned", 41))
-def test_a_create_that_nobody_repeats_is_completed_or_leaves_nothing(step: int, lab: Lab, play: Play) -> None:
-    run_until(lab, create, step)
-
-    async def script() -> None:
-        async with lab.driver() as driver:
-            for machine in (await driver.list_vms(m.ListVMsRequest())).vms:
-                assert await done(driver, m.TaskRef(id=f"create:{machine.id}")) == ""
-                await delete(driver, machine.id)
-        assert left(lab) == []
-
-    play(script())
+@run_by("play")
+async def test_a_create_that_nobody_repeats_is_completed_or_leaves_nothing(lab: Lab) -> None:
+    async with lab.driver() as driver:
+        for machine in (await driver.list_vms(m.ListVMsRequest())).vms:
+            assert await done(driver, m.TaskRef(id=f"create:{machine.id}")) == ""
+            await delete(driver, machine.id)
+    assert left(lab) == []
 
 
 async def start(driver: FirecrackerDriver) -> None:

@@ -13,6 +13,7 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kit import conversion
 from paddock.drivers.kit.conversion import OpenLayer
 from paddock.drivers.kit.diskimages import DiskImages, WebImage
+from tests.coroutines import run_by
 
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 MIB = 1 << 20
@@ -66,27 +67,28 @@ def test_a_disk_that_refers_to_another_file_is_refused(tmp_path: Path) -> None:
     assert caught.value.kind is ErrorKind.INVALID_SPEC
 
 
-def test_layers_are_read_by_hand_and_names_inside_lead_nowhere(tmp_path: Path) -> None:
+async def flat(target: Path, layers: tuple[Path, ...], snapshot: str = "") -> bytes:
+    """Return the bytes of an image with its layers."""
+    with ExitStack() as stack:
+        out = stack.enter_context(target.open("wb+"))
+        opened = [OpenLayer(stack.enter_context(each.open("rb")).fileno(), "qcow2") for each in layers]
+        await conversion.flatten(opened, out.fileno(), "raw", snapshot=snapshot)
+    return target.read_bytes()
+
+
+@run_by(asyncio.run)
+async def test_layers_are_read_by_hand_and_names_inside_lead_nowhere(tmp_path: Path) -> None:
     base = made(tmp_path / "base.qcow2", "qcow2")
     layer, decoy = tmp_path / "layer.qcow2", tmp_path / "decoy.raw"
     decoy.write_bytes(b"x" * 4 * MIB)
     subprocess.run(["qemu-img", "create", "-q", "-f", "qcow2", "-F", "raw", "-b", decoy, layer], check=True, timeout=60)
     subprocess.run(["qemu-img", "snapshot", "-c", "one", base], check=True, timeout=60)
     subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 9 0 1M", str(base)], check=True, capture_output=True, timeout=60)
-
-    async def flat(layers: tuple[Path, ...], snapshot: str = "") -> bytes:
-        target = tmp_path / "flat"
-        with ExitStack() as stack:
-            out = stack.enter_context(target.open("wb+"))
-            opened = [OpenLayer(stack.enter_context(each.open("rb")).fileno(), "qcow2") for each in layers]
-            await conversion.flatten(opened, out.fileno(), "raw", snapshot=snapshot)
-        return target.read_bytes()
-
     plain = (tmp_path / "base.plain").read_bytes()
-    assert asyncio.run(flat((layer, base))) == b"\x09" * MIB + plain[MIB:]
-    assert asyncio.run(flat((base,), "one")) == plain
+    assert await flat(tmp_path / "flat", (layer, base)) == b"\x09" * MIB + plain[MIB:]
+    assert await flat(tmp_path / "flat", (base,), "one") == plain
     with pytest.raises(ProviderError):
-        asyncio.run(flat((base,), "two"))
+        await flat(tmp_path / "flat", (base,), "two")
 
 
 def test_an_address_shows_in_no_representation() -> None:

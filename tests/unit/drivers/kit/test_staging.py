@@ -9,7 +9,7 @@ from paddock.base.clock import SystemClock
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kit import staging
 from paddock.drivers.kit.staging import StagedFile, StagedObject, StagingSettings
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 URL = "pvc://claim/vmmigrations/ns/move/export.raw"
 PLACE = "claim/vmmigrations/ns/move/export.raw"

@@ -14,7 +14,7 @@ from paddock.contract.driver import Driver
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests import virtualtime
-from tests.fakehost import Data, FakeHost
+from tests.kit.engine.fakehost import Data, FakeHost
 
 OWNER = m.ObjectIdentity(uid="11111111-2222-4333-8444-555555555555", namespace="team", name="web")
 HARDWARE = p.ClassPayload(

@@ -10,8 +10,9 @@ from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
-from tests.unit.drivers.kubevirt.conftest import IMAGE, Play, Target
+from tests.coroutines import played
+from tests.kit.providers import providerruns
+from tests.unit.drivers.kubevirt.conftest import IMAGE, Target
 
 # KubeVirt plugs memory into machines of at least 1 GiB.
 SETTINGS = ConformanceSettings(
@@ -35,13 +36,12 @@ SKIPPED = {
 
 
 @pytest.mark.parametrize("case", [each for each in CASES if each.name not in UNKNOWN_TO_THE_HOST], ids=lambda case: case.name)
-def test_the_driver_keeps_the_contract(case: ConformanceCase, play: Play, record_property: Callable[[str, object], None]) -> None:
+@played
+async def test_the_driver_keeps_the_contract(
+    target: Target, /, case: ConformanceCase, record_property: Callable[[str, object], None]
+) -> None:
     found: list[SuiteResult] = []
-
-    async def script(target: Target) -> None:
-        found.append(await suite.judge(target.driver, SETTINGS, cases=(case,), chance=random.Random(1)))
-
-    play(script)
+    found.append(await suite.judge(target.driver, SETTINGS, cases=(case,), chance=random.Random(1)))
     (run,) = found
     (result,) = run.results
     providerruns.keep(record_property, "kubevirt", "Paddock's server, without guests", run)

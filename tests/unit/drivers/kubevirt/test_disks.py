@@ -13,7 +13,7 @@ from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from tests.coroutines import played
-from tests.fakehost import GIB
+from tests.kit.engine.fakehost import GIB
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, IMAGE, OWNER, Target, creation
 
 VOLUMES = EVERYTHING[2]

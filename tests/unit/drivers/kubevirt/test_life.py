@@ -16,9 +16,9 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests.coroutines import played
-from tests.fakehost import machine
-from tests.interruption import Interruption
-from tests.kubevirts import install_kubevirt
+from tests.kit.engine.fakehost import machine
+from tests.kit.servers.interruption import Interruption
+from tests.kit.servers.kubevirts import install_kubevirt
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, OWNER, SETTINGS, Target, creation
 
 OTHER = m.ObjectIdentity(uid="99999999-2222-4333-8444-555555555555", namespace="other", name="web")

@@ -7,7 +7,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.coroutines import played
-from tests.fakehost import machine
+from tests.kit.engine.fakehost import machine
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, Target
 
 

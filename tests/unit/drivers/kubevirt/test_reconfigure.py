@@ -11,7 +11,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.coroutines import played
-from tests.fakehost import GIB, machine
+from tests.kit.engine.fakehost import GIB, machine
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, Target
 
 COLD = msgspec.structs.replace(HARDWARE, performance_profile=None)

@@ -12,7 +12,7 @@ from paddock.kubernetes.client import errors as client
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
 from tests.coroutines import played
-from tests.interruption import Interruption
+from tests.kit.servers.interruption import Interruption
 from tests.unit.drivers.kubevirt.conftest import SETTINGS, Target, creation
 
 KUBEVIRT = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"

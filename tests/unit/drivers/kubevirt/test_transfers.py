@@ -29,9 +29,8 @@ from paddock.kubernetes.client.target import Key
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink
 from tests import virtualtime
-from tests.coroutines import played
-from tests.s3server import KEY, SECRET, S3Server
-from tests.scripted import scripted
+from tests.coroutines import played, scripted
+from tests.kit.servers.s3server import KEY, SECRET, S3Server
 from tests.unit.drivers.kubevirt.conftest import SETTINGS, Target, creation
 
 LINK = DiskLink("https://here/exports/disk.img", "", "token")

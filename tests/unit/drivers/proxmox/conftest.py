@@ -5,6 +5,7 @@ import json
 import re
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,11 @@ from paddock.drivers.proxmox.settings import ProxmoxSettings
 from paddock.kubernetes.client.errors import TimedOut, Unreachable
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
 from tests import virtualtime
-from tests.proxmox.client import Api
-from tests.proxmox.errors import failed
-from tests.proxmox.inventory import Guest
-from tests.proxmox.server import Fault
-from tests.proxmox.simulator import BASE, Request, Simulator
+from tests.kit.proxmox.client import Api
+from tests.kit.proxmox.errors import failed
+from tests.kit.proxmox.inventory import Guest
+from tests.kit.proxmox.server import Fault
+from tests.kit.proxmox.simulator import BASE, Request, Simulator
 
 TEMPLATE = 9000
 IMAGE_URL = "https://images.example/tiny.qcow2"
@@ -197,15 +198,27 @@ def stage(nodes: tuple[str, ...] = ("pve1",), *, directory: Path | None = None, 
     return made
 
 
+@asynccontextmanager
+async def staged(nodes: tuple[str, ...] = ("pve1",), *, directory: Path | None = None, **settings: Any) -> AsyncIterator[Stage]:
+    """Make a new cluster."""
+    made = stage(nodes, directory=directory, **settings)
+    try:
+        yield made
+    finally:
+        for each in made.drivers:
+            await each.close()
+
+
 def play(script: Script, nodes: tuple[str, ...] = ("pve1",), *, directory: Path | None = None, **settings: Any) -> float:
     """Run a script with a new cluster; returns how much time it took there."""
 
     async def run() -> None:
-        made = stage(nodes, directory=directory, **settings)
-        try:
+        async with staged(nodes, directory=directory, **settings) as made:
             await script(made)
-        finally:
-            for each in made.drivers:
-                await each.close()
 
     return virtualtime.run(run())
+
+
+def play_in(directory: Path, script: Script, **settings: Any) -> None:
+    """Run a script with a new cluster and a directory of staged disks."""
+    play(script, directory=directory, **settings)

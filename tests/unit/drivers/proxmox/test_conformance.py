@@ -12,8 +12,9 @@ from paddock.contract.conformance.case import ConformanceCase
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from tests import providerruns
-from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, play, qcow2
+from tests.coroutines import played_by
+from tests.kit.providers import providerruns
+from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, play_in, qcow2
 
 # What the driver does not have: Proxmox VE links clones to templates only, and hands out no disks.
 SKIPPED = {"clone-linked", "export", "export-unknown", "import", "import-checksum", "transfer-delete"}
@@ -21,7 +22,10 @@ AGAINST = "a simulator of its published API"
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_driver_keeps_the_contract(case: ConformanceCase, tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
+@played_by(play_in, "tmp_path")
+async def test_the_driver_keeps_the_contract(
+    stage: Stage, /, case: ConformanceCase, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
     found: list[SuiteResult] = []
     settings = ConformanceSettings(
         image=payloads.ImagePayload(template_name=str(TEMPLATE)),
@@ -33,12 +37,8 @@ def test_the_driver_keeps_the_contract(case: ConformanceCase, tmp_path: Path, re
         transfer_directory=str(tmp_path / "claim" / "run"),
     )
     (tmp_path / "claim").mkdir()
-
-    async def script(stage: Stage) -> None:
-        stage.simulator.park.fetch = lambda url: qcow2()
-        found.append(await suite.judge(stage.driver, settings, cases=(case,), chance=random.Random(1)))
-
-    play(script, directory=tmp_path)
+    stage.simulator.park.fetch = lambda url: qcow2()
+    found.append(await suite.judge(stage.driver, settings, cases=(case,), chance=random.Random(1)))
     (result,) = found
     providerruns.keep(record_property, "proxmox", AGAINST, result)
     (judged,) = result.results

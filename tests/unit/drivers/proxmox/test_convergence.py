@@ -9,7 +9,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import RULES, ProviderError
 from tests.coroutines import played_by
-from tests.proxmox.server import Fault
+from tests.kit.proxmox.server import Fault
 from tests.unit.drivers.proxmox.conftest import Stage, play
 
 EFFECTS = ("lost-answer", "reset", "error")

@@ -11,8 +11,9 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload, PlacementPayload
-from tests.coroutines import played_by
-from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, add_template, play
+from tests import virtualtime
+from tests.coroutines import played_by, run_by
+from tests.unit.drivers.proxmox.conftest import IMAGE_URL, TEMPLATE, Stage, add_template, play, staged
 
 HOT = p.PerformancePayload(cpu_hot_add_enabled=True, memory_hot_add_enabled=True)
 
@@ -110,35 +111,32 @@ async def test_documents_without_a_storage_for_them_are_refused(stage: Stage, /)
 
 
 @pytest.mark.spec("virtrigaud", 45)
-def test_placement_chooses_node_storage_and_pool() -> None:
-    async def script(stage: Stage) -> None:
-        stage.admin.post("/pools", poolid="shop")
-        place = PlacementPayload(datastore="shared", host="pve2", resource_pool="shop", folder="f", cluster="c")
-        vm = await stage.make(image(stage, placement_json=p.encode(place)))
-        machine = stage.simulator.machine(int(vm.partition("/")[0]))
-        assert (machine.node, machine.pool) == ("pve2", "shop") and machine.conf["scsi0"].startswith("shared:")
-        assert len(json.loads((await stage.raw(vm))["limitations"])) == 2
-        for wrong in (PlacementPayload(datastore="nowhere"), PlacementPayload(host="pve9")):
-            error = await refused(stage.driver.create(image(stage, name="other", placement_json=p.encode(wrong))))
-            assert error.kind is ErrorKind.INVALID_SPEC
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_placement_chooses_node_storage_and_pool(stage: Stage, /) -> None:
+    stage.admin.post("/pools", poolid="shop")
+    place = PlacementPayload(datastore="shared", host="pve2", resource_pool="shop", folder="f", cluster="c")
+    vm = await stage.make(image(stage, placement_json=p.encode(place)))
+    machine = stage.simulator.machine(int(vm.partition("/")[0]))
+    assert (machine.node, machine.pool) == ("pve2", "shop") and machine.conf["scsi0"].startswith("shared:")
+    assert len(json.loads((await stage.raw(vm))["limitations"])) == 2
+    for wrong in (PlacementPayload(datastore="nowhere"), PlacementPayload(host="pve9")):
+        error = await refused(stage.driver.create(image(stage, name="other", placement_json=p.encode(wrong))))
+        assert error.kind is ErrorKind.INVALID_SPEC
 
 
-def test_a_machine_goes_where_the_memory_is() -> None:
-    async def script(stage: Stage) -> None:
-        stage.simulator.cluster.nodes["pve2"].memory *= 2
-        stage.simulator.cluster.nodes["pve3"].memory *= 4
-        stage.simulator.cluster.nodes["pve3"].online = False
-        vm = await stage.make(image(stage))
-        assert stage.simulator.machine(int(vm.partition("/")[0])).node == "pve2"
-
-    play(script, ("pve1", "pve2", "pve3"))
+@played_by(play, nodes=("pve1", "pve2", "pve3"))
+async def test_a_machine_goes_where_the_memory_is(stage: Stage, /) -> None:
+    stage.simulator.cluster.nodes["pve2"].memory *= 2
+    stage.simulator.cluster.nodes["pve3"].memory *= 4
+    stage.simulator.cluster.nodes["pve3"].online = False
+    vm = await stage.make(image(stage))
+    assert stage.simulator.machine(int(vm.partition("/")[0])).node == "pve2"
 
 
 @pytest.mark.parametrize("full", [True, False])
-def test_a_template_is_found_by_number_or_name_and_copied_or_linked(full: bool) -> None:
-    async def script(stage: Stage) -> None:
+@run_by(virtualtime.run)
+async def test_a_template_is_found_by_number_or_name_and_copied_or_linked(full: bool) -> None:
+    async with staged(full_clones=full) as stage:
         for name, template in (("a", str(TEMPLATE)), ("b", "conformance")):
             vm = await stage.make(stage.request(name, image_json=p.encode(p.ImagePayload(template_name=template))))
             volume = stage.simulator.cluster.volume(stage.conf(vm)["scsi0"].partition(",")[0], "pve1")
@@ -146,8 +144,6 @@ def test_a_template_is_found_by_number_or_name_and_copied_or_linked(full: bool) 
         for wrong in ("nowhere", "99999"):
             error = await refused(stage.driver.create(stage.request("c", image_json=p.encode(p.ImagePayload(template_name=wrong)))))
             assert error.kind is ErrorKind.NOT_FOUND
-
-    play(script, full_clones=full)
 
 
 @played_by(play)
@@ -349,36 +345,30 @@ async def test_a_disk_cannot_be_exported_and_the_reason_is_named(stage: Stage, /
     assert error.kind is ErrorKind.NOT_SUPPORTED and "hands out no disks" in str(error)
 
 
-def test_datastores_and_pods() -> None:
-    async def script(stage: Stage) -> None:
-        stage.admin.post("/pools", poolid="fast")
-        stage.admin.put("/pools/fast", storage="tank,shared")
-        every = {each.name: each for each in (await stage.driver.list_datastores(x.ListDatastoresRequest())).datastores}
-        assert {"local-lvm", "tank", "shared"} <= set(every) and every["tank"].pod == "fast" and every["shared"].accessible
-        pod = (await stage.driver.list_datastores(x.ListDatastoresRequest(pod="fast"))).datastores
-        assert {each.name for each in pod} == {"tank", "shared"}
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_datastores_and_pods(stage: Stage, /) -> None:
+    stage.admin.post("/pools", poolid="fast")
+    stage.admin.put("/pools/fast", storage="tank,shared")
+    every = {each.name: each for each in (await stage.driver.list_datastores(x.ListDatastoresRequest())).datastores}
+    assert {"local-lvm", "tank", "shared"} <= set(every) and every["tank"].pod == "fast" and every["shared"].accessible
+    pod = (await stage.driver.list_datastores(x.ListDatastoresRequest(pod="fast"))).datastores
+    assert {each.name for each in pod} == {"tank", "shared"}
 
 
-def test_hosts() -> None:
-    async def script(stage: Stage) -> None:
-        stage.simulator.cluster.nodes["pve2"].online = False
-        found = {each.id: each for each in (await stage.driver.list_hosts(m.ListHostsRequest())).hosts}
-        assert found["pve1"].health is m.HostHealth.READY and found["pve1"].allocatable_cpu > 0 and found["pve1"].cpu_model
-        assert found["pve2"].health is m.HostHealth.NOT_READY
-        assert (await stage.driver.get_host_info(m.GetHostInfoRequest(host_id="pve1"))).id == "pve1"
-        assert (await refused(stage.driver.get_host_info(m.GetHostInfoRequest(host_id="x")))).kind is ErrorKind.NOT_FOUND
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_hosts(stage: Stage, /) -> None:
+    stage.simulator.cluster.nodes["pve2"].online = False
+    found = {each.id: each for each in (await stage.driver.list_hosts(m.ListHostsRequest())).hosts}
+    assert found["pve1"].health is m.HostHealth.READY and found["pve1"].allocatable_cpu > 0 and found["pve1"].cpu_model
+    assert found["pve2"].health is m.HostHealth.NOT_READY
+    assert (await stage.driver.get_host_info(m.GetHostInfoRequest(host_id="pve1"))).id == "pve1"
+    assert (await refused(stage.driver.get_host_info(m.GetHostInfoRequest(host_id="x")))).kind is ErrorKind.NOT_FOUND
 
 
-def test_a_template_on_shared_storage_is_cloned_to_another_node() -> None:
-    async def script(stage: Stage) -> None:
-        stage.admin.done(stage.admin.delete(f"/nodes/pve1/qemu/{TEMPLATE}"))
-        add_template(stage.admin, stage.simulator, "shared")
-        place = p.encode(PlacementPayload(host="pve2"))
-        vm = await stage.make(stage.request(placement_json=place))
-        assert stage.simulator.machine(int(vm.partition("/")[0])).node == "pve2"
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_a_template_on_shared_storage_is_cloned_to_another_node(stage: Stage, /) -> None:
+    stage.admin.done(stage.admin.delete(f"/nodes/pve1/qemu/{TEMPLATE}"))
+    add_template(stage.admin, stage.simulator, "shared")
+    place = p.encode(PlacementPayload(host="pve2"))
+    vm = await stage.make(stage.request(placement_json=place))
+    assert stage.simulator.machine(int(vm.partition("/")[0])).node == "pve2"

@@ -8,8 +8,8 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.coroutines import played_by
-from tests.proxmox.server import Fault
-from tests.proxmox.tasks import TaskFault
+from tests.kit.proxmox.server import Fault
+from tests.kit.proxmox.tasks import TaskFault
 from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
 
 TWO = ("pve1", "pve2", "pve3")
@@ -38,18 +38,17 @@ async def test_a_cluster_that_is_away_is_trouble_and_no_missing_machine(stage: S
     assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
 
 
-def test_work_goes_on_when_the_cluster_comes_back_after_minutes() -> None:
-    async def script(stage: Stage) -> None:
-        stage.simulator.tasks.seconds = 60.0
-        answer = await stage.driver.create(stage.request())
-        await asyncio.sleep(5)
-        stage.transport.away = True
-        await asyncio.sleep(600)
-        stage.transport.away = False
-        assert await stage.finish(answer.task) == ""
-        assert "cores" in stage.conf(answer.id)
-
-    assert play(script) > 600
+@played_by(play)
+async def test_work_goes_on_when_the_cluster_comes_back_after_minutes(stage: Stage, /) -> None:
+    stage.simulator.tasks.seconds = 60.0
+    answer = await stage.driver.create(stage.request())
+    await asyncio.sleep(5)
+    stage.transport.away = True
+    await asyncio.sleep(600)
+    stage.transport.away = False
+    assert await stage.finish(answer.task) == ""
+    assert "cores" in stage.conf(answer.id)
+    assert asyncio.get_running_loop().time() > 600
 
 
 @played_by(play)
@@ -60,39 +59,35 @@ async def test_a_slow_cluster_is_waited_for(stage: Stage, /) -> None:
     assert (await stage.driver.describe(m.DescribeRequest(id=vm))).power_state == "On"
 
 
-def test_a_node_that_is_off_takes_no_machine_away() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        vmid = vm.partition("/")[0]
-        assert stage.admin.done(stage.admin.post(f"/nodes/pve1/qemu/{vmid}/migrate", target="pve2", with__local__disks=1)) == "OK"
-        assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
-        stage.simulator.cluster.nodes["pve2"].online = False
-        error = await refused(stage.driver.describe(m.DescribeRequest(id=vm)))
-        assert error.kind is ErrorKind.UNAVAILABLE
-        listed = {each.id: each for each in (await stage.driver.list_vms(m.ListVMsRequest())).vms}
-        assert vm not in listed or listed[vm].power_state == "Unknown"
-        assert (await refused(stage.driver.create(stage.request()))).kind is ErrorKind.UNAVAILABLE
-        stage.simulator.cluster.nodes["pve2"].online = True
-        assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
-        assert (await stage.driver.create(stage.request())).id == vm
-
-    play(script, TWO)
+@played_by(play, nodes=TWO)
+async def test_a_node_that_is_off_takes_no_machine_away(stage: Stage, /) -> None:
+    vm = await stage.make()
+    vmid = vm.partition("/")[0]
+    assert stage.admin.done(stage.admin.post(f"/nodes/pve1/qemu/{vmid}/migrate", target="pve2", with__local__disks=1)) == "OK"
+    assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
+    stage.simulator.cluster.nodes["pve2"].online = False
+    error = await refused(stage.driver.describe(m.DescribeRequest(id=vm)))
+    assert error.kind is ErrorKind.UNAVAILABLE
+    listed = {each.id: each for each in (await stage.driver.list_vms(m.ListVMsRequest())).vms}
+    assert vm not in listed or listed[vm].power_state == "Unknown"
+    assert (await refused(stage.driver.create(stage.request()))).kind is ErrorKind.UNAVAILABLE
+    stage.simulator.cluster.nodes["pve2"].online = True
+    assert (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
+    assert (await stage.driver.create(stage.request())).id == vm
 
 
-def test_a_machine_that_somebody_moves_is_followed() -> None:
-    async def script(stage: Stage) -> None:
-        vm = await stage.make()
-        vmid = vm.partition("/")[0]
-        await stage.power(vm, m.PowerOp.ON)
-        for target, source in (("pve2", "pve1"), ("pve3", "pve2")):
-            moved = stage.admin.post(f"/nodes/{source}/qemu/{vmid}/migrate", target=target, online=1, with__local__disks=1)
-            assert stage.admin.done(moved) == "OK"
-            assert (await stage.raw(vm))["node"] == target
-        await stage.power(vm, m.PowerOp.OFF)
-        assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
-        assert not (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
-
-    play(script, TWO)
+@played_by(play, nodes=TWO)
+async def test_a_machine_that_somebody_moves_is_followed(stage: Stage, /) -> None:
+    vm = await stage.make()
+    vmid = vm.partition("/")[0]
+    await stage.power(vm, m.PowerOp.ON)
+    for target, source in (("pve2", "pve1"), ("pve3", "pve2")):
+        moved = stage.admin.post(f"/nodes/{source}/qemu/{vmid}/migrate", target=target, online=1, with__local__disks=1)
+        assert stage.admin.done(moved) == "OK"
+        assert (await stage.raw(vm))["node"] == target
+    await stage.power(vm, m.PowerOp.OFF)
+    assert await stage.finish((await stage.driver.delete(m.DeleteRequest(id=vm))).task) == ""
+    assert not (await stage.driver.describe(m.DescribeRequest(id=vm))).exists
 
 
 @pytest.mark.parametrize("lock", ["backup", "snapshot", "migrate"])
@@ -244,28 +239,26 @@ async def test_notes_cannot_name_files_of_others(stage: Stage, /) -> None:
     assert victim in {each.volid for each in stage.simulator.cluster.volumes.values()}
 
 
-def test_an_examination_names_what_is_missing() -> None:
-    async def script(stage: Stage) -> None:
-        found = await stage.driver.examine()
-        assert {each.grade for each in found} == {"good"} and {"release", "rights", "nodes", "templates"} <= {each.check for each in found}
-        stage.simulator.cluster.nodes["pve2"].online = False
-        for each in stage.simulator.cluster.storages.values():
-            each.content = ("iso",)
-        template = stage.simulator.machine(TEMPLATE).conf
-        del template["ide2"], template["agent"]
-        access = stage.simulator.access
-        stage.transport.token = access.add_token("root@pam", "reader", separated=True)
-        access.grant("/", "root@pam!reader", "PVEAuditor")
-        grades = {each.text: each.grade for each in await stage.driver.examine()}
-        bad = " ".join(text for text, grade in grades.items() if grade != "good")
-        for words in (
-            "pve2",
-            "no storage takes disks",
-            "no storage takes imports",
-            "cloud-init drive",
-            "guest agent",
-            "Datastore.Allocate ",
-        ):
-            assert words in bad, words
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_an_examination_names_what_is_missing(stage: Stage, /) -> None:
+    found = await stage.driver.examine()
+    assert {each.grade for each in found} == {"good"} and {"release", "rights", "nodes", "templates"} <= {each.check for each in found}
+    stage.simulator.cluster.nodes["pve2"].online = False
+    for each in stage.simulator.cluster.storages.values():
+        each.content = ("iso",)
+    template = stage.simulator.machine(TEMPLATE).conf
+    del template["ide2"], template["agent"]
+    access = stage.simulator.access
+    stage.transport.token = access.add_token("root@pam", "reader", separated=True)
+    access.grant("/", "root@pam!reader", "PVEAuditor")
+    grades = {each.text: each.grade for each in await stage.driver.examine()}
+    bad = " ".join(text for text, grade in grades.items() if grade != "good")
+    for words in (
+        "pve2",
+        "no storage takes disks",
+        "no storage takes imports",
+        "cloud-init drive",
+        "guest agent",
+        "Datastore.Allocate ",
+    ):
+        assert words in bad, words

@@ -7,8 +7,9 @@ import pytest
 
 from paddock.contract import payloads as p
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload
-from tests.coroutines import played_by
-from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play
+from tests import virtualtime
+from tests.coroutines import played_by, run_by
+from tests.unit.drivers.proxmox.conftest import TEMPLATE, Stage, play, staged
 from tests.unit.drivers.proxmox.test_effects import image, refused
 
 
@@ -48,38 +49,33 @@ async def test_the_operations_of_disks_are_limited_also_of_the_one_that_a_templa
 
 
 @pytest.mark.spec("virtrigaud", 135)
-def test_the_storage_class_of_a_class_is_the_storage_of_the_root_disk() -> None:
-    async def script(stage: Stage) -> None:
-        hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(storage_class="shared"))
-        conf = stage.conf(await stage.make(image(stage, hardware)))
-        assert conf["scsi0"].startswith("shared:")
-        conf = stage.conf(await stage.make(stage.request(name="copy", class_json=p.encode(hardware))))
-        assert conf["scsi0"].startswith("shared:")
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_the_storage_class_of_a_class_is_the_storage_of_the_root_disk(stage: Stage, /) -> None:
+    hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(storage_class="shared"))
+    conf = stage.conf(await stage.make(image(stage, hardware)))
+    assert conf["scsi0"].startswith("shared:")
+    conf = stage.conf(await stage.make(stage.request(name="copy", class_json=p.encode(hardware))))
+    assert conf["scsi0"].startswith("shared:")
 
 
 @pytest.mark.spec("virtrigaud", 139)
 @pytest.mark.parametrize("setting", [True, False])
 @pytest.mark.parametrize("full", [True, False])
-def test_an_image_says_whether_its_template_is_copied(full: bool, setting: bool) -> None:
-    async def script(stage: Stage) -> None:
+@run_by(virtualtime.run)
+async def test_an_image_says_whether_its_template_is_copied(full: bool, setting: bool) -> None:
+    async with staged(full_clones=setting) as stage:
         source = p.ImagePayload(template_name=str(TEMPLATE), format="qcow2", full_clone=full)
         conf = stage.conf(await stage.make(stage.request(image_json=p.encode(source))))
         volume = stage.simulator.cluster.volume(conf["scsi0"].partition(",")[0], "pve1")
         assert volume is not None and bool(volume.parent) is not full
 
-    play(script, full_clones=setting)
 
-
-def test_a_template_is_looked_for_on_the_node_that_is_named() -> None:
-    async def script(stage: Stage) -> None:
-        source = p.ImagePayload(template_name="conformance", node="pve2")
-        error = await refused(stage.driver.create(stage.request(image_json=p.encode(source))))
-        assert "does not exist on node pve2" in str(error)
-        assert await stage.make(stage.request(image_json=p.encode(msgspec.structs.replace(source, node="pve1"))))
-
-    play(script, ("pve1", "pve2"))
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_a_template_is_looked_for_on_the_node_that_is_named(stage: Stage, /) -> None:
+    source = p.ImagePayload(template_name="conformance", node="pve2")
+    error = await refused(stage.driver.create(stage.request(image_json=p.encode(source))))
+    assert "does not exist on node pve2" in str(error)
+    assert await stage.make(stage.request(image_json=p.encode(msgspec.structs.replace(source, node="pve1"))))
 
 
 @pytest.mark.spec("virtrigaud", 149, 150)

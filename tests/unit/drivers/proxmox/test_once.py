@@ -9,7 +9,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.coroutines import played_by
-from tests.proxmox.server import Fault
+from tests.kit.proxmox.server import Fault
 from tests.unit.drivers.proxmox.conftest import IMAGE_URL, Stage, play
 
 BY_TEMPLATE = payloads.encode(payloads.ClassPayload(cpu=2, memory_mib=2048, disk_defaults=payloads.DiskDefaultsPayload(size_gib=5)))

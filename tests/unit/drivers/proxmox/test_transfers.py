@@ -12,7 +12,7 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
 from tests.coroutines import played_by
-from tests.unit.drivers.proxmox.conftest import IMAGE_URL, Stage, play, qcow2
+from tests.unit.drivers.proxmox.conftest import IMAGE_URL, Stage, play, play_in, qcow2
 
 SUM = hashlib.sha256(qcow2()).hexdigest()
 
@@ -50,83 +50,71 @@ def files(stage: Stage) -> list[str]:
 
 
 @pytest.mark.spec("virtrigaud", 51, 87)
-def test_an_imported_disk_becomes_a_machines_and_is_cleared_away(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        answer = await imported(stage, stored(tmp_path))
-        assert (answer.task, answer.checksum, answer.actual_size_bytes) == (None, SUM, 1 << 30)
-        assert files(stage) == [answer.path]
-        image = p.encode(p.ImagePayload(path=answer.path, format="qcow2"))
-        data = p.encode_list((p.DiskPayload(name="data", size_gib=2),))
-        vm = await stage.make(stage.request(image_json=image, disks_json=data))
-        assert "size=1G" in stage.conf(vm)["scsi0"] and files(stage) == []
-        assert (await stage.driver.create(stage.request(image_json=image, disks_json=data))).id == vm
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_an_imported_disk_becomes_a_machines_and_is_cleared_away(stage: Stage, /, tmp_path: Path) -> None:
+    answer = await imported(stage, stored(tmp_path))
+    assert (answer.task, answer.checksum, answer.actual_size_bytes) == (None, SUM, 1 << 30)
+    assert files(stage) == [answer.path]
+    image = p.encode(p.ImagePayload(path=answer.path, format="qcow2"))
+    data = p.encode_list((p.DiskPayload(name="data", size_gib=2),))
+    vm = await stage.make(stage.request(image_json=image, disks_json=data))
+    assert "size=1G" in stage.conf(vm)["scsi0"] and files(stage) == []
+    assert (await stage.driver.create(stage.request(image_json=image, disks_json=data))).id == vm
 
 
-def test_an_imported_disk_becomes_a_data_disk(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        answer = await imported(stage, stored(tmp_path))
-        data = p.encode_list((p.DiskPayload(name="data", size_gib=3, path=answer.path),))
-        vm = await stage.make(stage.request(disks_json=data))
-        assert "size=3G" in stage.conf(vm)["scsi1"] and "serial=data" in stage.conf(vm)["scsi1"] and files(stage) == []
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_an_imported_disk_becomes_a_data_disk(stage: Stage, /, tmp_path: Path) -> None:
+    answer = await imported(stage, stored(tmp_path))
+    data = p.encode_list((p.DiskPayload(name="data", size_gib=3, path=answer.path),))
+    vm = await stage.make(stage.request(disks_json=data))
+    assert "size=3G" in stage.conf(vm)["scsi1"] and "serial=data" in stage.conf(vm)["scsi1"] and files(stage) == []
 
 
-def test_a_repeated_import_is_one_upload_also_after_a_restart(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        request = stored(tmp_path)
-        answer = await imported(stage, request)
-        stage.restart()
-        again = await stage.driver.import_disk(request)
-        assert (again.path, again.task, again.checksum) == (answer.path, None, SUM)
-        assert stage.count(r"POST .*/upload") == 1
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_a_repeated_import_is_one_upload_also_after_a_restart(stage: Stage, /, tmp_path: Path) -> None:
+    request = stored(tmp_path)
+    answer = await imported(stage, request)
+    stage.restart()
+    again = await stage.driver.import_disk(request)
+    assert (again.path, again.task, again.checksum) == (answer.path, None, SUM)
+    assert stage.count(r"POST .*/upload") == 1
 
 
-def test_a_damaged_disk_is_not_taken(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        request = stored(tmp_path, qcow2()[:-1] + b"x")
-        answer = await stage.driver.import_disk(request)
-        assert "damaged" in await stage.finish(answer.task)
-        assert files(stage) == []
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_a_damaged_disk_is_not_taken(stage: Stage, /, tmp_path: Path) -> None:
+    request = stored(tmp_path, qcow2()[:-1] + b"x")
+    answer = await stage.driver.import_disk(request)
+    assert "damaged" in await stage.finish(answer.task)
+    assert files(stage) == []
 
 
-def test_the_cluster_downloads_from_an_address_itself(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        request = m.ImportDiskRequest(source_url=IMAGE_URL, target_name="web-disk", verify_checksum=True, expected_checksum=SUM)
-        answer = await stage.driver.import_disk(request)
-        stage.restart()
-        assert await stage.finish(answer.task) == "" and files(stage) == [answer.path]
-        wrong = msgspec.structs.replace(request, target_name="other", expected_checksum="0" * 64)
-        answer = await stage.driver.import_disk(wrong)
-        assert "checksum mismatch" in await stage.finish(answer.task) and len(files(stage)) == 1
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_the_cluster_downloads_from_an_address_itself(stage: Stage, /) -> None:
+    request = m.ImportDiskRequest(source_url=IMAGE_URL, target_name="web-disk", verify_checksum=True, expected_checksum=SUM)
+    answer = await stage.driver.import_disk(request)
+    stage.restart()
+    assert await stage.finish(answer.task) == "" and files(stage) == [answer.path]
+    wrong = msgspec.structs.replace(request, target_name="other", expected_checksum="0" * 64)
+    answer = await stage.driver.import_disk(wrong)
+    assert "checksum mismatch" in await stage.finish(answer.task) and len(files(stage)) == 1
 
 
 @pytest.mark.spec("virtrigaud", 57)
-def test_an_image_is_downloaded_once_and_deleted_once(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        spec = {"source": {"http": {"url": IMAGE_URL, "checksum": SUM, "checksumType": "sha256"}}}
-        request = m.ImagePrepareRequest(image_json=p.encode_manifest(spec), target_name="ns.image")
-        answer = await stage.driver.image_prepare(request)
-        stage.restart()
-        assert await stage.finish(answer.task) == ""
-        again = await stage.driver.image_prepare(request)
-        assert (again.prepared_image_path, again.task) == (answer.prepared_image_path, None)
-        gone = x.ImageDeleteRequest(image_path=answer.prepared_image_path)
-        for _ in range(2):
-            assert (await stage.driver.image_delete(gone)).task is None
-        assert files(stage) == []
-        for foreign in ("local:iso/debian.iso", "local-lvm:vm-9000-disk-0"):
-            assert (await refused(stage.driver.image_delete(x.ImageDeleteRequest(image_path=foreign)))).kind is ErrorKind.CONFLICT
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_an_image_is_downloaded_once_and_deleted_once(stage: Stage, /) -> None:
+    spec = {"source": {"http": {"url": IMAGE_URL, "checksum": SUM, "checksumType": "sha256"}}}
+    request = m.ImagePrepareRequest(image_json=p.encode_manifest(spec), target_name="ns.image")
+    answer = await stage.driver.image_prepare(request)
+    stage.restart()
+    assert await stage.finish(answer.task) == ""
+    again = await stage.driver.image_prepare(request)
+    assert (again.prepared_image_path, again.task) == (answer.prepared_image_path, None)
+    gone = x.ImageDeleteRequest(image_path=answer.prepared_image_path)
+    for _ in range(2):
+        assert (await stage.driver.image_delete(gone)).task is None
+    assert files(stage) == []
+    for foreign in ("local:iso/debian.iso", "local-lvm:vm-9000-disk-0"):
+        assert (await refused(stage.driver.image_delete(x.ImageDeleteRequest(image_path=foreign)))).kind is ErrorKind.CONFLICT
 
 
 @pytest.mark.parametrize(
@@ -139,13 +127,11 @@ def test_an_image_is_downloaded_once_and_deleted_once(tmp_path: Path) -> None:
         ({}, "no source"),
     ],
 )
-def test_what_the_cluster_cannot_download_is_refused(source: dict[str, Any], words: str) -> None:
-    async def script(stage: Stage) -> None:
-        text = p.encode_manifest({"source": source})
-        error = await refused(stage.driver.image_prepare(m.ImagePrepareRequest(image_json=text)))
-        assert error.kind is ErrorKind.NOT_SUPPORTED and words in str(error)
-
-    play(script)
+@played_by(play)
+async def test_what_the_cluster_cannot_download_is_refused(stage: Stage, /, source: dict[str, Any], words: str) -> None:
+    text = p.encode_manifest({"source": source})
+    error = await refused(stage.driver.image_prepare(m.ImagePrepareRequest(image_json=text)))
+    assert error.kind is ErrorKind.NOT_SUPPORTED and words in str(error)
 
 
 @played_by(play)
@@ -155,13 +141,11 @@ async def test_a_template_needs_no_preparation(stage: Stage, /) -> None:
     assert (answer.prepared_image_id, answer.task) == ("9000", None)
 
 
-def test_without_a_storage_for_imports_nothing_is_imported(tmp_path: Path) -> None:
-    async def script(stage: Stage) -> None:
-        for each in stage.simulator.cluster.storages.values():
-            each.content = tuple(kind for kind in each.content if kind != "import")
-        can = await stage.driver.get_capabilities(m.GetCapabilitiesRequest())
-        assert not can.supports_image_import and not can.supports_disk_import
-        error = await refused(stage.driver.import_disk(stored(tmp_path)))
-        assert error.kind is ErrorKind.NOT_SUPPORTED and "import" in str(error)
-
-    play(script, directory=tmp_path)
+@played_by(play_in, "tmp_path")
+async def test_without_a_storage_for_imports_nothing_is_imported(stage: Stage, /, tmp_path: Path) -> None:
+    for each in stage.simulator.cluster.storages.values():
+        each.content = tuple(kind for kind in each.content if kind != "import")
+    can = await stage.driver.get_capabilities(m.GetCapabilitiesRequest())
+    assert not can.supports_image_import and not can.supports_disk_import
+    error = await refused(stage.driver.import_disk(stored(tmp_path)))
+    assert error.kind is ErrorKind.NOT_SUPPORTED and "import" in str(error)

@@ -5,6 +5,7 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -231,11 +232,7 @@ def test_collecting_asks_nothing_twice(monkeypatch: pytest.MonkeyPatch, tmp_path
     path = fake(tmp_path, ANSWERS)
     monkeypatch.setattr(programs, "find", lambda name, *extra: path if name == "qemu-system-x86_64" else None)
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
-
-    async def answer(*words: object) -> Kvm:
-        return Kvm("absent")
-
-    monkeypatch.setattr("paddock.engine.host.kvm.probe", answer)
+    monkeypatch.setattr("paddock.engine.host.kvm.probe", AsyncMock(return_value=Kvm("absent")))
     found = asyncio.run(facts.collect(tmp_path / "cache"))
     assert (found.architecture, set(found.qemus), found.passt) == ("amd64", {"amd64"}, None)
     assert found.memory_bytes > 0

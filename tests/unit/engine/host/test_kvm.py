@@ -4,6 +4,7 @@ import asyncio
 import json
 import stat
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -154,10 +155,7 @@ def test_what_was_kept_and_cannot_be_read_is_asked_again(monkeypatch: pytest.Mon
 
 
 def test_no_firmware_is_started_where_kvm_is_not_real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    async def never(*words: object) -> str:
-        raise AssertionError
-
-    monkeypatch.setattr(kvm, "boots", never)
+    monkeypatch.setattr(kvm, "boots", AsyncMock(side_effect=AssertionError))
     assert probe(monkeypatch, tmp_path, [EMULATED]) == [EMULATED]
 
 

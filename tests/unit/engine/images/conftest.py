@@ -10,7 +10,7 @@ import pytest
 from paddock.base.backoff import Backoff
 from paddock.engine.images.library import Image, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Source
-from tests.imageserver import Server, running
+from tests.kit.servers.imageserver import Server, running
 
 QUICK = Backoff(first=0.0, longest=0.0)
 Fetch = Callable[..., Image]

@@ -4,7 +4,7 @@ import pytest
 
 from paddock.engine.images.library import ImageError
 from paddock.engine.images.sources import Http
-from tests.imageserver import Fault, Server
+from tests.kit.servers.imageserver import Fault, Server
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk()

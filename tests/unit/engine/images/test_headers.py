@@ -12,8 +12,8 @@ from paddock.engine.images import headers
 from paddock.engine.images.errors import ImageError
 from paddock.engine.images.facts import ImageBytes, ImageFacts
 from paddock.engine.images.formats import disk_of, wrapper_of
-from tests import diskimages
-from tests.diskimages import CLUSTER, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
+from tests.kit.engine import diskimages
+from tests.kit.engine.diskimages import CLUSTER, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
 
 
 def facts(tmp_path: Path, data: bytes) -> ImageFacts:

@@ -8,16 +8,16 @@ import hashlib
 import json
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
+from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.sources import Http, ServerTrust, Source
-from tests.diskimages import qcow2
-from tests.imageserver import Fault, Server, authority, basic, running
+from tests.coroutines import run_by
+from tests.kit.engine.diskimages import qcow2
+from tests.kit.servers.imageserver import Fault, Server, authority, basic, running
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk()
@@ -62,19 +62,16 @@ def test_without_any_version_it_is_fetched_again_and_found_to_be_the_same(fetch:
     assert len(server.seen) == 2
 
 
-def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_many_who_ask_at_the_same_time_share_one_download(server: Server, root: Path, settings: ImageSettings) -> None:
     source = Http(server.put("/disk", BODY))
-
-    async def run() -> set[Image]:
-        images, others = ImageLibrary(root, settings), ImageLibrary(root, settings)
-        try:
-            asked = [one.fetch(dataclasses.replace(source)) for one in (images, others) for _ in range(5)]
-            return set(await asyncio.gather(*asked))
-        finally:
-            await images.close()
-            await others.close()
-
-    assert len(asyncio.run(run())) == 1
+    images, others = ImageLibrary(root, settings), ImageLibrary(root, settings)
+    try:
+        asked = [one.fetch(dataclasses.replace(source)) for one in (images, others) for _ in range(5)]
+        assert len(set(await asyncio.gather(*asked))) == 1
+    finally:
+        await images.close()
+        await others.close()
     # Two libraries stand for two processes: the second only asks whether the file is still the same.
     assert len(server.seen) == 2
     assert "if-none-match" in server.seen[1].headers
@@ -200,16 +197,13 @@ def test_a_server_that_recovers_is_asked_again(fetch: Fetch, server: Server) -> 
 
 
 @pytest.mark.spec("kubevirt", 64)
-def test_a_silent_server_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_silent_server_is_given_up(server: Server, root: Path, settings: ImageSettings) -> None:
     url = server.put("/disk", BODY)
     server.faults["/disk"] = [Fault(after=0, then="stall")] * 9
     impatient = msgspec.structs.replace(settings, stall_seconds=0.1, attempts=2)
-
-    async def run() -> None:
-        await ImageLibrary(root, impatient).fetch(Http(url))
-
     with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, impatient).fetch(Http(url))
     assert (caught.value.code, caught.value.fatal) == ("TimedOut", False)
 
 
@@ -290,14 +284,11 @@ def test_a_redirect_leads_to_no_other_place_than_an_image_may_come_from(to: str,
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "2130706433", "127.1"])
-def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_loopback_is_denied_unless_it_is_allowed(host: str, server: Server, root: Path, settings: ImageSettings) -> None:
     closed = msgspec.structs.replace(settings, allow=())
-
-    async def run() -> None:
-        await ImageLibrary(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
-
     with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, closed).fetch(Http(f"http://{host}:{server.server_address[1]}/disk"))
     assert (caught.value.code, caught.value.fatal) == ("Denied", True)
     assert not server.seen
 
@@ -321,14 +312,11 @@ def test_extra_headers(fetch: Fetch, server: Server) -> None:
     assert (server.seen[0].headers["x-one"], server.seen[0].headers["x-two"]) == ("1", "geheim")
 
 
-def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_proxy_is_asked_in_place_of_the_server(server: Server, root: Path, settings: ImageSettings) -> None:
     server.put("/disk", BODY)
     proxied = msgspec.structs.replace(settings, proxies={"http": f"http://user:pass@{server.host}"})
-
-    async def run() -> Image:
-        return await ImageLibrary(root, proxied).fetch(Http("http://images.invalid/disk"))
-
-    assert asyncio.run(run()).path.read_bytes() == BODY
+    assert (await ImageLibrary(root, proxied).fetch(Http("http://images.invalid/disk"))).path.read_bytes() == BODY
     assert server.seen[0].path == "http://images.invalid/disk"
     assert server.seen[0].headers["host"] == "images.invalid"
     assert server.seen[0].headers["proxy-authorization"] == basic("user", "pass")
@@ -395,28 +383,22 @@ def test_progress_is_unknown_first_and_whole_at_the_end(fetch: Fetch, server: Se
     assert [progress.step for progress in told if progress.step != "downloading"] == ["storing", "done"]
 
 
-def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_the_last_who_leaves_ends_the_download_and_the_next_goes_on(server: Server, root: Path, settings: ImageSettings) -> None:
     body = disk(1 << 20)
     source = Http(server.put("/disk", body))
     server.faults["/disk"] = [Fault(after=900_000, then="stall")]
-
-    async def run(wait: Callable[[], bool]) -> Image:
-        images = ImageLibrary(root, settings)
-        asked = [asyncio.ensure_future(images.fetch(source)) for _ in range(2)]
-        while not wait():
-            await asyncio.sleep(0.005)
-        asked[0].cancel()
-        await asyncio.wait(asked[:1])
-        assert not asked[1].done()
-        asked[1].cancel()
-        await asyncio.wait(asked)
-        await images.close()
-        return await ImageLibrary(root, settings).fetch(source)
-
-    def wait() -> bool:
-        return any(path.stat().st_size >= 1 << 19 for path in (root / "partial").glob("*/body"))
-
-    assert asyncio.run(run(wait)).path.read_bytes() == body
+    images = ImageLibrary(root, settings)
+    asked = [asyncio.ensure_future(images.fetch(source)) for _ in range(2)]
+    while not any(path.stat().st_size >= 1 << 19 for path in (root / "partial").glob("*/body")):
+        await asyncio.sleep(0.005)
+    asked[0].cancel()
+    await asyncio.wait(asked[:1])
+    assert not asked[1].done()
+    asked[1].cancel()
+    await asyncio.wait(asked)
+    await images.close()
+    assert (await ImageLibrary(root, settings).fetch(source)).path.read_bytes() == body
     assert int(server.seen[-1].headers["range"][6:-1]) >= 1 << 19
 
 
@@ -457,7 +439,8 @@ def connect_proxy(to: tuple[str, int], seen: list[bytes]) -> socket.socket:
     return listener
 
 
-def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSettings, tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSettings, tmp_path: Path) -> None:
     authorities, issue = authority()
     seen: list[bytes] = []
     with running(Server(issue("server").server_context(tmp_path))) as server:
@@ -466,18 +449,13 @@ def test_tls_goes_through_a_proxy_in_a_tunnel(root: Path, settings: ImageSetting
             place = f"http://user:pass@127.0.0.1:{proxy.getsockname()[1]}"
             # The proxy is the operator's: that it is on this host needs no leave.
             proxied = msgspec.structs.replace(settings, proxies={"https": place}, allow=("localhost",))
-
-            async def run() -> Image:
-                images = ImageLibrary(root, proxied)
-                source = Http(
-                    "https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=ServerTrust(ca=authorities.certificate)
-                )
-                try:
-                    return await images.fetch(source)
-                finally:
-                    await images.close()
-
-            assert asyncio.run(run()).path.read_bytes() == BODY
+            images = ImageLibrary(root, proxied)
+            trust = ServerTrust(ca=authorities.certificate)
+            source = Http("https://localhost:9/disk", secret_headers=(("X-Token", "geheim"),), trust=trust)
+            try:
+                assert (await images.fetch(source)).path.read_bytes() == BODY
+            finally:
+                await images.close()
             assert server.seen[0].headers["x-token"] == "geheim"
     assert seen[0].startswith(b"CONNECT localhost:9 ")
     assert basic("user", "pass").encode() in seen[0]

@@ -9,7 +9,7 @@ import pytest
 
 from paddock.engine.images.errors import ImageRefused
 from paddock.engine.images.layers import LayerQuery, search
-from tests.imageserver import layer
+from tests.kit.servers.imageserver import layer
 
 QUERY = (("disk", "x.img"),)
 

@@ -12,12 +12,13 @@ import pytest
 
 from paddock.engine.images import download, sparse
 from paddock.engine.images.cleanup import ImageUpkeep
-from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings, Progress
+from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings, Progress
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.sources import File, Http, RegistryImage, Upload, header_line, library_name, library_url
 from paddock.engine.images.sparse import SparseWriter
-from tests import imageserver
-from tests.imageserver import Server, running
+from tests.coroutines import run_by
+from tests.kit.servers import imageserver
+from tests.kit.servers.imageserver import Server, running
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk()
@@ -85,11 +86,12 @@ def test_an_upload(fetch: Fetch, root: Path) -> None:
     assert not list((root / "work").iterdir())
 
 
-def test_a_broken_upload_leaves_nothing(fetch: Fetch, root: Path) -> None:
-    async def broken() -> AsyncIterator[bytes]:
-        yield BODY[:100_000]
-        raise ConnectionResetError(errno.ECONNRESET, "reset")
+async def broken() -> AsyncIterator[bytes]:
+    yield BODY[:100_000]
+    raise ConnectionResetError(errno.ECONNRESET, "reset")
 
+
+def test_a_broken_upload_leaves_nothing(fetch: Fetch, root: Path) -> None:
     for source, code in (
         (Upload(broken()), "Storage"),
         (Upload(chunks(BODY[:100]), len(BODY)), "Truncated"),
@@ -117,11 +119,7 @@ def test_what_is_not_used_goes_after_its_time(fetch: Fetch, server: Server, root
     used, idle, fresh = (fetch(Http(server.put(f"/{seed}", disk(seed=seed)))) for seed in (1, 2, 3))
     for image in (used, idle):
         os.utime(image.path.parent / "image.json", (0, 0))
-
-    async def collect() -> list[str]:
-        return await ImageLibrary(root).collect({f"sha256:{used.digest}"}, 3600.0)
-
-    assert asyncio.run(collect()) == [idle.digest]
+    assert asyncio.run(ImageLibrary(root).collect({f"sha256:{used.digest}"}, 3600.0)) == [idle.digest]
     images = ImageLibrary(root)
     assert {image.digest for image in images} == {used.digest, fresh.digest}
     assert images.get(idle.digest) is None
@@ -180,15 +178,12 @@ def test_a_full_or_broken_disk(number: int, code: str, fetch: Fetch, server: Ser
     assert fetch(source).path.read_bytes() == BODY
 
 
-def test_a_file_that_cannot_fit_is_not_begun(server: Server, root: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_file_that_cannot_fit_is_not_begun(server: Server, root: Path) -> None:
     source = Http(server.put("/a", BODY))
     settings = ImageSettings(allow=("127.0.0.1",), proxies={}, reserve_bytes=1 << 60)
-
-    async def run() -> Image:
-        return await ImageLibrary(root, settings).fetch(source)
-
     with pytest.raises(ImageError, match="no room") as caught:
-        asyncio.run(run())
+        await ImageLibrary(root, settings).fetch(source)
     assert (caught.value.code, caught.value.fatal) == ("NoSpace", False)
 
 
@@ -258,6 +253,15 @@ def test_no_header_lines(line: str) -> None:
         header_line(line)
 
 
+async def upkept(root: Path, state: Path, pool: Path) -> list[str]:
+    """Clean up once; returns what was removed."""
+    upkeep = ImageUpkeep(ImageLibrary(root), state, (pool,), 3600.0)
+    upkeep.start()
+    removed = await upkeep.round()
+    await upkeep.stop()
+    return removed
+
+
 def test_upkeep_removes_what_no_record_names(fetch: Fetch, server: Server, root: Path, tmp_path: Path) -> None:
     found = [fetch(Http(server.put(f"/{seed}", disk(seed=seed)))) for seed in range(6)]
     for image in found[:5]:
@@ -271,15 +275,7 @@ def test_upkeep_removes_what_no_record_names(fetch: Fetch, server: Server, root:
     ):
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps({"base": f"sha256/{image.digest}/disk.img"}))
-
-    async def run() -> list[str]:
-        upkeep = ImageUpkeep(ImageLibrary(root), tmp_path, (pool,), 3600.0)
-        upkeep.start()
-        removed = await upkeep.round()
-        await upkeep.stop()
-        return removed
-
-    assert asyncio.run(run()) == [found[4].digest]
+    assert asyncio.run(upkept(root, tmp_path, pool)) == [found[4].digest]
 
 
 def test_a_disk_that_fills_up_on_the_way_is_given_back(fetch: Fetch, server: Server, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from paddock.cli.arguments import Parser
 from paddock.engine.images.errors import ImageError
 from paddock.engine.images.library import Image, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http, mirrored
-from tests.imageserver import Server
+from tests.kit.servers.imageserver import Server
 from tests.unit.engine.images.conftest import disk
 
 ORIGIN = "https://images.example"

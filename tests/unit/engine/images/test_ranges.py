@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -16,8 +17,8 @@ from paddock.engine.images.library import ImageError, ImageLibrary, ImageSetting
 from paddock.engine.images.settings import RangeRules
 from paddock.engine.images.sources import Http, RegistryImage
 from paddock.engine.images.sparse import disk_trouble
-from tests.imageserver import Fault, Handler, Registry, Seen, Served, Server, layer, running, send
-from tests.sampling import one_in
+from tests.kit.declarations.sampling import one_in
+from tests.kit.servers.imageserver import Fault, Handler, Registry, Seen, Served, Server, layer, running, send
 from tests.unit.engine.images.conftest import QUICK, Fetch, disk
 
 SIZE = 64 * 1024
@@ -118,22 +119,22 @@ def test_when_all_connections_fail_the_download_goes_on_where_it_was(root: Path,
         assert any(one.endswith("-") and one != "bytes=0-" for one in ranges(server))
 
 
+async def cut(images: ImageLibrary, url: str, has_begun: Callable[[], bool]) -> None:
+    """Begin a download, and end it in its middle."""
+    task = asyncio.ensure_future(images.fetch(Http(url)))
+    while not has_begun():
+        await asyncio.sleep(0.005)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await images.close()
+
+
 def test_a_crash_while_several_ranges_are_open_loses_only_those(root: Path, settings: ImageSettings) -> None:
     with running(Picky()) as server:
         url = server.put("/disk", BODY)
         # The second connection hangs, others go on: the file has a gap then.
         server.answers = [Fault(after=100, then="stall")]
-
-        async def cut() -> None:
-            images = ImageLibrary(root, settings)
-            task = asyncio.ensure_future(images.fetch(Http(url)))
-            while len(ranges(server)) < 5:
-                await asyncio.sleep(0.005)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-            await images.close()
-
-        asyncio.run(cut())
+        asyncio.run(cut(ImageLibrary(root, settings), url, lambda: len(ranges(server)) >= 5))
         server.seen.clear()
         assert fetch_one(url, root, settings) == BODY
         (first, *_) = ranges(server)

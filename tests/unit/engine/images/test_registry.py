@@ -19,8 +19,9 @@ from paddock.engine.images import references, zstd
 from paddock.engine.images import registry as registry_documents
 from paddock.engine.images.library import Image, ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import RegistryImage as From
-from tests import imageserver
-from tests.imageserver import Fault, Registry, Server, digest_of, layer, running, special
+from tests.coroutines import run_by
+from tests.kit.servers import imageserver
+from tests.kit.servers.imageserver import Fault, Registry, Server, digest_of, layer, running, special
 from tests.unit.engine.images.conftest import QUICK, disk
 
 DISK = disk()
@@ -306,28 +307,22 @@ def test_archives_in_folders_that_are_named_for_it(root: Path, settings: ImageSe
         assert pull.failure(f"oci-archive://{path}:1").code == "Denied"
 
 
-def test_files_as_they_are(root: Path, settings: ImageSettings, registry: Registry) -> None:
+@run_by(asyncio.run)
+async def test_files_as_they_are(root: Path, settings: ImageSettings, registry: Registry) -> None:
     kernel, initrd = b"MZ kernel", gzip.compress(b"initrd" * 100)
     registry.image("kernels/one", "1", layer({"boot/vmlinuz": kernel, "boot/initrd": initrd}))
     source = From(f"{registry.host}/kernels/one:1")
-
-    async def run() -> list[bytes]:
-        images = ImageLibrary(root, settings)
-        found = await images.fetch_files(source, ("/boot/initrd", "/boot/vmlinuz"))
-        again = await images.fetch_files(source, ("/boot/initrd", "/boot/vmlinuz"))
-        assert found == again
-        return [image.path.read_bytes() for image in found]
-
-    assert asyncio.run(run()) == [initrd, kernel]
+    images = ImageLibrary(root, settings)
+    found = await images.fetch_files(source, ("/boot/initrd", "/boot/vmlinuz"))
+    again = await images.fetch_files(source, ("/boot/initrd", "/boot/vmlinuz"))
+    assert found == again
+    assert [image.path.read_bytes() for image in found] == [initrd, kernel]
 
 
-def test_what_a_reference_names_now(root: Path, settings: ImageSettings, registry: Registry) -> None:
+@run_by(asyncio.run)
+async def test_what_a_reference_names_now(root: Path, settings: ImageSettings, registry: Registry) -> None:
     digest = registry.image("disks/one", "1", layer({"disk/a": DISK}))
-
-    async def run() -> str:
-        return await ImageLibrary(root, settings).resolve(From(f"docker://{registry.host}/disks/one:1"))
-
-    assert asyncio.run(run()) == digest
+    assert await ImageLibrary(root, settings).resolve(From(f"docker://{registry.host}/disks/one:1")) == digest
     assert not any("/blobs/" in seen.path for seen in registry.seen)
 
 

@@ -18,8 +18,9 @@ from paddock.engine.images.arriving import AbandonedError, Arrival, ArrivingFile
 from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
 from paddock.engine.images.sources import Http
 from tests.coroutines import run_by
-from tests.imageserver import Fault, Served, Server
+from tests.kit.servers.imageserver import Fault, Served, Server
 from tests.unit.engine.images.conftest import Fetch, disk
+from tests.unit.engine.images.test_ranges import cut
 
 BODY = disk(3 << 20)
 
@@ -48,83 +49,64 @@ def streamed(root: Path) -> int:
 
 
 @pytest.mark.parametrize("name", PACK)
-def test_it_is_unpacked_before_all_of_it_is_there(name: str, server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_it_is_unpacked_before_all_of_it_is_there(name: str, server: Server, root: Path, settings: ImageSettings) -> None:
     packed = PACK[name](BODY)
     url = server.put("/disk", packed)
     server.faults["/disk"] = [Fault(after=len(packed) * 2 // 3, then="stall")]
-
-    async def run() -> bytes:
-        images = ImageLibrary(root, settings)
-        task = asyncio.ensure_future(images.fetch(Http(url)))
-        while streamed(root) < 1 << 19:
-            assert not task.done()
-            await asyncio.sleep(0.01)
-        # The connection ends now, and the download goes on with another.
-        server.released.set()
-        image = await task
-        await images.close()
-        return image.path.read_bytes()
-
-    assert asyncio.run(run()) == BODY
+    images = ImageLibrary(root, settings)
+    task = asyncio.ensure_future(images.fetch(Http(url)))
+    while streamed(root) < 1 << 19:
+        assert not task.done()
+        await asyncio.sleep(0.01)
+    # The connection ends now, and the download goes on with another.
+    server.released.set()
+    image = await task
+    await images.close()
+    assert image.path.read_bytes() == BODY
     assert server.seen[-1].headers["range"].startswith("bytes=")
     assert not list((root / "work").iterdir())
 
 
-def test_a_file_that_changes_meanwhile_is_unpacked_anew(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_file_that_changes_meanwhile_is_unpacked_anew(server: Server, root: Path, settings: ImageSettings) -> None:
     first, second = gzip.compress(BODY), gzip.compress(disk(3 << 20, seed=7))
     url = server.put("/disk", first)
     server.faults["/disk"] = [Fault(after=len(first) // 2, then="stall")]
-
-    async def run() -> bytes:
-        images = ImageLibrary(root, settings)
-        task = asyncio.ensure_future(images.fetch(Http(url)))
-        while streamed(root) < 1 << 19:
-            await asyncio.sleep(0.01)
-        server.files["/disk"] = Served(second, etag='"two"')
-        server.released.set()
-        image = await task
-        await images.close()
-        return image.path.read_bytes()
-
-    assert asyncio.run(run()) == gzip.decompress(second)
+    images = ImageLibrary(root, settings)
+    task = asyncio.ensure_future(images.fetch(Http(url)))
+    while streamed(root) < 1 << 19:
+        await asyncio.sleep(0.01)
+    server.files["/disk"] = Served(second, etag='"two"')
+    server.released.set()
+    image = await task
+    await images.close()
+    assert image.path.read_bytes() == gzip.decompress(second)
 
 
 def test_a_download_that_goes_on_after_a_crash(server: Server, root: Path, settings: ImageSettings, fetch: Fetch) -> None:
     packed = gzip.compress(BODY)
     url = server.put("/disk", packed)
     server.faults["/disk"] = [Fault(after=len(packed) // 2, then="stall")]
-
-    async def cut() -> None:
-        images = ImageLibrary(root, settings)
-        task = asyncio.ensure_future(images.fetch(Http(url)))
-        while streamed(root) < 1 << 19:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        await images.close()
-
-    asyncio.run(cut())
+    asyncio.run(cut(ImageLibrary(root, settings), url, lambda: streamed(root) >= 1 << 19))
     assert not list((root / "work").iterdir())
     assert not [thread for thread in threading.enumerate() if thread.name == "image unpacker"]
     assert fetch(Http(url)).path.read_bytes() == BODY
     assert "range" in server.seen[-1].headers
 
 
-def test_a_bomb_ends_its_download(server: Server, root: Path, settings: ImageSettings) -> None:
+@run_by(asyncio.run)
+async def test_a_bomb_ends_its_download(server: Server, root: Path, settings: ImageSettings) -> None:
     packed = gzip.compress(bytes(64 << 20)) + gzip.compress(BODY)
     url = server.put("/disk", packed)
     # What follows never comes.
     server.faults["/disk"] = [Fault(after=len(packed) - 1000, then="stall")]
-
-    async def run() -> None:
-        images = ImageLibrary(root, msgspec.structs.replace(settings, stall_seconds=0.5))
-        try:
+    images = ImageLibrary(root, msgspec.structs.replace(settings, stall_seconds=0.5))
+    try:
+        with pytest.raises(ImageError) as caught:
             await images.fetch(Http(url), limit=16 << 20)
-        finally:
-            await images.close()
-
-    with pytest.raises(ImageError) as caught:
-        asyncio.run(run())
+    finally:
+        await images.close()
     assert caught.value.code == "TooLarge"
 
 

@@ -23,8 +23,8 @@ from paddock.engine.images.sources import Http
 from paddock.engine.images.stopflag import StopFlag
 from paddock.engine.images.tar import Tar
 from paddock.engine.images.unpack import PackedFile, unpack
-from tests.diskimages import qcow2
-from tests.imageserver import Server, layer, special
+from tests.kit.engine.diskimages import qcow2
+from tests.kit.servers.imageserver import Server, layer, special
 from tests.unit.engine.images.conftest import Fetch, disk
 
 BODY = disk()

@@ -11,7 +11,7 @@ from paddock.engine.images import headers, vmdkgrains
 from paddock.engine.images.errors import ImageRefused, ImageUnavailable
 from paddock.engine.images.progress import Meter
 from paddock.engine.images.stopflag import StopFlag
-from tests.diskimages import streamed
+from tests.kit.engine.diskimages import streamed
 
 GRAIN = 64 * 1024
 DATA = random.Random(1).randbytes(GRAIN)

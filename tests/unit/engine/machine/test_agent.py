@@ -5,7 +5,8 @@ import contextlib
 import json
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from paddock.engine.machine import agentdata, guest
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.errors import AgentError
+from tests.coroutines import played_by, run_by
 
 Answer = Callable[[dict[str, Any]], bytes]
 
@@ -70,36 +72,43 @@ class Guest:
             one.close()
 
 
-def converse(guest_: Guest, script: Callable[[Agent], Awaitable[None]]) -> None:
+@asynccontextmanager
+async def conversing(other: Guest) -> AsyncIterator[Agent]:
+    """Talk with the other end of the channel."""
+    agent = Agent("machine a", other.connect)
+    agent.opened(True)
+    try:
+        async with asyncio.timeout(30):
+            yield agent
+    finally:
+        agent.close()
+        await other.close()
+
+
+def converse(other: Guest, script: Callable[[Agent], Awaitable[None]]) -> None:
     async def run() -> None:
-        agent = Agent("machine a", guest_.connect)
-        agent.opened(True)
-        try:
-            async with asyncio.timeout(30):
-                await script(agent)
-        finally:
-            agent.close()
-            await guest_.close()
+        async with conversing(other) as agent:
+            await script(agent)
 
     asyncio.run(run())
 
 
-def test_the_beginning_of_a_conversation_is_answer_enough() -> None:
-    async def script(agent: Agent) -> None:
+@run_by(asyncio.run)
+async def test_the_beginning_of_a_conversation_is_answer_enough() -> None:
+    told = Guest({"guest-ping": lambda _: returns({}), "guest-get-host-name": lambda _: returns({"host-name": "web"})})
+    async with conversing(told) as agent:
         await agent.ping()
         assert [one["execute"] for one in told.heard] == ["guest-sync-delimited"]
         await agent.ping()
         await agent.hostname()
         assert [one["execute"] for one in told.heard][1:] == ["guest-ping", "guest-get-host-name"]
 
-    told = Guest({"guest-ping": lambda _: returns({}), "guest-get-host-name": lambda _: returns({"host-name": "web"})})
-    converse(told, script)
-
 
 _DISK = {"serial": "s", "bus-type": "virtio"}
 
 
-def test_what_an_agent_tells() -> None:
+@run_by(asyncio.run)
+async def test_what_an_agent_tells() -> None:
     answers: dict[str, Answer] = {
         "guest-ping": lambda _: returns({}),
         "guest-info": lambda _: returns({"version": "7.2.0", "supported_commands": [{"name": "guest-ping", "enabled": True}]}),
@@ -128,7 +137,8 @@ def test_what_an_agent_tells() -> None:
         "guest-ssh-get-authorized-keys": lambda _: returns({"keys": ["ssh-ed25519 AAAA"]}),
     }
 
-    async def script(agent: Agent) -> None:
+    told = Guest(answers)
+    async with conversing(told) as agent:
         await agent.ping()
         info = await agent.info()
         assert info.version == "7.2.0" and ("guest-ping", True) in info.commands and ("guest-exec", True) not in info.commands
@@ -142,11 +152,9 @@ def test_what_an_agent_tells() -> None:
         assert await agent.keys("root") == ("ssh-ed25519 AAAA",)
         assert told.connections == 1 and sum(one["execute"] == "guest-sync-delimited" for one in told.heard) == 1
 
-    told = Guest(answers)
-    converse(told, script)
 
-
-def test_programs_passwords_and_keys() -> None:
+@run_by(asyncio.run)
+async def test_programs_passwords_and_keys() -> None:
     states = iter([{"exited": False}, {"exited": True, "exitcode": 3, "out-data": "aGk=", "err-data": "!!"}])
     answers: dict[str, Answer] = {
         "guest-exec": lambda _: returns({"pid": 7}),
@@ -156,7 +164,8 @@ def test_programs_passwords_and_keys() -> None:
         "guest-shutdown": lambda _: json.dumps({"error": {"class": "GenericError", "desc": "no\x1b[2J way"}}).encode() + b"\n",
     }
 
-    async def script(agent: Agent) -> None:
+    told = Guest(answers)
+    async with conversing(told) as agent:
         assert await agent.execute(["/bin/echo", "hi"], 5) == guest.GuestExecResult(3, b"hi", b"")
         await agent.set_password("root", "geheim")
         await agent.add_keys("root", ["ssh-ed25519 AAAA"], reset=True)
@@ -166,11 +175,9 @@ def test_programs_passwords_and_keys() -> None:
         passwords = [one["arguments"] for one in told.heard if one["execute"] == "guest-set-user-password"]
         assert passwords == [{"username": "root", "password": "Z2VoZWlt", "crypted": False}]
 
-    told = Guest(answers)
-    converse(told, script)
 
-
-def test_files_are_read_and_written_in_parts_and_never_stay_open() -> None:
+@run_by(asyncio.run)
+async def test_files_are_read_and_written_in_parts_and_never_stay_open() -> None:
     written = iter([3, 2, 0])
     answers: dict[str, Answer] = {
         "guest-file-open": lambda _: returns(9),
@@ -184,7 +191,8 @@ def test_files_are_read_and_written_in_parts_and_never_stay_open() -> None:
     def heard(command: str) -> list[object]:
         return [one.get("arguments") for one in told.heard if one["execute"] == command]
 
-    async def script(agent: Agent) -> None:
+    told = Guest(answers)
+    async with conversing(told) as agent:
         # The guest says more than it was asked for.
         assert await agent.read_file("/etc/x", 4, 2) == (b"hi", True)
         await agent.write_file("/etc/x", 4, b"12345")
@@ -195,53 +203,46 @@ def test_files_are_read_and_written_in_parts_and_never_stay_open() -> None:
         assert [one["buf-b64"] for one in heard("guest-file-write") if isinstance(one, dict)] == ["MTIzNDU=", "NDU=", "MQ=="]
         assert heard("guest-file-close") == [{"handle": 9}] * 3
 
-    told = Guest(answers)
-    converse(told, script)
 
-
-def test_a_program_is_left_to_run() -> None:
+@run_by(asyncio.run)
+async def test_a_program_is_left_to_run() -> None:
     answers: dict[str, Answer] = {
         "guest-exec": lambda _: returns({"pid": 7}),
         "guest-exec-status": lambda _: returns({"exited": False}),
     }
 
-    async def script(agent: Agent) -> None:
+    told = Guest(answers)
+    async with conversing(told) as agent:
         number = await agent.spawn(["sleep", "900"], b"input")
         assert number == 7 and await agent.outcome(number, 0.1) is None
         (started,) = [one["arguments"] for one in told.heard if one["execute"] == "guest-exec"]
         assert started == {"path": "sleep", "arg": ["900"], "capture-output": True, "input-data": "aW5wdXQ="}
 
-    told = Guest(answers)
-    converse(told, script)
+
+@played_by(converse, Guest({}))
+async def test_nobody_there(agent: Agent, /) -> None:
+    agent.opened(False)
+    with pytest.raises(AgentError) as caught:
+        await agent.ping()
+    assert caught.value.reason == "NotConnected"
 
 
-def test_nobody_there() -> None:
-    async def script(agent: Agent) -> None:
-        agent.opened(False)
-        with pytest.raises(AgentError) as caught:
-            await agent.ping()
-        assert caught.value.reason == "NotConnected"
-
-    converse(Guest({}), script)
-
-
-def test_an_answer_that_comes_too_late_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_an_answer_that_comes_too_late_is_not_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
     late: list[bytes] = []
 
     def slow(arguments: dict[str, Any]) -> bytes:
         late.append(returns({"host-name": "old"}))
         return b""
 
-    async def script(agent: Agent) -> None:
+    # What was late comes before the mark of the next conversation.
+    told = Guest({"guest-get-host-name": slow}, lambda number: b"".join(late) + b"\xff" + returns(number))
+    async with conversing(told) as agent:
         with pytest.raises(AgentError) as caught:
             await agent._ask("guest-get-host-name", patience=0.05)
         assert caught.value.reason == "Unanswered"
         told.answers["guest-get-host-name"] = lambda _: returns({"host-name": "new"})
         assert await agent.hostname() == "new"
-
-    # What was late comes before the mark of the next conversation.
-    told = Guest({"guest-get-host-name": slow}, lambda number: b"".join(late) + b"\xff" + returns(number))
-    converse(told, script)
 
 
 HOSTILE: dict[str, bytes] = {
@@ -260,8 +261,10 @@ HOSTILE: dict[str, bytes] = {
 
 @pytest.mark.spec("kubevirt", 105)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_answers_end_in_an_error_and_the_next_question_is_answered(name: str) -> None:
-    async def script(agent: Agent) -> None:
+@run_by(asyncio.run)
+async def test_hostile_answers_end_in_an_error_and_the_next_question_is_answered(name: str) -> None:
+    told = Guest({"guest-get-host-name": lambda _: HOSTILE[name]})
+    async with conversing(told) as agent:
         began = time.process_time()
         with pytest.raises(AgentError):
             await agent.hostname() if name != "huge number" else await agent._ask("guest-get-host-name")
@@ -269,13 +272,11 @@ def test_hostile_answers_end_in_an_error_and_the_next_question_is_answered(name:
         told.answers["guest-get-host-name"] = lambda _: returns({"host-name": "fine"})
         assert await agent.hostname() == "fine"
 
-    told = Guest({"guest-get-host-name": lambda _: HOSTILE[name]})
-    converse(told, script)
-
 
 @pytest.mark.spec("kubevirt", 105)
 @pytest.mark.parametrize("babble", [b'{"a":1,', b"\xff", b'\xff{"return":0}\n', b"\xff\n", b"x" * 1000])
-def test_talk_without_end_is_cut_off(babble: bytes) -> None:
+@run_by(asyncio.run)
+async def test_talk_without_end_is_cut_off(babble: bytes) -> None:
     class Babbler(Guest):
         async def _talk(self, line: socket.socket) -> None:
             loop = asyncio.get_running_loop()
@@ -285,7 +286,7 @@ def test_talk_without_end_is_cut_off(babble: bytes) -> None:
             except OSError:
                 pass
 
-    async def script(agent: Agent) -> None:
+    async with conversing(Babbler({})) as agent:
         began = time.process_time()
         with pytest.raises(AgentError):
             await agent._ask("guest-ping", patience=0.5)
@@ -295,8 +296,6 @@ def test_talk_without_end_is_cut_off(babble: bytes) -> None:
         before = time.process_time()
         await asyncio.sleep(0.05)
         assert time.process_time() - before < 0.5
-
-    converse(Babbler({}), script)
 
 
 _JSON = st.recursive(

@@ -28,7 +28,8 @@ CONFIG = MachineConfig(
 )
 
 
-def test_requests_are_done_one_at_a_time_and_in_order_also_when_nobody_waits() -> None:
+@run_by(virtualtime.run)
+async def test_requests_are_done_one_at_a_time_and_in_order_also_when_nobody_waits() -> None:
     done: list[str] = []
 
     async def work(name: str) -> str:
@@ -37,55 +38,50 @@ def test_requests_are_done_one_at_a_time_and_in_order_also_when_nobody_waits() -
         done.append(f"{name} ends")
         return name
 
-    async def script() -> None:
-        inbox = Inbox("a")
-        first, second, third = (asyncio.create_task(inbox.offer(lambda name=name: work(name))) for name in "abc")  # type: ignore[misc]
-        await asyncio.sleep(0.5)
-        second.cancel()
-        assert await first == "a" and await third == "c"
-        assert done == ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]
-
-    assert virtualtime.run(script()) == 3
+    inbox = Inbox("a")
+    first, second, third = (asyncio.create_task(inbox.offer(lambda name=name: work(name))) for name in "abc")  # type: ignore[misc]
+    await asyncio.sleep(0.5)
+    second.cancel()
+    assert await first == "a" and await third == "c"
+    assert done == ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]
+    assert asyncio.get_running_loop().time() == 3
 
 
-def test_an_error_is_the_asker_s_and_the_next_request_is_done() -> None:
+@run_by(virtualtime.run)
+async def test_an_error_is_the_asker_s_and_the_next_request_is_done() -> None:
     async def broken() -> None:
         raise ValueError("no")
 
     async def fine() -> int:
         return 1
 
-    async def script() -> None:
-        inbox = Inbox("a")
-        with pytest.raises(ValueError, match="no"):
-            await inbox.offer(broken)
-        assert await inbox.offer(fine) == 1
-
-    virtualtime.run(script())
+    inbox = Inbox("a")
+    with pytest.raises(ValueError, match="no"):
+        await inbox.offer(broken)
+    assert await inbox.offer(fine) == 1
 
 
 @pytest.mark.parametrize(("ended", "reason"), [(False, "Stopping"), (True, "NotRunning")])
-def test_a_stop_overtakes_what_is_done_and_what_waits(ended: bool, reason: str) -> None:
-    async def script() -> None:
-        inbox = Inbox("a")
-        undone: list[str] = []
+@run_by(virtualtime.run)
+async def test_a_stop_overtakes_what_is_done_and_what_waits(ended: bool, reason: str) -> None:
+    inbox = Inbox("a")
+    undone: list[str] = []
 
-        async def long() -> None:
-            try:
-                await asyncio.sleep(3600)
-            finally:
-                undone.append("long")
+    async def long() -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            undone.append("long")
 
-        tasks = [asyncio.create_task(inbox.offer(long)) for _ in range(3)]
-        await asyncio.sleep(1)
-        inbox.overtake(ended=ended)
-        for task in tasks:
-            with pytest.raises(RequestRefused) as caught:
-                await task
-            assert caught.value.reason == reason
-        assert undone == ["long"]
-
-    assert virtualtime.run(script()) == 1
+    tasks = [asyncio.create_task(inbox.offer(long)) for _ in range(3)]
+    await asyncio.sleep(1)
+    inbox.overtake(ended=ended)
+    for task in tasks:
+        with pytest.raises(RequestRefused) as caught:
+            await task
+        assert caught.value.reason == reason
+    assert undone == ["long"]
+    assert asyncio.get_running_loop().time() == 1
 
 
 @run_by(virtualtime.run)

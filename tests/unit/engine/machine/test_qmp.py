@@ -6,7 +6,8 @@ import contextlib
 import json
 import os
 import socket
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,22 +73,23 @@ class Qemu:
 Told = list[tuple[str, Mapping[str, Any]]]
 
 
-def play(qemu: Qemu, script: Callable[[Qmp, Told], Awaitable[None]]) -> None:
-    async def run() -> None:
-        told: Told = []
-        qemu.begin()
-        qmp = await Qmp.connect(qemu.ours, lambda name, data: told.append((name, data)), lambda: told.append(("lost", {})), 1.0)
-        try:
-            await script(qmp, told)
-        finally:
-            qmp.close()
-            qemu.close()
+@asynccontextmanager
+async def connected(qemu: Qemu) -> AsyncIterator[tuple[Qmp, Told]]:
+    """Connect to a scripted QEMU, and note what it tells."""
+    told: Told = []
+    qemu.begin()
+    qmp = await Qmp.connect(qemu.ours, lambda name, data: told.append((name, data)), lambda: told.append(("lost", {})), 1.0)
+    try:
+        yield qmp, told
+    finally:
+        qmp.close()
+        qemu.close()
 
-    asyncio.run(run())
 
-
-def test_answers_refusals_and_events() -> None:
-    async def script(qmp: Qmp, told: Told) -> None:
+@run_by(asyncio.run)
+async def test_answers_refusals_and_events() -> None:
+    qemu = Qemu()
+    async with connected(qemu) as (qmp, told):
         qemu.answers |= {"query-status": {"status": "running"}, "cont": {"class": "GenericError", "desc": "no"}}
         first, second = await asyncio.gather(qmp.execute("query-status"), qmp.execute("query-status"))
         assert first == second == {"status": "running"}
@@ -98,12 +100,11 @@ def test_answers_refusals_and_events() -> None:
         await asyncio.sleep(0.01)
         assert told == [("STOP", {}), ("RESET", {"guest": True})]
 
+
+@run_by(asyncio.run)
+async def test_silence_and_late_answers() -> None:
     qemu = Qemu()
-    play(qemu, script)
-
-
-def test_silence_and_late_answers() -> None:
-    async def script(qmp: Qmp, told: Told) -> None:
+    async with connected(qemu) as (qmp, told):
         with pytest.raises(Unanswered, match=r"nothing came within 0\.02 s"):
             await qmp.execute("stop", patience=0.02)
         qemu.say({"return": "late", "id": qemu.heard[-1]["id"]})
@@ -111,12 +112,11 @@ def test_silence_and_late_answers() -> None:
         assert await qmp.execute("query-status") == {"status": "paused"}
         assert not told
 
+
+@run_by(asyncio.run)
+async def test_a_qemu_that_goes_wakes_who_waits_and_is_told_once() -> None:
     qemu = Qemu()
-    play(qemu, script)
-
-
-def test_a_qemu_that_goes_wakes_who_waits_and_is_told_once() -> None:
-    async def script(qmp: Qmp, told: Told) -> None:
+    async with connected(qemu) as (qmp, told):
         waiting = asyncio.create_task(qmp.execute("stop"))
         await asyncio.sleep(0.01)
         qemu.hang_up()
@@ -126,13 +126,12 @@ def test_a_qemu_that_goes_wakes_who_waits_and_is_told_once() -> None:
         with pytest.raises(Unanswered):
             await qmp.execute("stop")
 
-    qemu = Qemu()
-    play(qemu, script)
-
 
 @pytest.mark.parametrize("nonsense", [b"nonsense\n", b"[]\n", b'{"return":1', b"\xff\xfe\n"])
-def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
-    async def script(qmp: Qmp, told: Told) -> None:
+@run_by(asyncio.run)
+async def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
+    qemu = Qemu()
+    async with connected(qemu) as (qmp, told):
         waiting = asyncio.create_task(qmp.execute("stop", patience=5))
         await asyncio.sleep(0)
         qemu.theirs.send(nonsense)
@@ -142,14 +141,13 @@ def test_nonsense_ends_the_connection(nonsense: bytes) -> None:
             await waiting
         assert told == [("lost", {})]
 
-    qemu = Qemu()
-    play(qemu, script)
 
-
-def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("paddock.engine.machine.qmp._LONGEST", 100_000)
 
-    async def script(qmp: Qmp, told: Told) -> None:
+    qemu = Qemu()
+    async with connected(qemu) as (qmp, _):
         waiting = asyncio.create_task(qmp.execute("stop", patience=5))
         with contextlib.suppress(BrokenPipeError):
             for _ in range(20):
@@ -158,12 +156,11 @@ def test_an_answer_without_end_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> No
         with pytest.raises(Unanswered, match="too long"):
             await waiting
 
+
+@run_by(asyncio.run)
+async def test_files_go_with_their_command() -> None:
     qemu = Qemu()
-    play(qemu, script)
-
-
-def test_files_go_with_their_command() -> None:
-    async def script(qmp: Qmp, told: Told) -> None:
+    async with connected(qemu) as (qmp, _):
         qemu.answers["getfd"] = {}
         read, write = os.pipe()
         await qmp.execute("getfd", {"fdname": "a"}, fds=[write])
@@ -173,12 +170,11 @@ def test_files_go_with_their_command() -> None:
         assert os.read(read, 10) == b"through"
         os.close(read)
 
+
+@run_by(asyncio.run)
+async def test_commands_wait_for_room_and_keep_their_order() -> None:
     qemu = Qemu()
-    play(qemu, script)
-
-
-def test_commands_wait_for_room_and_keep_their_order() -> None:
-    async def script(qmp: Qmp, told: Told) -> None:
+    async with connected(qemu) as (qmp, _):
         loop = asyncio.get_running_loop()
         loop.remove_reader(qemu.theirs)
         waiting = [asyncio.create_task(qmp.execute("big", {"a": "x" * 200_000, "n": n}, patience=5)) for n in range(5)]
@@ -195,9 +191,6 @@ def test_commands_wait_for_room_and_keep_their_order() -> None:
         loop.add_reader(qemu.theirs, qemu._read)
         qemu.say(*({"return": one["arguments"]["n"], "id": one["id"]} for one in messages))
         assert await asyncio.gather(*waiting) == [0, 1, 2, 3, 4]
-
-    qemu = Qemu()
-    play(qemu, script)
 
 
 @run_by(asyncio.run)

@@ -10,6 +10,7 @@ from paddock.engine.machine import startqueue
 from paddock.engine.machine.startqueue import StartQueue
 from paddock.engine.machine.startslots import StartSlots
 from tests import virtualtime
+from tests.coroutines import run_by
 
 
 def test_no_more_start_than_there_are_places() -> None:
@@ -68,7 +69,8 @@ def test_after_a_reboot_all_that_arrive_in_a_moment_are_sorted_before_the_first_
     assert queue.take(104) == ["late"]
 
 
-def test_the_slots_give_turns_by_priority_after_a_reboot() -> None:
+@run_by(virtualtime.run)
+async def test_the_slots_give_turns_by_priority_after_a_reboot() -> None:
     turns: list[str] = []
 
     async def guest(slots: StartSlots, name: str, priority: int) -> None:
@@ -76,16 +78,14 @@ def test_the_slots_give_turns_by_priority_after_a_reboot() -> None:
         turns.append(name)
         slots.give_back(name)
 
-    async def script() -> None:
-        slots = StartSlots(StartQueue(1), lambda _: None)
-        slots.gather()
-        async with asyncio.TaskGroup() as tasks:
-            for name, priority in (("shop", 0), ("batch", -5), ("database", 1000)):
-                tasks.create_task(guest(slots, name, priority))
-                await asyncio.sleep(0.5)
-        slots.close()
-
-    assert startqueue.GATHERING <= virtualtime.run(script()) <= startqueue.GATHERING + 1
+    slots = StartSlots(StartQueue(1), lambda _: None)
+    slots.gather()
+    async with asyncio.TaskGroup() as tasks:
+        for name, priority in (("shop", 0), ("batch", -5), ("database", 1000)):
+            tasks.create_task(guest(slots, name, priority))
+            await asyncio.sleep(0.5)
+    slots.close()
+    assert startqueue.GATHERING <= asyncio.get_running_loop().time() <= startqueue.GATHERING + 1
     assert turns == ["database", "shop", "batch"]
 
 
@@ -127,7 +127,8 @@ def test_places(cpus: int, accelerator: str, expected: int) -> None:
     assert startqueue.places(cpus, accelerator) == expected  # type: ignore[arg-type]
 
 
-def test_fifty_guests_in_virtual_time() -> None:
+@run_by(virtualtime.run)
+async def test_fifty_guests_in_virtual_time() -> None:
     """Two seconds of CPU each, two at a time: each is quiet soon after its own start, not after everybody's."""
     taken: dict[str, float] = {}
     quiet: dict[str, float] = {}
@@ -139,19 +140,17 @@ def test_fifty_guests_in_virtual_time() -> None:
             await asyncio.sleep(0.5)
         quiet[id] = loop.time()
 
-    async def script() -> None:
-        loop = asyncio.get_running_loop()
-        queue = StartQueue(2)
-        for number in range(50):
-            queue.offer(str(number), loop.time())
-        async with asyncio.TaskGroup() as tasks:
-            while len(taken) < 50:
-                for name in queue.take(loop.time()):
-                    taken[name] = loop.time()
-                    tasks.create_task(guest(queue, name))
-                await asyncio.sleep(0.25)
-
-    assert 80 < virtualtime.run(script()) < 110
+    loop = asyncio.get_running_loop()
+    queue = StartQueue(2)
+    for number in range(50):
+        queue.offer(str(number), loop.time())
+    async with asyncio.TaskGroup() as tasks:
+        while len(taken) < 50:
+            for name in queue.take(loop.time()):
+                taken[name] = loop.time()
+                tasks.create_task(guest(queue, name))
+            await asyncio.sleep(0.25)
+    assert 80 < asyncio.get_running_loop().time() < 110
     assert list(taken) == [str(number) for number in range(50)]
     assert max(quiet[name] - taken[name] for name in taken) <= 4
 

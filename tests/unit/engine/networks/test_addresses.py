@@ -221,24 +221,21 @@ async def test_a_slow_disk_keeps_nobody_but_the_one_who_asks(tmp_path: Path, mon
     assert one.index != other.index and ledger.owners() == {"vm", "other"}
 
 
-def test_who_gives_up_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_who_gives_up_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "addresses.json"
     ledger = AddressStore.open(path, lambda: AddressTable(NETWORK))
     flushed, times = threading.Event(), itertools.count()
     monkeypatch.setattr("os.fdatasync", lambda _: next(times) == 0 and flushed.wait(30))
-
-    async def script() -> None:
-        given_up = asyncio.create_task(ledger.give(("gone", "a"), 0.0))
-        await asyncio.sleep(0.01)
-        given_up.cancel()
-        later = asyncio.create_task(ledger.give(("vm", "a"), 0.0))
-        await asyncio.sleep(0.01)
-        assert not later.done()
-        flushed.set()
-        await later
-        assert given_up.cancelled()
-
-    asyncio.run(script())
+    given_up = asyncio.create_task(ledger.give(("gone", "a"), 0.0))
+    await asyncio.sleep(0.01)
+    given_up.cancel()
+    later = asyncio.create_task(ledger.give(("vm", "a"), 0.0))
+    await asyncio.sleep(0.01)
+    assert not later.done()
+    flushed.set()
+    await later
+    assert given_up.cancelled()
     assert AddressStore.open(path, lambda: AddressTable(NETWORK)).book == ledger.book and ledger.owners() == {"vm"}
 
 

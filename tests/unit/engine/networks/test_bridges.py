@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import ipaddress
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -69,18 +70,19 @@ def test_nobody_gets_what_is_excluded(excluded: str) -> None:
 
 
 @pytest.mark.spec("kubevirt", 274)
+async def given(folder: Path, ranges: Sequence[Range]) -> list[str]:
+    """Return twenty addresses of a bridge that is defined with each of these ranges."""
+    books = BridgeAddresses(folder)
+    asked = ((str(number), HostBridge("br1", ranges=(ranges[number % len(ranges)],))) for number in range(20))
+    return [four.own for four, _ in await asyncio.gather(*(books.give((owner, "lan"), bridge) for owner, bridge in asked))]
+
+
 def test_definitions_of_one_bridge_never_give_an_address_twice(tmp_path: Path) -> None:
     wide, narrow = Range("172.20.0.0/16", "172.20.0.10", "172.20.0.29"), Range("172.20.0.0/24", "172.20.0.10", "172.20.0.29")
     ranges = (wide, narrow, replace(narrow, first="172.20.0.20"))
-
-    async def given() -> list[str]:
-        books = BridgeAddresses(tmp_path)
-        asked = ((str(number), HostBridge("br1", ranges=(ranges[number % 3],))) for number in range(20))
-        return [four.own for four, _ in await asyncio.gather(*(books.give((owner, "lan"), bridge) for owner, bridge in asked))]
-
-    first = asyncio.run(given())
+    first = asyncio.run(given(tmp_path, ranges))
     assert sorted(first) == [f"172.20.0.{number}" for number in range(10, 30)]
-    assert asyncio.run(given()) == first, "after a restart, too"
+    assert asyncio.run(given(tmp_path, ranges)) == first, "after a restart, too"
     other = asyncio.run(BridgeAddresses(tmp_path).give(("more", "lan"), HostBridge("br2", ranges=(narrow,))))
     assert other[0].own in first, "another bridge is another link"
 

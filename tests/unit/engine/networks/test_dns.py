@@ -123,7 +123,8 @@ def foreign(question: bytes, ttl: int = 60, code: int = 0) -> bytes:
     return question[:2] + struct.pack("!HHHHH", 0x8180 | code, 1, 1, 0, 0) + question[12:] + record
 
 
-def test_answers_of_others_are_kept_for_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_answers_of_others_are_kept_for_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bytes] = []
     now = [100.0]
 
@@ -133,45 +134,40 @@ def test_answers_of_others_are_kept_for_their_time(monkeypatch: pytest.MonkeyPat
             raise OSError("nobody there")
         return foreign(data)
 
-    async def script() -> None:
-        monkeypatch.setattr(dnsserver, "_ask_udp", ask)
-        server = DnsServer(lambda: ZONE, lambda: ("192.0.2.53", "192.0.2.54"), seconds=lambda: now[0])
-        said: list[bytes] = []
-        for number in (1, 2):
-            server.ask(query("www.example.com", number=number), "10.112.64.5", said.append)
-            for _ in range(5):
-                await asyncio.sleep(0)
-        assert [each[:2] for each in said] == [b"\0\x01", b"\0\x02"] and all(each.endswith(bytes([192, 0, 2, 1])) for each in said)
-        assert len(asked) == 2, "both resolvers once, then nobody"
-        assert asked[0][:2] != b"\0\x01" or asked[1][:2] != b"\0\x01", "the number is our own"
-        now[0] += 31
-        server.ask(query("www.example.com"), "10.112.64.5", said.append)
+    monkeypatch.setattr(dnsserver, "_ask_udp", ask)
+    server = DnsServer(lambda: ZONE, lambda: ("192.0.2.53", "192.0.2.54"), seconds=lambda: now[0])
+    said: list[bytes] = []
+    for number in (1, 2):
+        server.ask(query("www.example.com", number=number), "10.112.64.5", said.append)
         for _ in range(5):
             await asyncio.sleep(0)
-        assert len(asked) == 4
-        await server.close()
+    assert [each[:2] for each in said] == [b"\0\x01", b"\0\x02"] and all(each.endswith(bytes([192, 0, 2, 1])) for each in said)
+    assert len(asked) == 2, "both resolvers once, then nobody"
+    assert asked[0][:2] != b"\0\x01" or asked[1][:2] != b"\0\x01", "the number is our own"
+    now[0] += 31
+    server.ask(query("www.example.com"), "10.112.64.5", said.append)
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert len(asked) == 4
+    await server.close()
 
-    asyncio.run(script())
 
-
-def test_a_guest_cannot_have_everybody_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_a_guest_cannot_have_everybody_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     async def ask(server: str, data: bytes) -> bytes:
         await asyncio.sleep(3600)
         return b""
 
-    async def script() -> None:
-        monkeypatch.setattr(dnsserver, "_ask_udp", ask)
-        server = DnsServer(lambda: ZONE, lambda: ("192.0.2.54",), seconds=lambda: 0.0)
-        greedy: list[bytes] = []
-        for number in range(100):
-            server.ask(query(f"n{number}.example"), "10.112.64.5", greedy.append)
-        assert len(greedy) == 36 and all(each[3] & 15 == dns.REFUSED for each in greedy)
-        other: list[bytes] = []
-        server.ask(query("www.example.com"), "10.112.64.6", other.append)
-        assert other == [], "it waits, as it should"
-        await server.close()
-
-    asyncio.run(script())
+    monkeypatch.setattr(dnsserver, "_ask_udp", ask)
+    server = DnsServer(lambda: ZONE, lambda: ("192.0.2.54",), seconds=lambda: 0.0)
+    greedy: list[bytes] = []
+    for number in range(100):
+        server.ask(query(f"n{number}.example"), "10.112.64.5", greedy.append)
+    assert len(greedy) == 36 and all(each[3] & 15 == dns.REFUSED for each in greedy)
+    other: list[bytes] = []
+    server.ask(query("www.example.com"), "10.112.64.6", other.append)
+    assert other == [], "it waits, as it should"
+    await server.close()
 
 
 @pytest.mark.parametrize(("number", "name"), [(b"\0\x08", "www.example.com"), (b"\0\x07", "evil.example.com")])

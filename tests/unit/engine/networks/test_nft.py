@@ -8,6 +8,7 @@ import uvloop
 
 from paddock.engine.networks import nft
 from paddock.engine.networks.errors import NetworkBusy
+from tests.coroutines import run_by
 from tests.unit.engine.host.test_kvm import program
 
 
@@ -26,16 +27,13 @@ def test_an_nft_that_fails_is_a_sentence(tmp_path: Path, monkeypatch: pytest.Mon
     assert str(failed.value) == said
 
 
-def test_an_nft_that_ends_before_it_reads_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def often() -> None:
-        for _ in range(20):
-            with pytest.raises(NetworkBusy, match=r"^cannot set packet filters: nft ended with 1$"):
-                await nft.run("table inet paddock_0\n")
-
+@run_by(uvloop.run)
+async def test_an_nft_that_ends_before_it_reads_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "nft").symlink_to("/bin/false")
     monkeypatch.setenv("PATH", str(tmp_path))
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(often())
+    for _ in range(20):
+        with pytest.raises(NetworkBusy, match=r"^cannot set packet filters: nft ended with 1$"):
+            await nft.run("table inet paddock_0\n")
 
 
 def test_an_nft_that_succeeds_has_read_its_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

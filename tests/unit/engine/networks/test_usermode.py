@@ -42,7 +42,7 @@ async def test_a_card_is_behind_masquerade_with_its_addresses(tmp_path: Path) ->
     assert isinstance(plug.backend, UserNetwork) and plug.backend.hostname == "web"
     assert [(each[0], each[3]) for each in plug.backend.forwards] == [("tcp", 80), ("udp", 53), ("udp", 54)]
     again = Networks(tmp_path, USER)
-    assert await again.plug(NicSpec("vm", "default", hostname="web")) == (await networks.plug(NicSpec("vm", "default", hostname="web")))
+    assert await again.plug(NicSpec("vm", "default", hostname="web")) == await networks.plug(NicSpec("vm", "default", hostname="web"))
 
 
 @run_by(asyncio.run)
@@ -158,15 +158,13 @@ async def test_a_port_that_is_not_listed_is_not_opened(tmp_path: Path) -> None:
         await networks.dial("vm", "default", 80)
 
 
-def test_release_gives_the_address_back(tmp_path: Path) -> None:
-    async def script() -> None:
-        networks = Networks(tmp_path, USER)
-        await networks.plug(NicSpec("vm", "default"))
-        await networks.release({"vm"})
-        with pytest.raises(GuestUnreachable):
-            await networks.dial("vm", "default", 80)
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_release_gives_the_address_back(tmp_path: Path) -> None:
+    networks = Networks(tmp_path, USER)
+    await networks.plug(NicSpec("vm", "default"))
+    await networks.release({"vm"})
+    with pytest.raises(GuestUnreachable):
+        await networks.dial("vm", "default", 80)
     assert '"cards": []' in (tmp_path / "addresses.json").read_text()
 
 

@@ -10,7 +10,7 @@ from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage.errors import StoreFailed, VolumeBroken, VolumeBusy
 from paddock.engine.storage.volumes import Volumes
 from tests.coroutines import run_by
-from tests.damage import DAMAGES, damage, mend
+from tests.kit.hostile.damage import DAMAGES, damage, mend
 
 MB = 1 << 20
 

@@ -156,12 +156,10 @@ def test_what_cannot_be_reverted(volumes: Volumes, monkeypatch: pytest.MonkeyPat
     assert chain(volumes) == ["a/after-one.img", "a/disk.img"]
 
 
-def test_a_record_with_former_chains_is_read_back(volumes: Volumes) -> None:
-    async def script() -> None:
-        await volumes.snapshot("a", "two")
-        await volumes.revert("a", "one", MB, "r")
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_record_with_former_chains_is_read_back(volumes: Volumes) -> None:
+    await volumes.snapshot("a", "two")
+    await volumes.revert("a", "one", MB, "r")
     record = records.read(volumes.place("a") / "volume.json")
     assert record is not None and [chains.layers[-1].name for chains in record.former] == ["after-one.img"]
     assert record.files == images(volumes)

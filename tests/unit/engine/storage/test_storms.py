@@ -271,7 +271,8 @@ class Ended(BaseException):
 
 @pytest.mark.spec("kubevirt", 130)
 @pytest.mark.parametrize("seed", range(FIRST, END))
-def test_no_layer_goes_that_somebody_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+@run_by(asyncio.run)
+async def test_no_layer_goes_that_somebody_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     chance = random.Random(seed)
     (tmp_path / "life").mkdir()
     storm = Storm(tmp_path / "life", chance)
@@ -313,39 +314,34 @@ def test_no_layer_goes_that_somebody_needs(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(qemuimg, "commit", commit)
     monkeypatch.setattr(qemuimg, "rename_below", rename_below)
     monkeypatch.setattr(files, "copy", copied)
-
-    async def script() -> None:
-        for number in range(LIVES):
-            await storm.live(number)
-        await storm.finish()
-
-    asyncio.run(script())
+    for number in range(LIVES):
+        await storm.live(number)
+    await storm.finish()
 
 
-def test_a_snapshot_that_was_begun_before_the_process_ended_is_taken_after_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by(asyncio.run)
+async def test_a_snapshot_that_was_begun_before_the_process_ended_is_taken_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     merged: list[Path] = []
 
     async def commit(layer: DiskLayer) -> None:
         merged.append(layer.path)
 
     monkeypatch.setattr(qemuimg, "commit", commit)
-
-    async def script() -> None:
-        before = Volumes(tmp_path)
-        before.prepare()
-        volume = await before.create("a", MB)
-        await before.next_layer("a", "s")
-        after = Volumes(tmp_path)
-        after.prepare()
-        await after.collapse("a")
-        assert merged == [] and after.get_snapshot("s") is None
-        await after.snapshot("a", "s")
-        held = after.get_snapshot("s")
-        assert held is not None and held.layer == volume.layer
-        await after.delete_snapshot("s")
-        assert merged == [tmp_path / "volumes" / "a" / "after-s.img"]
-
-    asyncio.run(script())
+    before = Volumes(tmp_path)
+    before.prepare()
+    volume = await before.create("a", MB)
+    await before.next_layer("a", "s")
+    after = Volumes(tmp_path)
+    after.prepare()
+    await after.collapse("a")
+    assert merged == [] and after.get_snapshot("s") is None
+    await after.snapshot("a", "s")
+    held = after.get_snapshot("s")
+    assert held is not None and held.layer == volume.layer
+    await after.delete_snapshot("s")
+    assert merged == [tmp_path / "volumes" / "a" / "after-s.img"]
 
 
 @run_by(asyncio.run)

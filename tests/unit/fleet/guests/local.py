@@ -14,7 +14,7 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.client import Client, ClientSettings
 from paddock.kubernetes.client.http.https import Https
-from tests.enginefakes import FakeMachine
+from tests.kit.engine.enginefakes import FakeMachine
 from tests.unit.app.subresources.wire import served
 from tests.unit.app.subresources.world import World
 

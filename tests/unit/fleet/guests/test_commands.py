@@ -14,8 +14,8 @@ from paddock.cli.console import Console
 from paddock.engine.machine import guest
 from paddock.fleet.guests import guestlogs
 from paddock.server.resources.kubevirtsubresources import GROUP, INSTANCES
-from tests.enginefakes import PNG
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.engine.enginefakes import PNG
 from tests.unit.app.subresources.wire import listening, served
 from tests.unit.app.subresources.world import World, hardware
 from tests.unit.fleet.guests.local import reached, with_agent

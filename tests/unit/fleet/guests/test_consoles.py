@@ -5,7 +5,8 @@ import contextlib
 import os
 import pty
 import termios
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 
 import pytest
 from wsproto import ConnectionType, WSConnection
@@ -27,7 +28,7 @@ from paddock.fleet.guests.guest import NotRunning
 from paddock.kubernetes.client.access import Access, StaticCredential, bearer
 from paddock.kubernetes.client.errors import NotFound, Unreachable
 from paddock.kubernetes.client.http import websocket
-from tests.scripted import scripted
+from tests.coroutines import played_by, run_by, scripted
 from tests.unit.app.subresources.world import World
 from tests.unit.fleet.guests.local import reached
 
@@ -75,14 +76,21 @@ class Machine:
         return []
 
 
+@asynccontextmanager
+async def served(machine: Machine) -> AsyncIterator[Access]:
+    """Give the address of a machine."""
+    server = await asyncio.start_server(machine.serve, "127.0.0.1", 0)
+    async with server, asyncio.timeout(20):
+        port = server.sockets[0].getsockname()[1]
+        yield Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential(bearer("secret")))
+
+
 def play(machine: Machine, script: Callable[[Access], Awaitable[None]]) -> None:
     """Runs a script with the address of a machine."""
 
     async def run() -> None:
-        server = await asyncio.start_server(machine.serve, "127.0.0.1", 0)
-        async with server, asyncio.timeout(20):
-            port = server.sockets[0].getsockname()[1]
-            await script(Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential(bearer("secret"))))
+        async with served(machine) as access:
+            await script(access)
 
     asyncio.run(run())
 
@@ -119,10 +127,11 @@ def test_the_end_of_the_console_ends_it() -> None:
     assert (b"authorization", b"Bearer secret") in asked.extra_headers
 
 
-def test_one_key_ends_it_and_what_was_typed_before_is_sent() -> None:
+@run_by(asyncio.run)
+async def test_one_key_ends_it_and_what_was_typed_before_is_sent() -> None:
     heard: list[bytes] = []
 
-    async def script(access: Access) -> None:
+    async with served(Machine()) as access:
         source, keyboard = os.pipe()
         screen, target = os.pipe()
         async with websocket.connected(access, PATH) as socket:
@@ -137,8 +146,6 @@ def test_one_key_ends_it_and_what_was_typed_before_is_sent() -> None:
             keys.close()
         for each in (source, keyboard, screen, target):
             os.close(each)
-
-    play(Machine(), script)
     assert b"".join(heard) == b"hello LS\r"
 
 
@@ -153,30 +160,26 @@ def test_what_breaks_is_told(typed: bytes, why: str) -> None:
         talk(Machine(), typed)
 
 
-def test_pings_are_answered() -> None:
+@run_by(asyncio.run)
+async def test_pings_are_answered() -> None:
     machine = Machine()
 
-    async def script(access: Access) -> None:
-        async with websocket.connected(access, PATH) as socket:
-            await socket.send(b"P")
-            assert await socket.receive() == b"hello "
-            receiving = asyncio.create_task(socket.receive())
-            while not machine.pongs:
-                await asyncio.sleep(0)
-            await socket.send(b"X")
-            assert await receiving == b""
-
-    play(machine, script)
+    async with served(machine) as access, websocket.connected(access, PATH) as socket:
+        await socket.send(b"P")
+        assert await socket.receive() == b"hello "
+        receiving = asyncio.create_task(socket.receive())
+        while not machine.pongs:
+            await asyncio.sleep(0)
+        await socket.send(b"X")
+        assert await receiving == b""
 
 
-def test_nobody_answers() -> None:
-    async def script(access: Access) -> None:
-        elsewhere = Access(server="http://127.0.0.1:1", credentials=StaticCredential())
-        with pytest.raises(Unreachable, match="cannot connect"):
-            async with websocket.connected(elsewhere, PATH):
-                pass
-
-    play(Machine(), script)
+@played_by(play, Machine())
+async def test_nobody_answers(access: Access, /) -> None:
+    elsewhere = Access(server="http://127.0.0.1:1", credentials=StaticCredential())
+    with pytest.raises(Unreachable, match="cannot connect"):
+        async with websocket.connected(elsewhere, PATH):
+            pass
 
 
 def test_a_terminal_is_put_back() -> None:

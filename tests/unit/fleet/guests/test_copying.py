@@ -11,7 +11,7 @@ from paddock.cli.commands import cp
 from paddock.fleet.guests import copying
 from paddock.fleet.guests.copying import CopyFailed
 from paddock.fleet.guests.guest import GuestRefused, NoAgent
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.world import World
 from tests.unit.fleet.guests.local import reached, with_agent
 

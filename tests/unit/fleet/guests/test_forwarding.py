@@ -8,7 +8,7 @@ import pytest
 from paddock.fleet.guests import forwarding, sshclient, viewers
 from paddock.fleet.guests.forwarding import BadPort
 from paddock.fleet.guests.sshclient import NoSshServer
-from tests.scripted import scripted
+from tests.coroutines import scripted
 from tests.unit.app.subresources.wire import listening
 from tests.unit.app.subresources.world import World
 from tests.unit.fleet.guests.local import reached

@@ -13,8 +13,8 @@ from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.access import Access, StaticCredential
 from paddock.kubernetes.client.options import WriteOptions
 from paddock.kubernetes.client.target import Key, plain
-from tests.apiclient import inside
-from tests.apiharness import Harness
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import Answer, paddock
 from tests.virtualtime import Clock
 

@@ -1,6 +1,7 @@
 """`paddock fork` on a server, as far as that goes without guests."""
 
 from collections.abc import Sequence
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -59,11 +60,7 @@ def test_a_guest_without_agent_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_cannot_be_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     halted = FakeServer(monkeypatch, vm()).run("fork", "web")
     assert halted.code == 2 and "it does not run" in halted.err and "paddock clone web NEW" in halted.err
-
-    async def is_paddock(_: Client) -> bool:
-        return False
-
-    monkeypatch.setattr(Client, "is_paddock", is_paddock)
+    monkeypatch.setattr(Client, "is_paddock", AsyncMock(return_value=False))
     cluster = running(monkeypatch, instance(AGENT)).run("fork", "web")
     assert cluster.code == 2 and "the server is a cluster" in cluster.err
 

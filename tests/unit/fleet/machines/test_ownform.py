@@ -14,8 +14,9 @@ from paddock.fleet.machines.edits import ObjectEdit
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers import surroundings
 from paddock.kubernetes.client.target import Key
-from tests.apiclient import inside
-from tests.apiharness import Harness
+from tests.coroutines import run_by
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import paddock
 from tests.unit.fleet.machines.examples import Data, vm, vmi
 
@@ -151,16 +152,13 @@ def test_the_machine_in_the_other_form_is_the_same_machine(spec: Data, effects: 
 @pytest.mark.parametrize(
     ("classes", "effect"), [((machine_class(),), "no effect"), ((), "restart")], ids=["its class is there", "nobody knows it"]
 )
-def test_a_change_on_a_server_is_judged_with_its_class(classes: tuple[Data, ...], effect: str) -> None:
+@run_by(asyncio.run)
+async def test_a_change_on_a_server_is_judged_with_its_class(classes: tuple[Data, ...], effect: str) -> None:
     before, after = machine(), machine(machineClass="tall")
-
-    async def script() -> planning.ChangePlan:
-        async with Harness() as server, inside(server) as client:
-            for each in classes:
-                assert (await server.post(f"/apis/{GROUP}/machineclasses", each)).status == 201
-            world = await surroundings.read(client, after)
-            edit = ObjectEdit(target=VITISTACK.target, key=Key("default", "web"), before=before, after=after)
-            return planning.plan(edit, "web", world, running=True)
-
-    (change,) = asyncio.run(script()).changes
+    async with Harness() as server, inside(server) as client:
+        for each in classes:
+            assert (await server.post(f"/apis/{GROUP}/machineclasses", each)).status == 201
+        world = await surroundings.read(client, after)
+        edit = ObjectEdit(target=VITISTACK.target, key=Key("default", "web"), before=before, after=after)
+        (change,) = planning.plan(edit, "web", world, running=True).changes
     assert change.effect == effect

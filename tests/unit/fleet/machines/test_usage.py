@@ -8,7 +8,7 @@ from paddock.fleet.machines.usage import MachineUsage, NoUsage, UsageSample
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
-from tests.scripted import timeless
+from tests.coroutines import timeless
 
 WEB = Key("default", "web")
 PAGE = """# HELP kubevirt_vmi_cpu_usage_seconds_total Time

@@ -6,6 +6,7 @@ import pytest
 
 from paddock.fleet.moves import rights
 from paddock.fleet.moves.plan.moveplan import Hindrance
+from tests.coroutines import played_by
 from tests.unit.fleet.moves.clusters import FakeCluster
 from tests.unit.kubernetes.client.talking import play
 
@@ -63,28 +64,22 @@ LACKING = "you may not create pods/portforward in namespace default at the sourc
         (("get pods/portforward", "list pods"), {}, (), "you may not list pods; you may not get pods/portforward in namespace", True),
     ],
 )
-def test_the_way_to_exports_is_known_before_anything_happens(
+@played_by(play)
+async def test_the_way_to_exports_is_known_before_anything_happens(
     refused: tuple[str, ...], lists: dict[str, Data], forbidden: tuple[str, ...], said: str, is_certain: bool
 ) -> None:
     cluster = FakeCluster()
     cluster.objects = {"/version": {"gitVersion": "v1.36.0"}, INSTALLED: listed({}), **lists}
     cluster.refused, cluster.forbidden = set(refused), set(forbidden)
     found: list[Hindrance] = []
-
-    async def script() -> None:
-        async with cluster.side() as side:
-            found.append(await rights.shut_exports(side))
-
-    play(script)
+    async with cluster.side() as side:
+        found.append(await rights.shut_exports(side))
     assert all(each.text.startswith(said) and bool(each.text) is bool(said) and each.is_certain is is_certain for each in found), found
 
 
-def test_paddock_up_needs_no_ports_of_pods() -> None:
+@played_by(play)
+async def test_paddock_up_needs_no_ports_of_pods() -> None:
     cluster = FakeCluster()
     cluster.objects = {"/version": {"gitVersion": "v1.36.0+paddock.0.1.0"}}
-
-    async def script() -> None:
-        async with cluster.side() as side:
-            assert await rights.shut_exports(side) == Hindrance()
-
-    play(script)
+    async with cluster.side() as side:
+        assert await rights.shut_exports(side) == Hindrance()

@@ -76,20 +76,17 @@ def run(script: Callable[[], Awaitable[None]]) -> None:
     play(script)
 
 
-def test_a_ready_pod_leads_to_the_disk_under_the_name_of_its_service(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_ready_pod_leads_to_the_disk_under_the_name_of_its_service(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
-
-    async def script() -> None:
-        async with export.side() as side, ways.reachable(side, export.link()) as link:
-            assert link.url.startswith("https://127.0.0.1:") and link.tls_name == NAME
-            assert link.raw_url.rpartition("/")[0] == link.url.rpartition("/")[0]
-            assert await fetched(link) == DISK
-            # Each connection has a way of its own.
-            assert all(each == DISK for each in await asyncio.gather(fetched(link), fetched(link)))
-        with pytest.raises(Unreachable):
-            await fetched(link)
-
-    run(script)
+    async with export.side() as side, ways.reachable(side, export.link()) as link:
+        assert link.url.startswith("https://127.0.0.1:") and link.tls_name == NAME
+        assert link.raw_url.rpartition("/")[0] == link.url.rpartition("/")[0]
+        assert await fetched(link) == DISK
+        # Each connection has a way of its own.
+        assert all(each == DISK for each in await asyncio.gather(fetched(link), fetched(link)))
+    with pytest.raises(Unreachable):
+        await fetched(link)
     forwards = [each for each in export.cluster.asked if "portforward" in each]
     assert len(forwards) >= 4 and {each.partition("?")[0] for each in forwards} == {"GET /api/v1/namespaces/default/pods/ready/portforward"}
     assert any("labelSelector=a%3Db" in each for each in export.cluster.asked)
@@ -151,28 +148,22 @@ def _no_sight(cluster: FakeCluster) -> None:
         (_no_sight, "is inside of the cluster only: "),
     ],
 )
-def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
+@played_by(run)
+async def test_where_there_is_no_way_the_reason_is_said(tmp_path: Path, change: Callable[[FakeCluster], None], said: str) -> None:
     export = ExportOfCluster(tmp_path)
     change(export.cluster)
-
-    async def script() -> None:
-        async with export.side() as side:
-            with pytest.raises(NoWay, match=said):
-                await entered(ways.reachable(side, export.link()))
-
-    run(script)
+    async with export.side() as side:
+        with pytest.raises(NoWay, match=said):
+            await entered(ways.reachable(side, export.link()))
 
 
-def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
+@played_by(run)
+async def test_a_service_that_is_not_there_is_named(tmp_path: Path) -> None:
     export = ExportOfCluster(tmp_path)
     del export.cluster.objects[SERVICE]
-
-    async def script() -> None:
-        async with export.side() as side:
-            with pytest.raises(NotFound, match="virt-export-web"):
-                await entered(ways.reachable(side, export.link()))
-
-    run(script)
+    async with export.side() as side:
+        with pytest.raises(NotFound, match="virt-export-web"):
+            await entered(ways.reachable(side, export.link()))
 
 
 @played_by(run)
@@ -185,7 +176,8 @@ async def test_an_address_from_outside_stays_as_it_is(tmp_path: Path) -> None:
 # --- uploads ------------------------------------------------------------------------------------------------------------------
 
 
-def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
+@played_by(run)
+async def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
     """CDI names no address, so the Service does; its authority lies in a ConfigMap."""
     authority, cluster, got = Authority(tmp_path), FakeCluster(), list[tuple[str, str, bytes]]()
     found = {"metadata": {"name": "cdi-uploadproxy", "namespace": "cdi"}}
@@ -206,16 +198,13 @@ def test_an_upload_goes_to_the_proxy_of_the_cluster(tmp_path: Path) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         yield DISK
 
-    async def script() -> None:
-        async with edge(take, serving(authority, ["cdi-uploadproxy.cdi.svc"])) as port, cluster.side() as side:
-            cluster.ports = {"ready:8443": port}
-            await ways.try_uploads(side)
-            async with ways.upload(side, "web-root") as link:
-                assert link.title == f"the upload proxy cdi-uploadproxy.cdi.svc of {side.address}"
-                await HttpLinkChannel().send(link, chunks(), len(DISK))
-        assert got.pop() == ("/v1beta1/upload", "Bearer secret", DISK)
-
-    run(script)
+    async with edge(take, serving(authority, ["cdi-uploadproxy.cdi.svc"])) as port, cluster.side() as side:
+        cluster.ports = {"ready:8443": port}
+        await ways.try_uploads(side)
+        async with ways.upload(side, "web-root") as link:
+            assert link.title == f"the upload proxy cdi-uploadproxy.cdi.svc of {side.address}"
+            await HttpLinkChannel().send(link, chunks(), len(DISK))
+    assert got.pop() == ("/v1beta1/upload", "Bearer secret", DISK)
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from paddock.fleet.documents.inputobjects import gather
 from paddock.fleet.documents.objects import InputReader
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import Answer, paddock
 from tests.virtualtime import Clock
 

@@ -17,9 +17,9 @@ from paddock.fleet.tenants import tenancy, tenant
 from paddock.fleet.tenants.tenancy import NoTenant
 from paddock.fleet.tenants.tenant import TenantShares, WrongShare
 from paddock.kubernetes.client.access import Access
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import paddock
 from tests.virtualtime import Clock
 

@@ -17,6 +17,7 @@ from paddock.kubernetes.client.access import Access, ClientCertificate, Credenti
 from paddock.kubernetes.client.errors import BadAccess
 from paddock.kubernetes.client.execplugin import ExecPlugin
 from paddock.kubernetes.client.tokenfile import TokenFile
+from tests.coroutines import run_by
 
 CLOCK = SystemClock()
 
@@ -298,31 +299,28 @@ class Plugin:
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-def test_exec_plugins(tmp_path: Path, version: str) -> None:
+@run_by(asyncio.run)
+async def test_exec_plugins(tmp_path: Path, version: str) -> None:
     plugin = Plugin(tmp_path, version)
     plugin.answers({"token": "one", "expirationTimestamp": "1970-01-01T00:20:00Z"})
-
-    async def script() -> None:
-        found = await asyncio.gather(*(plugin.credentials.current() for _ in range(5)))
-        assert {each.headers for each in found} == {(("authorization", "Bearer one"),)}
-        assert plugin.runs == 1
-        plugin.answers({"token": "two"})
-        plugin.clock.time = 1199.0
-        assert await plugin.credentials.current() == found[0]
-        plugin.clock.time = 1200.0
-        second = await plugin.credentials.current()
-        assert (second.headers, plugin.runs) == ((("authorization", "Bearer two"),), 2)
-        # Without an end it holds until a server says no; then it is asked for once, however many were refused.
-        plugin.clock.time += 1e6
-        assert await plugin.credentials.current() == second
-        plugin.answers({"clientCertificateData": "CERT", "clientKeyData": "KEY"})
-        assert all(plugin.credentials.refused(second) for _ in range(3))
-        third = await plugin.credentials.current()
-        assert plugin.credentials.refused(second)
-        assert await plugin.credentials.current() == third == Credential((), ClientCertificate(b"CERT", b"KEY"))
-        assert plugin.runs == 3
-
-    asyncio.run(script())
+    found = await asyncio.gather(*(plugin.credentials.current() for _ in range(5)))
+    assert {each.headers for each in found} == {(("authorization", "Bearer one"),)}
+    assert plugin.runs == 1
+    plugin.answers({"token": "two"})
+    plugin.clock.time = 1199.0
+    assert await plugin.credentials.current() == found[0]
+    plugin.clock.time = 1200.0
+    second = await plugin.credentials.current()
+    assert (second.headers, plugin.runs) == ((("authorization", "Bearer two"),), 2)
+    # Without an end it holds until a server says no; then it is asked for once, however many were refused.
+    plugin.clock.time += 1e6
+    assert await plugin.credentials.current() == second
+    plugin.answers({"clientCertificateData": "CERT", "clientKeyData": "KEY"})
+    assert all(plugin.credentials.refused(second) for _ in range(3))
+    third = await plugin.credentials.current()
+    assert plugin.credentials.refused(second)
+    assert await plugin.credentials.current() == third == Credential((), ClientCertificate(b"CERT", b"KEY"))
+    assert plugin.runs == 3
     info = yaml.safe_load(plugin.file("info").read_text())
     assert info == {
         "apiVersion": plugin.version,

@@ -63,7 +63,8 @@ async def test_bytes_pass_without_their_channels() -> None:
     assert kubelet.protocols == ["v4.channel.k8s.io"] and kubelet.heard[-1] == b"\x00hi"
 
 
-def test_what_a_server_says_at_once_is_received_at_once() -> None:
+@played_by(play)
+async def test_what_a_server_says_at_once_is_received_at_once() -> None:
     """Its answer and its first words may come in one piece, and nothing after them."""
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -75,29 +76,24 @@ def test_what_a_server_says_at_once_is_received_at_once() -> None:
         writer.write(accepted + protocol.send(BytesMessage(data=b"SSH-2.0")))
         await reader.read()
 
-    async def script() -> None:
-        async with listening(greet) as port:
-            access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
-            async with connected(access, "/portforward/22/tcp") as stream, asyncio.timeout(60):
-                assert await stream.receive() == b"SSH-2.0"
-
-    play(script)
+    async with listening(greet) as port:
+        access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
+        async with connected(access, "/portforward/22/tcp") as stream, asyncio.timeout(60):
+            assert await stream.receive() == b"SSH-2.0"
 
 
 @pytest.mark.parametrize("answer", [b"SSH-2.0\r\n\r\n", b"HTTP/1.1 101 Fine\r\n\r\n", b""])
-def test_a_server_that_speaks_no_websocket_is_named(answer: bytes) -> None:
+@played_by(play)
+async def test_a_server_that_speaks_no_websocket_is_named(answer: bytes) -> None:
     async def say(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(answer)
 
-    async def script() -> None:
-        async with listening(say) as port:
-            access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
-            with pytest.raises(Unreachable):
-                async with connected(access, "/console"):
-                    pass
-
-    play(script)
+    async with listening(say) as port:
+        access = Access(server=f"http://127.0.0.1:{port}", credentials=StaticCredential())
+        with pytest.raises(Unreachable):
+            async with connected(access, "/console"):
+                pass
 
 
 @played_by(play)

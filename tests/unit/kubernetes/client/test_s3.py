@@ -9,8 +9,8 @@ from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
 from paddock.kubernetes.client.presigned import S3Keys
 from paddock.kubernetes.client.s3 import S3Object, S3Place, S3Refusal
-from tests.s3server import KEY, SECRET, TOKEN, S3Server
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.s3server import KEY, SECRET, TOKEN, S3Server
 
 NAME = "vm migrations/ns/a+b/export.vmdk"
 PATH = f"/bucket/{NAME}"

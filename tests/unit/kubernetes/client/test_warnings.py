@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from paddock.kubernetes.client import warnings
+from tests.coroutines import run_by
 
 
 @pytest.mark.parametrize(
@@ -25,7 +26,8 @@ def test_texts(header: str, expected: list[str]) -> None:
     assert found == expected
 
 
-def test_tasks_do_not_hear_each_others() -> None:
+@run_by(asyncio.run)
+async def test_tasks_do_not_hear_each_others() -> None:
     async def one(text: str) -> list[str]:
         with warnings.collected() as found:
             await asyncio.sleep(0)
@@ -33,7 +35,4 @@ def test_tasks_do_not_hear_each_others() -> None:
             await asyncio.sleep(0)
         return found
 
-    async def both() -> list[list[str]]:
-        return list(await asyncio.gather(one("a"), one("b")))
-
-    assert asyncio.run(both()) == [["a"], ["b"]]
+    assert list(await asyncio.gather(one("a"), one("b"))) == [["a"], ["b"]]

@@ -8,8 +8,9 @@ import pytest
 
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.runtime.machinery import Machinery
-from tests import apiclient, virtualtime
-from tests.apiharness import Harness
+from tests import virtualtime
+from tests.kit.servers import apiclient
+from tests.kit.servers.apiharness import Harness
 
 
 class World:

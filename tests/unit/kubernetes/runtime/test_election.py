@@ -20,9 +20,9 @@ from paddock.kubernetes.client.transport import ResponseStream, TransportRequest
 from paddock.kubernetes.runtime.election import BadTerms, Election, LeaseTerms, StillActing
 from paddock.kubernetes.runtime.machinery import Machinery
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import run_by
-from tests.sampling import one_in
+from tests.kit.declarations.sampling import one_in
+from tests.kit.servers.apiharness import Harness
 
 LEASE = Key("default", "controllers")
 
@@ -230,39 +230,36 @@ TROUBLE = st.lists(
 
 @one_in(4)
 @given(trouble=TROUBLE, skews=st.tuples(*[st.sampled_from([0.0, -1000.0, 1000.0])] * 3))
-def test_never_two_and_in_the_end_one(trouble: list[tuple[int, str, int]], skews: tuple[float, float, float]) -> None:
+@run_by(virtualtime.run)
+async def test_never_two_and_in_the_end_one(trouble: list[tuple[int, str, int]], skews: tuple[float, float, float]) -> None:
     """Three candidates, wires that break and slow down, stops and crashes at any time."""
+    async with stage() as play:
+        count = 0
 
-    async def script() -> None:
-        async with stage() as play:
-            count = 0
+        def start(number: int) -> tuple[Wire, asyncio.Task[None], Election]:
+            nonlocal count
+            count += 1
+            return play.candidate(f"{number}-{count}", skew=skews[number], stubborn=3.0)
 
-            def start(number: int) -> tuple[Wire, asyncio.Task[None], Election]:
-                nonlocal count
-                count += 1
-                return play.candidate(f"{number}-{count}", skew=skews[number], stubborn=3.0)
-
-            players = [start(number) for number in range(3)]
-            for number, what, seconds in trouble:
-                wire, task, _ = players[number]
-                if what in ("cut", "mend"):
-                    wire.broken = what == "cut"
-                elif what in ("slow", "quick"):
-                    wire.delay = seconds / 4 if what == "slow" else 0.0
-                elif what == "stop":
-                    task.cancel()
-                elif what == "crash":
-                    wire.broken = True
-                    task.cancel()
-                elif task.done():
-                    players[number] = start(number)
-                await asyncio.sleep(seconds)
-                assert len(play.acting) <= 1
-            for number, (wire, task, _) in enumerate(players):
-                wire.broken, wire.delay = False, 0.0
-                if task.done():
-                    players[number] = start(number)
-            await asyncio.sleep(120)
-            assert (play.most, len(play.acting)) == (1, 1)
-
-    virtualtime.run(script())
+        players = [start(number) for number in range(3)]
+        for number, what, seconds in trouble:
+            wire, task, _ = players[number]
+            if what in ("cut", "mend"):
+                wire.broken = what == "cut"
+            elif what in ("slow", "quick"):
+                wire.delay = seconds / 4 if what == "slow" else 0.0
+            elif what == "stop":
+                task.cancel()
+            elif what == "crash":
+                wire.broken = True
+                task.cancel()
+            elif task.done():
+                players[number] = start(number)
+            await asyncio.sleep(seconds)
+            assert len(play.acting) <= 1
+        for number, (wire, task, _) in enumerate(players):
+            wire.broken, wire.delay = False, 0.0
+            if task.done():
+                players[number] = start(number)
+        await asyncio.sleep(120)
+        assert (play.most, len(play.acting)) == (1, 1)

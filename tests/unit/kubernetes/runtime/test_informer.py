@@ -25,8 +25,8 @@ from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.server.store.memory import MemoryStore
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 from tests.unit.kubernetes.runtime.conftest import World
 
 MAPS = plain("", "v1", "configmaps", "ConfigMap")
@@ -252,29 +252,27 @@ async def test_what_went_while_nobody_remembered_is_told_after_the_list() -> Non
             assert (line.lists(), cache_state(informer)) == (2, await server_state(api))
 
 
-def test_a_server_that_always_says_410_is_not_stormed() -> None:
+@run_by(virtualtime.run)
+async def test_a_server_that_always_says_410_is_not_stormed() -> None:
     """The worst there is: every watch ends at once with 410. The lists of an hour can be counted."""
-
-    async def script() -> None:
-        line = Line()
-        async with Harness() as api:
-            line.connect(api)
-            machinery = Machinery(chance=random.Random(3))
-            async with one_try(line) as client, informing(client, machinery) as informer:
-                await informer.wait_synced()
-                for _ in range(3600 * 2):
-                    # Something is written and forgotten at once, so that every resumed watch is too late.
-                    line.cut()
-                    await api.post(PATH, config("a"))
-                    await api.delete(f"{PATH}/a")
-                    await api.store.compact(api.store.revision)
-                    api.parts.following.trim()
-                    await asyncio.sleep(0.5)
-                assert 40 < line.lists() < 120
-                await asyncio.sleep(120)
-                assert cache_state(informer) == await server_state(api)
-
-    assert virtualtime.run(script()) < 3800
+    line = Line()
+    async with Harness() as api:
+        line.connect(api)
+        machinery = Machinery(chance=random.Random(3))
+        async with one_try(line) as client, informing(client, machinery) as informer:
+            await informer.wait_synced()
+            for _ in range(3600 * 2):
+                # Something is written and forgotten at once, so that every resumed watch is too late.
+                line.cut()
+                await api.post(PATH, config("a"))
+                await api.delete(f"{PATH}/a")
+                await api.store.compact(api.store.revision)
+                api.parts.following.trim()
+                await asyncio.sleep(0.5)
+            assert 40 < line.lists() < 120
+            await asyncio.sleep(120)
+            assert cache_state(informer) == await server_state(api)
+    assert asyncio.get_running_loop().time() < 3800
 
 
 @run_by(virtualtime.run)
@@ -302,8 +300,11 @@ async def test_many_informers_list_a_few_at_a_time() -> None:
     await informers.stop()
 
 
-def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
-    async def script(line: Line) -> None:
+@run_by(virtualtime.run)
+async def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
+    refusing = Line()
+    refusing.refuse_streams = True
+    for line in (Line(minor="26+"), refusing):
         async with Harness() as api:
             line.connect(api)
             await api.post(PATH, config("a"))
@@ -313,11 +314,6 @@ def test_old_servers_and_those_that_refuse_streaming_are_listed() -> None:
                 await asyncio.sleep(10)
                 assert cache_state(informer) == await server_state(api)
                 assert any("limit=500" in ask.target for ask in line.asked)
-
-    virtualtime.run(script(Line(minor="26+")))
-    refusing = Line()
-    refusing.refuse_streams = True
-    virtualtime.run(script(refusing))
 
 
 @run_by(virtualtime.run)
@@ -403,33 +399,31 @@ class Scene:
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(steps=st.lists(STEP, max_size=40), seed=st.integers(0, 3), streams=st.booleans())
-def test_the_cache_becomes_the_servers_state_whatever_happens(steps: list[tuple[str, int]], seed: int, streams: bool) -> None:
-    async def script() -> None:
-        scene = Scene(Line(minor="" if streams else "20"))
-        await scene.up()
-        replayed: dict[Key, str] = {}
-        surprises: list[CacheChange] = []
+@run_by(virtualtime.run)
+async def test_the_cache_becomes_the_servers_state_whatever_happens(steps: list[tuple[str, int]], seed: int, streams: bool) -> None:
+    scene = Scene(Line(minor="" if streams else "20"))
+    await scene.up()
+    replayed: dict[Key, str] = {}
+    surprises: list[CacheChange] = []
 
-        def handler(change: CacheChange) -> None:
-            """Record the state of a listener: no change may come twice or be missed."""
-            key = change.seen.key
-            if change.new is None:
-                del replayed[key]
-            else:
-                if (change.old.meta.resourceVersion if change.old is not None else None) != replayed.get(key):
-                    surprises.append(change)
-                replayed[key] = change.new.meta.resourceVersion
+    def handler(change: CacheChange) -> None:
+        """Record the state of a listener: no change may come twice or be missed."""
+        key = change.seen.key
+        if change.new is None:
+            del replayed[key]
+        else:
+            if (change.old.meta.resourceVersion if change.old is not None else None) != replayed.get(key):
+                surprises.append(change)
+            replayed[key] = change.new.meta.resourceVersion
 
-        machinery = Machinery(chance=random.Random(seed))
-        async with one_try(scene.line) as client, informing(client, machinery) as informer:
-            informer.handle(handler)
-            for what, number in steps:
-                await scene.step(what, number)
-            await asyncio.sleep(400)
-            assert scene.api is not None
-            assert cache_state(informer) == await server_state(scene.api)
-            assert replayed == {each.key: each.meta.resourceVersion for each in informer.cache}
-            assert (informer.problem, surprises) == ("", [])
-        await scene.down()
-
-    virtualtime.run(script())
+    machinery = Machinery(chance=random.Random(seed))
+    async with one_try(scene.line) as client, informing(client, machinery) as informer:
+        informer.handle(handler)
+        for what, number in steps:
+            await scene.step(what, number)
+        await asyncio.sleep(400)
+        assert scene.api is not None
+        assert cache_state(informer) == await server_state(scene.api)
+        assert replayed == {each.key: each.meta.resourceVersion for each in informer.cache}
+        assert (informer.problem, surprises) == ("", [])
+    await scene.down()

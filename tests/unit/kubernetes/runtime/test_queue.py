@@ -81,21 +81,20 @@ async def test_a_key_that_is_looked_at_sooner_is_not_looked_at_again_for_an_old_
     assert keys.idle
 
 
-def test_failures_wait_longer_each_time_until_forgotten() -> None:
-    async def script() -> None:
-        keys, _ = queue(first=1, longest=5)
-        pauses = []
-        for _ in range(5):
-            pauses.append(keys.add_failed("a"))
-            await keys.get()
-            keys.done("a")
-        assert pauses == [1, 2, 4, 5, 5]
-        keys.forget("a")
-        assert keys.add_failed("a") == 1
-        assert keys.failures("a") == 1
-        assert keys.add_failed("b", longest=True) == 5
-
-    assert run(script()) == 17
+@run_by(virtualtime.run)
+async def test_failures_wait_longer_each_time_until_forgotten() -> None:
+    keys, _ = queue(first=1, longest=5)
+    pauses = []
+    for _ in range(5):
+        pauses.append(keys.add_failed("a"))
+        await keys.get()
+        keys.done("a")
+    assert pauses == [1, 2, 4, 5, 5]
+    keys.forget("a")
+    assert keys.add_failed("a") == 1
+    assert keys.failures("a") == 1
+    assert keys.add_failed("b", longest=True) == 5
+    assert asyncio.get_running_loop().time() == 17
 
 
 @run_by(run)
@@ -107,31 +106,29 @@ async def test_pauses_are_spread() -> None:
     assert max(pauses) <= 12
 
 
-def test_the_end() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        waiting = asyncio.create_task(keys.get())
-        await asyncio.sleep(0)
-        keys.add_after("a", 5)
-        keys.close()
-        keys.add("b")
-        with pytest.raises(QueueClosed):
-            await waiting
+@run_by(virtualtime.run)
+async def test_the_end() -> None:
+    keys, _ = queue()
+    waiting = asyncio.create_task(keys.get())
+    await asyncio.sleep(0)
+    keys.add_after("a", 5)
+    keys.close()
+    keys.add("b")
+    with pytest.raises(QueueClosed):
+        await waiting
+    assert asyncio.get_running_loop().time() == 0
 
-    assert run(script()) == 0
 
-
-def test_a_cancelled_worker_takes_no_key_with_it() -> None:
-    async def script() -> None:
-        keys, _ = queue()
-        first, second = asyncio.create_task(keys.get()), asyncio.create_task(keys.get())
-        await asyncio.sleep(0)
-        keys.add("a")
-        # The first is woken for the key, and cancelled before it runs.
-        first.cancel()
-        assert await asyncio.wait_for(second, 1) == "a"
-
-    assert run(script()) == 0
+@run_by(virtualtime.run)
+async def test_a_cancelled_worker_takes_no_key_with_it() -> None:
+    keys, _ = queue()
+    first, second = asyncio.create_task(keys.get()), asyncio.create_task(keys.get())
+    await asyncio.sleep(0)
+    keys.add("a")
+    # The first is woken for the key, and cancelled before it runs.
+    first.cancel()
+    assert await asyncio.wait_for(second, 1) == "a"
+    assert asyncio.get_running_loop().time() == 0
 
 
 @run_by(run)
@@ -153,47 +150,44 @@ STEPS = st.lists(st.tuples(st.sampled_from(["add", "later", "fail", "work", "wai
 
 
 @given(steps=STEPS, workers=st.integers(1, 3))
-def test_what_is_offered_is_looked_at_afterwards_by_one_worker_at_a_time(steps: list[tuple[str, str, int]], workers: int) -> None:
+@run_by(run)
+async def test_what_is_offered_is_looked_at_afterwards_by_one_worker_at_a_time(steps: list[tuple[str, str, int]], workers: int) -> None:
     """In any order: after the last offer of a key a reconcile of it begins, and no two reconciles of one key overlap."""
+    keys, _ = queue(longest=10, jitter=0.1)
+    chance = random.Random(5)
+    order = 0
+    offered: dict[str, int] = {}
+    began: dict[str, int] = {}
+    held: set[str] = set()
 
-    async def script() -> None:
-        keys, _ = queue(longest=10, jitter=0.1)
-        chance = random.Random(5)
-        order = 0
-        offered: dict[str, int] = {}
-        began: dict[str, int] = {}
-        held: set[str] = set()
-
-        async def work() -> None:
-            nonlocal order
-            while True:
-                key = await keys.get()
-                assert key not in held
-                held.add(key)
-                order += 1
-                began[key] = order
-                await asyncio.sleep(chance.choice((0, 0.5, 3)))
-                held.discard(key)
-                keys.done(key)
-
-        tasks = [asyncio.create_task(work()) for _ in range(workers)]
-        for what, key, number in steps:
-            if what == "wait":
-                await asyncio.sleep(number)
-                continue
+    async def work() -> None:
+        nonlocal order
+        while True:
+            key = await keys.get()
+            assert key not in held
+            held.add(key)
             order += 1
-            offered[key] = order
-            if what == "later":
-                keys.add_after(key, number)
-            elif what == "fail":
-                keys.add_failed(key)
-            else:
-                keys.add(key)
-        await asyncio.sleep(1000)
-        assert keys.idle
-        assert all(began[key] > offered[key] for key in offered)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            began[key] = order
+            await asyncio.sleep(chance.choice((0, 0.5, 3)))
+            held.discard(key)
+            keys.done(key)
 
-    run(script())
+    tasks = [asyncio.create_task(work()) for _ in range(workers)]
+    for what, key, number in steps:
+        if what == "wait":
+            await asyncio.sleep(number)
+            continue
+        order += 1
+        offered[key] = order
+        if what == "later":
+            keys.add_after(key, number)
+        elif what == "fail":
+            keys.add_failed(key)
+        else:
+            keys.add(key)
+    await asyncio.sleep(1000)
+    assert keys.idle
+    assert all(began[key] > offered[key] for key in offered)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

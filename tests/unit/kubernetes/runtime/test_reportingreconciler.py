@@ -11,7 +11,7 @@ from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Outcome, again
 from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.kindreconciler import ReportingReconciler
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 SEEN = CachedObject.from_data(
     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "default", "uid": "1", "resourceVersion": "1"}}

@@ -13,8 +13,8 @@ from paddock.kubernetes.schema.accepting import accept_of
 from paddock.kubernetes.schema.check import Checked
 from paddock.kubernetes.schema.kind import Kind
 from paddock.kubernetes.schema.scalars import BareWord
-from tests import documents
-from tests.mutations import mutations
+from tests.kit.declarations import documents
+from tests.kit.declarations.mutations import mutations
 from tests.unit.kubernetes.schema.sample import SAMPLE
 
 ONE_IN = 7

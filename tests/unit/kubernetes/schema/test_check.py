@@ -11,7 +11,7 @@ from paddock.kubernetes.schema.field import Field, Object
 from paddock.kubernetes.schema.finding import CauseType, Path, Severity
 from paddock.kubernetes.schema.messages import REQUIRED, TYPE
 from paddock.kubernetes.schema.scalars import BareWord
-from tests import documents
+from tests.kit.declarations import documents
 from tests.unit.kubernetes.schema.sample import SAMPLE, Sample, Spec
 
 BASE = {"apiVersion": "test.paddock.dev/v1", "kind": "Sample", "metadata": {"name": "web"}}

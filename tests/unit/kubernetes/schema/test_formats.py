@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.kubernetes.schema.formats import FORMATS, Format, compiled
-from tests import texts
-from tests.sampling import one_in
+from tests.kit.declarations import texts
+from tests.kit.declarations.sampling import one_in
 
 EDGES: dict[str, tuple[str, ...]] = {
     "dns1123-label": ("a", "a" * 63, "0"),

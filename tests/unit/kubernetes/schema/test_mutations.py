@@ -12,9 +12,9 @@ from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.check import check
 from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents, strategies, texts
 from tests.golden import Golden
-from tests.mutations import Mutation, mutations, slips
+from tests.kit.declarations import documents, strategies, texts
+from tests.kit.declarations.mutations import Mutation, mutations, slips
 from tests.unit.kubernetes.schema.sample import SAMPLE, Sample, Spec
 
 

@@ -12,8 +12,8 @@ from paddock.kubernetes.schema import check, finding
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings, CrossFieldRule, Kind
 from paddock.kubernetes.schema.ruling import RuleSet, compiled, rules_of
-from tests import documents
-from tests.mutations import mutations
+from tests.kit.declarations import documents
+from tests.kit.declarations.mutations import mutations
 
 SETTINGS = AdmissionSettings()
 CLUSTER = AdmissionSettings(target="cluster")

@@ -9,8 +9,8 @@ import pytest
 from paddock.kubernetes.core.storageclass import IS_DEFAULT, PROVISIONER
 from paddock.kubevirt.plan.storage import requesters
 from tests import virtualtime
-from tests.apiharness import GuardedHarness, Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -12,8 +12,8 @@ from paddock.kubernetes.client.target import Key, plain
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.server.objects.encoding import stamp
 from paddock.server.store.contract import StoreKey
-from tests.apiharness import Harness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import Harness
 
 VMS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"

@@ -17,8 +17,8 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.server.housekeeping.collector import GarbageCollector
 from tests import virtualtime
-from tests.apiharness import Harness, Reply
-from tests.interruption import Interruption
+from tests.kit.servers.apiharness import Harness, Reply
+from tests.kit.servers.interruption import Interruption
 
 INSTANCES = plain("kubevirt.io", "v1", "virtualmachineinstances", "VirtualMachineInstance")
 VM_FINALIZER = "kubevirt.io/virtualMachineControllerFinalize"

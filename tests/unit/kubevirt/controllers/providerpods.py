@@ -26,8 +26,8 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from tests import virtualtime
-from tests.apiharness import Harness
-from tests.interruption import Interruption
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.interruption import Interruption
 from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver, base, provider
 
 NAME = "virtrigaud-provider-default-lab"

@@ -26,8 +26,8 @@ from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from tests import virtualtime
-from tests.apiharness import Harness
-from tests.interruption import Interruption
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.interruption import Interruption
 
 GROUP = "/apis/infra.virtrigaud.io/v1beta1"
 API = "infra.virtrigaud.io/v1beta1"

@@ -12,7 +12,7 @@ from paddock.kubevirt.kinds.instance import KINDS, VirtualMachineInstance
 from paddock.kubevirt.plan.instance.defaults import InstallationDefaults, defaulted
 from paddock.kubevirt.translate.limits import Code
 from paddock.kubevirt.translate.unread import READ_ELSEWHERE
-from tests import addedfield, documents
+from tests.kit.declarations import addedfield, documents
 from tests.unit.kubevirt.translate.machines import translated
 
 PLACES = [place for place in documents.places(KINDS[0]) if place.path[:1] == ("spec",) and len(place.path) > 1]

@@ -10,8 +10,8 @@ from paddock.kubernetes.client.options import merge_patch
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.controllers.virtualmachineinstance.targets import INSTANCES
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 CORE = "/api/v1/namespaces/default"
 QUOTAS = f"{CORE}/resourcequotas"

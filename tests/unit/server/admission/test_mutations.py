@@ -8,10 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness, Reply
+from tests.kit.servers.webhooks import Webhook
 from tests.unit.server.admission.test_webhooks import allow, configure
-from tests.webhooks import Webhook
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/mutatingadmissionpolicies", f"{GROUP}/mutatingadmissionpolicybindings"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping.policies import PolicyStatusController
-from tests.apiharness import GuardedHarness, Harness, Reply
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import GuardedHarness, Harness, Reply
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES, BINDINGS = f"{GROUP}/validatingadmissionpolicies", f"{GROUP}/validatingadmissionpolicybindings"

@@ -7,8 +7,8 @@ import pytest
 
 from paddock.server.housekeeping.quotas import QuotaController
 from paddock.server.store.memory import MemoryStore
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 
 CORE = "/api/v1/namespaces/default"
 QUOTAS = f"{CORE}/resourcequotas"

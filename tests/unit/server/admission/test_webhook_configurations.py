@@ -1,13 +1,13 @@
 """Configurations of webhooks that make no sense."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
+from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.webhooks import Webhook
 from tests.unit.server.admission.test_webhooks import CREATES, GROUP, allow, play
-from tests.webhooks import Webhook
 
 NAMED = {"name": "a.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"]}
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -48,24 +48,22 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 
 
 @pytest.mark.parametrize(("more", "field", "why"), REFUSED)
-def test_configurations_that_make_no_sense_are_refused(tmp_path: Path, more: dict[str, Any], field: str, why: str) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        webhook = NAMED | {"clientConfig": hook.client_config}
-        body = {"metadata": {"name": "c"}, "webhooks": [{**webhook, "rules": [CREATES], **more}]}
-        for kind in ("mutating", "validating"):
-            said = await api.post(f"{GROUP}/{kind}webhookconfigurations", body)
-            assert (said.status, field in said.causes) == (422, True), said.data
-            assert why in said.causes[field]
+@played_by(play, "tmp_path", allow)
+async def test_configurations_that_make_no_sense_are_refused(
+    api: Harness, hook: Webhook, /, more: dict[str, Any], field: str, why: str
+) -> None:
+    webhook = NAMED | {"clientConfig": hook.client_config}
+    body = {"metadata": {"name": "c"}, "webhooks": [{**webhook, "rules": [CREATES], **more}]}
+    for kind in ("mutating", "validating"):
+        said = await api.post(f"{GROUP}/{kind}webhookconfigurations", body)
+        assert (said.status, field in said.causes) == (422, True), said.data
+        assert why in said.causes[field]
 
-    play(tmp_path, allow, script)
 
-
-def test_names_of_webhooks_are_unique(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        said = await api.post(
-            f"{GROUP}/mutatingwebhookconfigurations",
-            {"metadata": {"name": "c"}, "webhooks": [NAMED | {"clientConfig": hook.client_config}] * 2},
-        )
-        assert said.causes == {"webhooks[1].name": 'Duplicate value: "a.example.com"'}
-
-    play(tmp_path, allow, script)
+@played_by(play, "tmp_path", allow)
+async def test_names_of_webhooks_are_unique(api: Harness, hook: Webhook, /) -> None:
+    said = await api.post(
+        f"{GROUP}/mutatingwebhookconfigurations",
+        {"metadata": {"name": "c"}, "webhooks": [NAMED | {"clientConfig": hook.client_config}] * 2},
+    )
+    assert said.causes == {"webhooks[1].name": 'Duplicate value: "a.example.com"'}

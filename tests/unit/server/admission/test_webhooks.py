@@ -2,7 +2,8 @@
 
 import asyncio
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 
 from paddock.server.edge.http import HttpResponse
 from paddock.server.housekeeping import bootstrap, node
-from tests.apiharness import Harness
-from tests.webhooks import Answering, Webhook
+from tests.coroutines import played_by, run_by
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.webhooks import Answering, Webhook
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -38,13 +40,20 @@ def add(path: str, value: Any) -> dict[str, Any]:
     return {"op": "add", "path": path, "value": value}
 
 
+@asynccontextmanager
+async def judged_by(folder: Path, answer: Answering) -> AsyncIterator[tuple[Harness, Webhook]]:
+    """Start a server and a webhook that answers so."""
+    async with Harness() as api, Webhook(folder, answer) as hook:
+        try:
+            yield api, hook
+        finally:
+            await api.parts.gate.close()
+
+
 def play(folder: Path, answer: Answering, script: Script) -> None:
     async def inside() -> None:
-        async with Harness() as api, Webhook(folder, answer) as hook:
-            try:
-                await script(api, hook)
-            finally:
-                await api.parts.gate.close()
+        async with judged_by(folder, answer) as (api, hook):
+            await script(api, hook)
 
     asyncio.run(inside())
 
@@ -61,69 +70,62 @@ def config_map(name: str = "a", **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, **more}, "data": {"k": "v"}}
 
 
-def test_a_webhook_has_defaults_and_is_shown_the_whole_write(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        made = await configure(api, hook)
-        (stored,) = made["webhooks"]
-        defaults = {
-            "failurePolicy": "Fail",
-            "matchPolicy": "Equivalent",
-            "timeoutSeconds": 10,
-            "namespaceSelector": {},
-            "objectSelector": {},
-        }
-        assert {key: stored[key] for key in defaults} == defaults
-        assert (stored["rules"][0]["scope"], made["metadata"]["generation"]) == ("*", 1)
-        assert (await api.post(f"{MAPS}?fieldManager=me", config_map())).status == 201
-        (asked,) = hook.asked
-        assert (asked["apiVersion"], asked["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-        request = asked["request"]
-        assert request["object"]["data"] == {"k": "v"}
-        assert request["oldObject"] is None
-        expected = {
-            "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-            "resource": {"group": "", "version": "v1", "resource": "configmaps"},
-            "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
-            "requestResource": {"group": "", "version": "v1", "resource": "configmaps"},
-            "name": "a",
-            "namespace": "default",
-            "operation": "CREATE",
-            "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
-            "dryRun": False,
-            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me"},
-        }
-        assert {key: request[key] for key in expected} == expected
-
-    play(tmp_path, allow, script)
+@played_by(play, "tmp_path", allow)
+async def test_a_webhook_has_defaults_and_is_shown_the_whole_write(api: Harness, hook: Webhook, /) -> None:
+    made = await configure(api, hook)
+    (stored,) = made["webhooks"]
+    defaults = {
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "timeoutSeconds": 10,
+        "namespaceSelector": {},
+        "objectSelector": {},
+    }
+    assert {key: stored[key] for key in defaults} == defaults
+    assert (stored["rules"][0]["scope"], made["metadata"]["generation"]) == ("*", 1)
+    assert (await api.post(f"{MAPS}?fieldManager=me", config_map())).status == 201
+    (asked,) = hook.asked
+    assert (asked["apiVersion"], asked["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    request = asked["request"]
+    assert request["object"]["data"] == {"k": "v"}
+    assert request["oldObject"] is None
+    expected = {
+        "kind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "resource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "requestKind": {"group": "", "version": "v1", "kind": "ConfigMap"},
+        "requestResource": {"group": "", "version": "v1", "resource": "configmaps"},
+        "name": "a",
+        "namespace": "default",
+        "operation": "CREATE",
+        "userInfo": {"username": "admin", "groups": ["system:masters", "system:authenticated"]},
+        "dryRun": False,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1", "fieldManager": "me"},
+    }
+    assert {key: request[key] for key in expected} == expected
 
 
-def test_a_denial_carries_the_words_of_the_webhook(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook)
-        said = await api.post(MAPS, config_map())
-        denied = 'admission webhook "h0.example.com" denied the request'
-        assert (said.status, said.data["message"]) == (400, f"{denied} without explanation")
-        hook.answer = lambda asked: deny(
-            asked, message="no maps today", code=403, reason="Forbidden", details={"causes": [{"message": "m"}]}
-        )
-        said = await api.post(MAPS, config_map())
-        assert (said.status, said.reason, said.data["message"]) == (403, "Forbidden", f"{denied}: no maps today")
-        assert said.data["details"]["causes"] == [{"message": "m"}]
-        hook.answer = lambda asked: deny(asked, reason="Busy", code=200)
-        said = await api.post(MAPS, config_map())
-        assert (said.status, said.data["message"]) == (400, f"{denied}: Busy")
-        assert (await api.get(MAPS)).data["items"] == []
-
-    play(tmp_path, deny, script)
+@played_by(play, "tmp_path", deny)
+async def test_a_denial_carries_the_words_of_the_webhook(api: Harness, hook: Webhook, /) -> None:
+    await configure(api, hook)
+    said = await api.post(MAPS, config_map())
+    denied = 'admission webhook "h0.example.com" denied the request'
+    assert (said.status, said.data["message"]) == (400, f"{denied} without explanation")
+    hook.answer = lambda asked: deny(asked, message="no maps today", code=403, reason="Forbidden", details={"causes": [{"message": "m"}]})
+    said = await api.post(MAPS, config_map())
+    assert (said.status, said.reason, said.data["message"]) == (403, "Forbidden", f"{denied}: no maps today")
+    assert said.data["details"]["causes"] == [{"message": "m"}]
+    hook.answer = lambda asked: deny(asked, reason="Busy", code=200)
+    said = await api.post(MAPS, config_map())
+    assert (said.status, said.data["message"]) == (400, f"{denied}: Busy")
+    assert (await api.get(MAPS)).data["items"] == []
 
 
-def test_warnings_reach_the_client_and_notes_the_audit_log(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
+@run_by(asyncio.run)
+async def test_warnings_reach_the_client_and_notes_the_audit_log(tmp_path: Path) -> None:
+    async with judged_by(tmp_path, lambda asked: allow(asked, warnings=["take care"], auditAnnotations={"k": "v"})) as (api, hook):
         await configure(api, hook)
         made = await api.post(MAPS, config_map())
         assert made.warnings == ['299 - "take care"']
-
-    play(tmp_path, lambda asked: allow(asked, warnings=["take care"], auditAnnotations={"k": "v"}), script)
 
 
 BROKEN: list[tuple[Any, str]] = [
@@ -146,62 +148,57 @@ BROKEN: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("answer", "why"), BROKEN)
-def test_what_cannot_be_asked_fails_or_is_passed_over(tmp_path: Path, answer: Answering, why: str) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook)
+@played_by(play, "tmp_path", "answer")
+async def test_what_cannot_be_asked_fails_or_is_passed_over(api: Harness, hook: Webhook, /, why: str) -> None:
+    await configure(api, hook)
+    said = await api.post(MAPS, config_map())
+    assert (said.status, said.reason) == (500, "InternalError")
+    assert said.data["message"].startswith(f'Internal error occurred: failed calling webhook "h0.example.com": {why}')
+    change = {
+        "webhooks": [{**(await api.get(f"{GROUP}/validatingwebhookconfigurations/c")).data["webhooks"][0], "failurePolicy": "Ignore"}]
+    }
+    assert (await api.merge(f"{GROUP}/validatingwebhookconfigurations/c", change)).status == 200
+    assert (await api.post(MAPS, config_map())).status == 201
+
+
+@played_by(play, "tmp_path", allow)
+async def test_nobody_there_nobody_trusted_no_service(api: Harness, hook: Webhook, /) -> None:
+    config = hook.client_config
+    service = {"name": "hooks", "namespace": "default", "path": "/ask"}
+    for name, client, why in (
+        ("gone", {**config, "url": "https://127.0.0.1:9/x"}, 'failed to call webhook: Post "https://127.0.0.1:9/x?timeout=10s":'),
+        ("strange", {"url": config["url"]}, "certificate verify failed"),
+        (
+            "lost",
+            {"service": service, "caBundle": hook.bundle},
+            'Post "https://hooks.default.svc:443/ask?timeout=10s": service "hooks" not found',
+        ),
+    ):
+        await configure(api, hook, name=name, clientConfig=client)
         said = await api.post(MAPS, config_map())
-        assert (said.status, said.reason) == (500, "InternalError")
-        assert said.data["message"].startswith(f'Internal error occurred: failed calling webhook "h0.example.com": {why}')
-        change = {
-            "webhooks": [{**(await api.get(f"{GROUP}/validatingwebhookconfigurations/c")).data["webhooks"][0], "failurePolicy": "Ignore"}]
-        }
-        assert (await api.merge(f"{GROUP}/validatingwebhookconfigurations/c", change)).status == 200
-        assert (await api.post(MAPS, config_map())).status == 201
-
-    play(tmp_path, answer, script)
+        assert said.status == 500
+        assert why in said.data["message"]
+        await api.delete(f"{GROUP}/validatingwebhookconfigurations/{name}")
+    assert (await api.post(MAPS, config_map())).status == 201
 
 
-def test_nobody_there_nobody_trusted_no_service(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        config = hook.client_config
-        service = {"name": "hooks", "namespace": "default", "path": "/ask"}
-        for name, client, why in (
-            ("gone", {**config, "url": "https://127.0.0.1:9/x"}, 'failed to call webhook: Post "https://127.0.0.1:9/x?timeout=10s":'),
-            ("strange", {"url": config["url"]}, "certificate verify failed"),
-            (
-                "lost",
-                {"service": service, "caBundle": hook.bundle},
-                'Post "https://hooks.default.svc:443/ask?timeout=10s": service "hooks" not found',
-            ),
-        ):
-            await configure(api, hook, name=name, clientConfig=client)
-            said = await api.post(MAPS, config_map())
-            assert said.status == 500
-            assert why in said.data["message"]
-            await api.delete(f"{GROUP}/validatingwebhookconfigurations/{name}")
-        assert (await api.post(MAPS, config_map())).status == 201
+@played_by(play, "tmp_path", allow)
+async def test_a_webhook_that_takes_too_long(api: Harness, hook: Webhook, /) -> None:
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
 
-    play(tmp_path, allow, script)
+    mute = await asyncio.start_server(handle, "127.0.0.1", 0)
+    url = f"https://127.0.0.1:{mute.sockets[0].getsockname()[1]}/x"
+    await configure(api, hook, clientConfig={"url": url}, timeoutSeconds=1)
+    said = await api.post(MAPS, config_map())
+    text = f'failed calling webhook "h0.example.com": failed to call webhook: Post "{url}?timeout=1s": context deadline exceeded'
+    assert said.data["message"].endswith(text)
+    mute.close()
 
 
-def test_a_webhook_that_takes_too_long(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read()
-            writer.close()
-
-        mute = await asyncio.start_server(handle, "127.0.0.1", 0)
-        url = f"https://127.0.0.1:{mute.sockets[0].getsockname()[1]}/x"
-        await configure(api, hook, clientConfig={"url": url}, timeoutSeconds=1)
-        said = await api.post(MAPS, config_map())
-        text = f'failed calling webhook "h0.example.com": failed to call webhook: Post "{url}?timeout=1s": context deadline exceeded'
-        assert said.data["message"].endswith(text)
-        mute.close()
-
-    play(tmp_path, allow, script)
-
-
-def test_a_service_of_ours_leads_to_the_webhook(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_service_of_ours_leads_to_the_webhook(tmp_path: Path) -> None:
     async def script(api: Harness, hook: Webhook) -> None:
         core = "/api/v1/namespaces/default"
         await api.post(f"{core}/services", {"metadata": {"name": "hooks"}, "spec": {"ports": [{"port": 443}], "clusterIP": "None"}})
@@ -212,16 +209,15 @@ def test_a_service_of_ours_leads_to_the_webhook(tmp_path: Path) -> None:
         said = await api.post(MAPS, config_map())
         assert (said.status, len(hook.asked)) == (400, 1), said.data
 
-    async def inside() -> None:
-        async with Harness() as api, Webhook(tmp_path, deny, names=("hooks.default.svc",)) as hook:
-            await script(api, hook)
-            await api.parts.gate.close()
-
-    asyncio.run(inside())
+    async with Harness() as api, Webhook(tmp_path, deny, names=("hooks.default.svc",)) as hook:
+        await script(api, hook)
+        await api.parts.gate.close()
 
 
-def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
+@run_by(asyncio.run)
+async def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
+    answer = patching(add("/data/added", "x"), add("/metadata/labels", {"a": "b"}), add("/metadata/uid", "mine"))
+    async with judged_by(tmp_path, answer) as (api, hook):
         await configure(api, hook, "Mutating")
         made = (await api.post(MAPS, config_map())).data
         assert made["data"] == {"k": "v", "added": "x"}
@@ -247,27 +243,23 @@ def test_a_patch_changes_what_is_stored(tmp_path: Path) -> None:
         hook.answer = patching(add("/kind", "Secret"))
         assert (await api.post(MAPS, config_map("b"))).status == 400
 
-    answer = patching(add("/data/added", "x"), add("/metadata/labels", {"a": "b"}), add("/metadata/uid", "mine"))
-    play(tmp_path, answer, script)
+
+@played_by(play, "tmp_path", patching(add("/data", {"x": "y"})))
+async def test_who_changes_a_new_object_does_not_see_what_it_gets_when_it_is_made(api: Harness, hook: Webhook, /) -> None:
+    await configure(api, hook, "Mutating")
+    made = (await api.post(MAPS, {"metadata": {"generateName": "gen-"}})).data
+    await api.post(MAPS, config_map())
+    first, second = (each["request"] for each in hook.asked)
+    assert "name" not in first
+    assert {"generateName": "gen-", "namespace": "default"}.items() <= first["object"]["metadata"].items()
+    assert not {"name", "uid", "creationTimestamp"} & set(first["object"]["metadata"])
+    assert (second["name"], second["object"]["metadata"]["name"]) == ("a", "a")
+    assert made["metadata"]["name"].startswith("gen-")
+    assert made["metadata"]["uid"]
 
 
-def test_who_changes_a_new_object_does_not_see_what_it_gets_when_it_is_made(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook, "Mutating")
-        made = (await api.post(MAPS, {"metadata": {"generateName": "gen-"}})).data
-        await api.post(MAPS, config_map())
-        first, second = (each["request"] for each in hook.asked)
-        assert "name" not in first
-        assert {"generateName": "gen-", "namespace": "default"}.items() <= first["object"]["metadata"].items()
-        assert not {"name", "uid", "creationTimestamp"} & set(first["object"]["metadata"])
-        assert (second["name"], second["object"]["metadata"]["name"]) == ("a", "a")
-        assert made["metadata"]["name"].startswith("gen-")
-        assert made["metadata"]["uid"]
-
-    play(tmp_path, patching(add("/data", {"x": "y"})), script)
-
-
-def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path) -> None:
     seen: list[tuple[str, str]] = []
 
     def answer(asked: dict[str, Any]) -> dict[str, Any]:
@@ -276,7 +268,7 @@ def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path)
         # Only the second call of a round adds something, once.
         return patching(add("/data/late", "x"))(asked) if len(seen) == 2 else allow(asked)  # type: ignore[return-value]
 
-    async def script(api: Harness, hook: Webhook) -> None:
+    async with judged_by(tmp_path, answer) as (api, hook):
         await configure(api, hook, "Mutating", hooks=3, reinvocationPolicy="IfNeeded")
         assert (await api.post(MAPS, config_map())).status == 201
         # All three, then the first again: it came before the change.
@@ -287,18 +279,14 @@ def test_a_webhook_is_asked_again_when_others_changed_the_object(tmp_path: Path)
         assert (await api.post(MAPS, config_map("b"))).status == 201
         assert len(seen) == 3
 
-    play(tmp_path, answer, script)
 
-
-def test_dry_runs_have_no_side_effects(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook, sideEffects="NoneOnDryRun")
-        assert (await api.post(f"{MAPS}?dryRun=All", config_map())).status == 201
-        assert hook.asked[0]["request"]["dryRun"] is True
-        assert hook.asked[0]["request"]["options"]["dryRun"] == ["All"]
-        assert (await api.get(f"{MAPS}/a")).status == 404
-
-    play(tmp_path, allow, script)
+@played_by(play, "tmp_path", allow)
+async def test_dry_runs_have_no_side_effects(api: Harness, hook: Webhook, /) -> None:
+    await configure(api, hook, sideEffects="NoneOnDryRun")
+    assert (await api.post(f"{MAPS}?dryRun=All", config_map())).status == 201
+    assert hook.asked[0]["request"]["dryRun"] is True
+    assert hook.asked[0]["request"]["options"]["dryRun"] == ["All"]
+    assert (await api.get(f"{MAPS}/a")).status == 404
 
 
 MATCHING: list[tuple[dict[str, Any], bool]] = [
@@ -322,121 +310,104 @@ MATCHING: list[tuple[dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize(("more", "asked"), MATCHING)
-def test_only_what_it_wants_to_see_is_shown(tmp_path: Path, more: dict[str, Any], asked: bool) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook, **more)
-        said = await api.post(MAPS, config_map(labels={"color": "red"}))
-        assert (said.status, len(hook.asked)) == ((400, 1) if asked else (201, 0)), said.data
-
-    play(tmp_path, deny, script)
+@played_by(play, "tmp_path", deny)
+async def test_only_what_it_wants_to_see_is_shown(api: Harness, hook: Webhook, /, more: dict[str, Any], asked: bool) -> None:
+    await configure(api, hook, **more)
+    said = await api.post(MAPS, config_map(labels={"color": "red"}))
+    assert (said.status, len(hook.asked)) == ((400, 1) if asked else (201, 0)), said.data
 
 
-def test_a_condition_without_a_value_refuses(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook, matchConditions=[{"name": "one", "expression": "object.absent == 1"}])
-        said = await api.post(MAPS, config_map())
-        text = "configmaps \"a\" is forbidden: expression 'object.absent == 1' resulted in error: no such key: absent"
-        assert (said.status, said.data["message"], hook.asked) == (403, text, [])
-
-    play(tmp_path, allow, script)
+@played_by(play, "tmp_path", allow)
+async def test_a_condition_without_a_value_refuses(api: Harness, hook: Webhook, /) -> None:
+    await configure(api, hook, matchConditions=[{"name": "one", "expression": "object.absent == 1"}])
+    said = await api.post(MAPS, config_map())
+    text = "configmaps \"a\" is forbidden: expression 'object.absent == 1' resulted in error: no such key: absent"
+    assert (said.status, said.data["message"], hook.asked) == (403, text, [])
 
 
-def test_updates_and_deletions_are_shown_with_what_was(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await api.post(MAPS, config_map())
-        await configure(api, hook, rules=[{**CREATES, "operations": ["UPDATE", "DELETE"]}])
-        assert (await api.merge(f"{MAPS}/a", {"data": {"k": "w"}})).status == 200
-        assert (await api.delete(f"{MAPS}/a?propagationPolicy=Foreground", {"gracePeriodSeconds": 5})).status == 200
-        changed, gone = (each["request"] for each in hook.asked)
-        assert (changed["operation"], changed["object"]["data"], changed["oldObject"]["data"]) == ("UPDATE", {"k": "w"}, {"k": "v"})
-        assert changed["options"]["kind"] == "UpdateOptions"
-        assert (gone["operation"], gone["object"], gone["oldObject"]["data"], gone["name"]) == ("DELETE", None, {"k": "w"}, "a")
-        assert gone["options"] == {
-            "kind": "DeleteOptions",
-            "apiVersion": "meta.k8s.io/v1",
-            "gracePeriodSeconds": 5,
-            "propagationPolicy": "Foreground",
-        }
-        hook.answer = deny
-        assert (await api.delete(MAPS)).status == 400
-        assert (await api.get(f"{MAPS}/a")).status == 200
-
-    play(tmp_path, allow, script)
+@played_by(play, "tmp_path", allow)
+async def test_updates_and_deletions_are_shown_with_what_was(api: Harness, hook: Webhook, /) -> None:
+    await api.post(MAPS, config_map())
+    await configure(api, hook, rules=[{**CREATES, "operations": ["UPDATE", "DELETE"]}])
+    assert (await api.merge(f"{MAPS}/a", {"data": {"k": "w"}})).status == 200
+    assert (await api.delete(f"{MAPS}/a?propagationPolicy=Foreground", {"gracePeriodSeconds": 5})).status == 200
+    changed, gone = (each["request"] for each in hook.asked)
+    assert (changed["operation"], changed["object"]["data"], changed["oldObject"]["data"]) == ("UPDATE", {"k": "w"}, {"k": "v"})
+    assert changed["options"]["kind"] == "UpdateOptions"
+    assert (gone["operation"], gone["object"], gone["oldObject"]["data"], gone["name"]) == ("DELETE", None, {"k": "w"}, "a")
+    assert gone["options"] == {
+        "kind": "DeleteOptions",
+        "apiVersion": "meta.k8s.io/v1",
+        "gracePeriodSeconds": 5,
+        "propagationPolicy": "Foreground",
+    }
+    hook.answer = deny
+    assert (await api.delete(MAPS)).status == 400
+    assert (await api.get(f"{MAPS}/a")).status == 200
 
 
-def test_equal_versions_count_unless_they_must_not(tmp_path: Path) -> None:
+@played_by(play, "tmp_path", allow)
+async def test_equal_versions_count_unless_they_must_not(api: Harness, hook: Webhook, /) -> None:
     events = {**CREATES, "apiGroups": ["events.k8s.io"], "resources": ["events"]}
     event = {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default", "name": "x"}, "message": "m", "reason": "r"}
-
-    async def script(api: Harness, hook: Webhook) -> None:
-        await configure(api, hook, name="exact", rules=[events], matchPolicy="Exact")
-        assert (await api.post("/api/v1/namespaces/default/events", event)).status == 201
-        assert hook.asked == []
-        await configure(api, hook, name="equal", rules=[events])
-        await api.post("/api/v1/namespaces/default/events", {**event, "metadata": {"name": "f"}})
-        (request,) = (each["request"] for each in hook.asked)
-        assert (request["kind"]["group"], request["requestKind"]["group"]) == ("events.k8s.io", "")
-        assert (request["object"]["apiVersion"], request["object"]["note"]) == ("events.k8s.io/v1", "m")
-
-    play(tmp_path, allow, script)
+    await configure(api, hook, name="exact", rules=[events], matchPolicy="Exact")
+    assert (await api.post("/api/v1/namespaces/default/events", event)).status == 201
+    assert hook.asked == []
+    await configure(api, hook, name="equal", rules=[events])
+    await api.post("/api/v1/namespaces/default/events", {**event, "metadata": {"name": "f"}})
+    (request,) = (each["request"] for each in hook.asked)
+    assert (request["kind"]["group"], request["requestKind"]["group"]) == ("events.k8s.io", "")
+    assert (request["object"]["apiVersion"], request["object"]["note"]) == ("events.k8s.io/v1", "m")
 
 
-def test_nobody_is_kept_from_configuring_admission(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
-        await configure(api, hook, rules=[everything])
-        assert (await api.post(MAPS, config_map())).status == 400
-        assert (await api.delete(f"{GROUP}/validatingwebhookconfigurations/c")).status == 200
-        assert (await api.post(MAPS, config_map())).status == 201
-
-    play(tmp_path, deny, script)
+@played_by(play, "tmp_path", deny)
+async def test_nobody_is_kept_from_configuring_admission(api: Harness, hook: Webhook, /) -> None:
+    everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
+    await configure(api, hook, rules=[everything])
+    assert (await api.post(MAPS, config_map())).status == 400
+    assert (await api.delete(f"{GROUP}/validatingwebhookconfigurations/c")).status == 200
+    assert (await api.post(MAPS, config_map())).status == 201
 
 
-def test_nobody_keeps_the_server_from_coming_up(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
-        for kind in ("Validating", "Mutating"):
-            await configure(api, hook, kind, rules=[everything])
-        await bootstrap.ensure(api.parts)
-        await node.ensure(api.parts, node.this_host("127.0.0.1"), 7443)
-        assert hook.asked == []
-
-    play(tmp_path, deny, script)
+@played_by(play, "tmp_path", deny)
+async def test_nobody_keeps_the_server_from_coming_up(api: Harness, hook: Webhook, /) -> None:
+    everything = {"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"], "resources": ["*/*"]}
+    for kind in ("Validating", "Mutating"):
+        await configure(api, hook, kind, rules=[everything])
+    await bootstrap.ensure(api.parts)
+    await node.ensure(api.parts, node.this_host("127.0.0.1"), 7443)
+    assert hook.asked == []
 
 
-def test_an_object_that_moved_meanwhile_is_decided_again(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await api.post(MAPS, config_map())
-        await configure(api, hook, rules=[{**CREATES, "operations": ["UPDATE"]}])
-        moved: list[Any] = []
+@played_by(play, "tmp_path", allow)
+async def test_an_object_that_moved_meanwhile_is_decided_again(api: Harness, hook: Webhook, /) -> None:
+    await api.post(MAPS, config_map())
+    await configure(api, hook, rules=[{**CREATES, "operations": ["UPDATE"]}])
+    moved: list[Any] = []
 
-        def answer(asked: dict[str, Any]) -> dict[str, Any]:
-            if not moved:
-                # Somebody else is faster: past the API, as if it had been a write that nobody judges.
-                moved.append(asyncio.ensure_future(api.merge(f"{MAPS}/a", {"data": {"other": "x"}})))
-            return allow(asked)
+    def answer(asked: dict[str, Any]) -> dict[str, Any]:
+        if not moved:
+            # Somebody else is faster: past the API, as if it had been a write that nobody judges.
+            moved.append(asyncio.ensure_future(api.merge(f"{MAPS}/a", {"data": {"other": "x"}})))
+        return allow(asked)
 
-        hook.answer = answer
-        said = await api.merge(f"{MAPS}/a", {"data": {"k": "w"}})
-        assert (said.status, (await moved[0]).status) == (200, 200)
-        assert (await api.get(f"{MAPS}/a")).data["data"] == {"k": "w", "other": "x"}
-
-    play(tmp_path, allow, script)
+    hook.answer = answer
+    said = await api.merge(f"{MAPS}/a", {"data": {"k": "w"}})
+    assert (said.status, (await moved[0]).status) == (200, 200)
+    assert (await api.get(f"{MAPS}/a")).data["data"] == {"k": "w", "other": "x"}
 
 
-def test_a_namespace_that_went_meanwhile_takes_nothing(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
-        await api.namespace("brief")
-        await configure(api, hook)
-        gone: list[Any] = []
+@played_by(play, "tmp_path", allow)
+async def test_a_namespace_that_went_meanwhile_takes_nothing(api: Harness, hook: Webhook, /) -> None:
+    await api.namespace("brief")
+    await configure(api, hook)
+    gone: list[Any] = []
 
-        def answer(asked: dict[str, Any]) -> dict[str, Any]:
-            gone.append(asyncio.ensure_future(api.delete("/api/v1/namespaces/brief")))
-            return allow(asked)
+    def answer(asked: dict[str, Any]) -> dict[str, Any]:
+        gone.append(asyncio.ensure_future(api.delete("/api/v1/namespaces/brief")))
+        return allow(asked)
 
-        hook.answer = answer
-        said = await api.post("/api/v1/namespaces/brief/configmaps", config_map())
-        await gone[0]
-        assert (said.status, "being terminated" in said.data["message"]) == (403, True)
-
-    play(tmp_path, allow, script)
+    hook.answer = answer
+    said = await api.post("/api/v1/namespaces/brief/configmaps", config_map())
+    await gone[0]
+    assert (said.status, "being terminated" in said.data["message"]) == (403, True)

@@ -15,8 +15,8 @@ from paddock.kubernetes.storage.claimsizes import GUEST_SIZE
 from paddock.server.builtin import trust
 from paddock.server.housekeeping.claims import ClaimProtection
 from paddock.server.store.contract import StoreKey
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"

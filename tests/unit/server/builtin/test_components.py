@@ -4,8 +4,8 @@ import pytest
 
 from paddock.server.builtin import components
 from paddock.server.health import ServerHealth
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 PATH = "/api/v1/componentstatuses"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping.eventexpiry import EventExpiry
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 OLD = "/api/v1/namespaces/default/events"
 NEW = "/apis/events.k8s.io/v1/namespaces/default/events"

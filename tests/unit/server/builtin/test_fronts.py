@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests.apiharness import Harness
+from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 Data = dict[str, Any]
 _VITISTACK = "/apis/vitistack.io/v1alpha1/namespaces/default/machines"
@@ -46,15 +47,12 @@ def test_a_machine_has_its_finalizer_and_first_status_from_the_beginning(
     assert (made.get("status") or {}) == (status if controllers else {})
 
 
-def test_a_finalizer_is_not_put_on_twice_nor_on_a_paused_machine() -> None:
+@run_by(asyncio.run)
+async def test_a_finalizer_is_not_put_on_twice_nor_on_a_paused_machine() -> None:
     path, _, spec, _ = MACHINES[1]
-    made = asyncio.run(_made(path, spec, {"crossplane.io/paused": "true"}, controllers=True))
+    made = await _made(path, spec, {"crossplane.io/paused": "true"}, controllers=True)
     assert "finalizers" not in made["metadata"]
-
-    async def script() -> None:
-        async with Harness() as api:
-            place, finalizer, spec, _ = MACHINES[0]
-            made = (await api.post(place, _machine(place, spec, finalizers=[finalizer, "a.b/c"]))).data
-            assert made["metadata"]["finalizers"] == [finalizer, "a.b/c"]
-
-    asyncio.run(script())
+    async with Harness() as api:
+        place, finalizer, spec, _ = MACHINES[0]
+        made = (await api.post(place, _machine(place, spec, finalizers=[finalizer, "a.b/c"]))).data
+        assert made["metadata"]["finalizers"] == [finalizer, "a.b/c"]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import Harness
 
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"
 CLONES = "/apis/clone.kubevirt.io/v1beta1/namespaces/default/virtualmachineclones"

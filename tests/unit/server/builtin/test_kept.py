@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 CORE, STORAGE = "/api/v1/namespaces/default", "/apis/storage.k8s.io/v1"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/default/leases/x"
 PARENT = LEASE.rpartition("/")[0]

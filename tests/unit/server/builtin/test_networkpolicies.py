@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 PLACE = "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"

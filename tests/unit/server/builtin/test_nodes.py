@@ -1,5 +1,6 @@
 """The host as a Node, the server as a Service, rows of tables, and kinds that are only kept (docs/spec/kube-api.md 2.2 and 7)."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +8,9 @@ import pytest
 
 from paddock.server.housekeeping import bootstrap
 from paddock.server.housekeeping import node as presence
-from tests.apiharness import Harness
-from tests.coroutines import played
+from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 from tests.unit.server.admission import test_webhooks as webhooks
-from tests.webhooks import Webhook
 
 NODE = "/api/v1/nodes/host-1"
 STRATEGIC = "application/strategic-merge-patch+json"
@@ -146,14 +146,13 @@ async def test_pods_and_what_is_made_of_them_can_be_looked_for_and_not_made(api:
     assert (await api.delete(f"{place}/p")).status == 404
 
 
-def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None:
-    async def script(api: Harness, hook: Webhook) -> None:
+@run_by(asyncio.run)
+async def test_webhooks_judge_what_no_server_of_machines_makes(tmp_path: Path) -> None:
+    async with webhooks.judged_by(tmp_path, lambda asked: webhooks.deny(asked, message="never", code=403)) as (api, hook):
         rule = {**webhooks.CREATES, "apiGroups": ["apps"], "resources": ["deployments"]}
         await webhooks.configure(api, hook, rules=[rule])
         refused = await api.post("/apis/apps/v1/namespaces/default/deployments", {"metadata": {"name": "d"}, "spec": {}})
         assert (refused.status, refused.data["message"]) == (403, 'admission webhook "h0.example.com" denied the request: never')
-
-    webhooks.play(tmp_path, lambda asked: webhooks.deny(asked, message="never", code=403), script)
 
 
 @played

@@ -2,13 +2,14 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
-from tests.coroutines import played_by
+from tests.coroutines import played_by, run_by
+from tests.kit.servers.apiharness import Harness
 
 SERVICES = "/api/v1/namespaces/default/services"
 NETWORKS = (ipaddress.IPv4Network("10.96.0.0/12"), ipaddress.IPv6Network("fd00:10:96::/112"))
@@ -17,9 +18,16 @@ SINGLE, PREFERRED, REQUIRED = "SingleStack", "PreferDualStack", "RequireDualStac
 pytestmark = pytest.mark.spec("kube-api", 171)
 
 
+@asynccontextmanager
+async def served(*, dual: bool = True) -> AsyncIterator[Harness]:
+    """Start a server for addresses of one family or of both."""
+    async with Harness(networks=NETWORKS if dual else NETWORKS[:1]) as api:
+        yield api
+
+
 def play(script: Callable[[Harness], Awaitable[None]], *, dual: bool = True) -> None:
     async def inside() -> None:
-        async with Harness(networks=NETWORKS if dual else NETWORKS[:1]) as api:
+        async with served(dual=dual) as api:
             await script(api)
 
     asyncio.run(inside())
@@ -46,15 +54,13 @@ def families_of(spec: dict[str, Any]) -> list[str]:
         ({"ipFamilyPolicy": REQUIRED, "clusterIP": "fd00:10:96::9"}, REQUIRED, ["IPv6", "IPv4"]),
     ],
 )
-def test_policy_and_families(given: dict[str, Any], policy: str, families: list[str]) -> None:
-    async def script(api: Harness) -> None:
-        made = await api.post(SERVICES, service(**given))
-        assert made.status == 201, made.data
-        spec = made.data["spec"]
-        assert (spec["ipFamilyPolicy"], spec["ipFamilies"], families_of(spec)) == (policy, families, families)
-        assert spec["clusterIP"] == spec["clusterIPs"][0]
-
-    play(script)
+@played_by(play)
+async def test_policy_and_families(api: Harness, /, given: dict[str, Any], policy: str, families: list[str]) -> None:
+    made = await api.post(SERVICES, service(**given))
+    assert made.status == 201, made.data
+    spec = made.data["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"], families_of(spec)) == (policy, families, families)
+    assert spec["clusterIP"] == spec["clusterIPs"][0]
 
 
 @pytest.mark.parametrize(
@@ -70,24 +76,21 @@ def test_policy_and_families(given: dict[str, Any], policy: str, families: list[
         ({"ipFamilies": SIX}, False, "not configured on this cluster"),
     ],
 )
-def test_what_does_not_go_together(given: dict[str, Any], dual: bool, said: str) -> None:
-    async def script(api: Harness) -> None:
+@run_by(asyncio.run)
+async def test_what_does_not_go_together(given: dict[str, Any], dual: bool, said: str) -> None:
+    async with served(dual=dual) as api:
         refused = await api.post(SERVICES, service(**given))
         assert refused.status == 422 and said in refused.data["message"], refused.data["message"]
 
-    play(script, dual=dual)
 
-
-def test_a_server_of_one_family_gives_what_is_preferred_as_far_as_it_can() -> None:
-    async def script(api: Harness) -> None:
-        spec = (await api.post(SERVICES, service(ipFamilyPolicy=PREFERRED))).data["spec"]
-        assert (spec["ipFamilyPolicy"], spec["ipFamilies"], len(spec["clusterIPs"])) == (PREFERRED, FOUR, 1)
-        # It leads where others say, whatever families they have.
-        free = {"metadata": {"name": "free"}, "spec": {"ports": [{"port": 80}], "clusterIP": "None"}}
-        spec = (await api.post(SERVICES, free)).data["spec"]
-        assert (spec["ipFamilyPolicy"], spec["ipFamilies"], spec["clusterIPs"]) == (REQUIRED, BOTH, ["None"])
-
-    play(script, dual=False)
+@played_by(play, dual=False)
+async def test_a_server_of_one_family_gives_what_is_preferred_as_far_as_it_can(api: Harness, /) -> None:
+    spec = (await api.post(SERVICES, service(ipFamilyPolicy=PREFERRED))).data["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"], len(spec["clusterIPs"])) == (PREFERRED, FOUR, 1)
+    # It leads where others say, whatever families they have.
+    free = {"metadata": {"name": "free"}, "spec": {"ports": [{"port": 80}], "clusterIP": "None"}}
+    spec = (await api.post(SERVICES, free)).data["spec"]
+    assert (spec["ipFamilyPolicy"], spec["ipFamilies"], spec["clusterIPs"]) == (REQUIRED, BOTH, ["None"])
 
 
 @played_by(play)

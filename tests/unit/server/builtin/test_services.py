@@ -2,12 +2,13 @@
 
 import ipaddress
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from paddock.server.builtin.services import NETWORK, NODE_PORTS
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness, Reply
 from tests.unit.server.conftest import Play
 
 SERVICES = "/api/v1/namespaces/default/services"
@@ -50,21 +51,17 @@ async def test_everything_left_out_is_filled_in(api: Harness, /) -> None:
     assert not {"clusterIP", "clusterIPs", "ipFamilies", "internalTrafficPolicy"} & set(alias)
 
 
-def test_addresses_and_node_ports_are_given_once(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    # All names have the same first choice, so that every Service meets the one before.
-    monkeypatch.setattr("paddock.server.builtin.services._seed", lambda new: 0)
-
-    async def script(api: Harness) -> None:
-        made = [
-            await make(api, f"s{number}", type="NodePort", ports=[{"port": 1, "name": "a"}, {"port": 2, "name": "b"}])
-            for number in range(4)
-        ]
-        assert [spec["clusterIP"] for spec in made] == ["10.96.0.2", "10.96.0.3", "10.96.0.4", "10.96.0.5"]
-        assert [port["nodePort"] for spec in made for port in spec["ports"]] == list(range(30000, 30008))
-        await api.delete(f"{SERVICES}/s1")
-        assert (await make(api, "again"))["clusterIP"] == "10.96.0.3"
-
-    play(script)
+# All names have the same first choice, so that every Service meets the one before.
+@patch("paddock.server.builtin.services._seed", lambda new: 0)
+@played
+async def test_addresses_and_node_ports_are_given_once(api: Harness, /) -> None:
+    made = [
+        await make(api, f"s{number}", type="NodePort", ports=[{"port": 1, "name": "a"}, {"port": 2, "name": "b"}]) for number in range(4)
+    ]
+    assert [spec["clusterIP"] for spec in made] == ["10.96.0.2", "10.96.0.3", "10.96.0.4", "10.96.0.5"]
+    assert [port["nodePort"] for spec in made for port in spec["ports"]] == list(range(30000, 30008))
+    await api.delete(f"{SERVICES}/s1")
+    assert (await make(api, "again"))["clusterIP"] == "10.96.0.3"
 
 
 def test_the_choice_can_be_repeated(play: Play) -> None:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 PROFILES = "/apis/cdi.kubevirt.io/v1beta1/storageprofiles"
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 SERVICES = "/api/v1/namespaces/default/services"
 EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events"

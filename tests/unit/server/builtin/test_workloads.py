@@ -8,8 +8,8 @@ import pytest
 from paddock.kubernetes.meta import ages
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.server.builtin import pods
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness
 
 CORE, APPS = "/api/v1/namespaces/default", "/apis/apps/v1/namespaces/default"
 BATCH, SCALING = "/apis/batch/v1/namespaces/default", "/apis/autoscaling/{}/namespaces/default/horizontalpodautoscalers"

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import orjson
 import pytest
@@ -13,10 +14,9 @@ from paddock.server.objects import watches
 from paddock.server.objects.encoding import stamp
 from paddock.server.store.contract import StoreKey
 from paddock.server.webhooks import CallFailed, WebhookAddress, WebhookReply
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played
-from tests.unit.server.conftest import Play
-from tests.webhooks import Webhook
+from tests.kit.servers.apiharness import Harness, Reply
+from tests.kit.servers.webhooks import Webhook
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/{}/namespaces/default/widgets"
@@ -292,22 +292,19 @@ async def _burst(api: Harness) -> None:
 
 
 @pytest.mark.spec("kube-api", 62)
-def test_a_bookmark_says_nothing_of_what_was_not_sent(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watches, "BOOKMARK_SECONDS", 0.0)
-
-    async def script(api: Harness) -> None:
-        await begin(api)
-        async with api.watch(f"{V2}?watch=true&allowWatchBookmarks=true") as events:
-            assert await events.quiet()
-            api.store.follow(lambda changes: api.parts.following.tell_time())
-            await _burst(api)
-            seen = await events.next()
-            assert (seen["type"], seen["object"]["metadata"].get("name")) == ("ADDED", "mine")
-            api.parts.following.tell_time()
-            mark = await events.next()
-            assert (mark["type"], mark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(api.store.revision))
-
-    play(script)
+@patch.object(watches, "BOOKMARK_SECONDS", 0.0)
+@played
+async def test_a_bookmark_says_nothing_of_what_was_not_sent(api: Harness, /) -> None:
+    await begin(api)
+    async with api.watch(f"{V2}?watch=true&allowWatchBookmarks=true") as events:
+        assert await events.quiet()
+        api.store.follow(lambda changes: api.parts.following.tell_time())
+        await _burst(api)
+        seen = await events.next()
+        assert (seen["type"], seen["object"]["metadata"].get("name")) == ("ADDED", "mine")
+        api.parts.following.tell_time()
+        mark = await events.next()
+        assert (mark["type"], mark["object"]["metadata"]["resourceVersion"]) == ("BOOKMARK", str(api.store.revision))
 
 
 @pytest.mark.spec("kube-api", 65)

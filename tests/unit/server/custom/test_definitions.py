@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from paddock.server.store.memory import MemoryStore
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played, run_by
+from tests.kit.servers.apiharness import Harness, Reply
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"

@@ -8,9 +8,8 @@ import pytest
 import yaml
 
 from paddock.server.store.memory import MemoryStore
-from tests.apiharness import Harness
 from tests.coroutines import played, run_by
-from tests.unit.server.conftest import Play
+from tests.kit.servers.apiharness import Harness
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 VM = f"{CRDS}/virtualmachines.kubevirt.io"
@@ -81,14 +80,12 @@ async def test_applying_the_same_again_changes_nothing(api: Harness, /) -> None:
 
 
 @pytest.mark.parametrize("change", [{"spec": {"group": "example.com"}}, {"spec": {"versions": []}}, {"spec": None}, {"status": {}}])
-def test_nothing_but_metadata_is_ever_taken(play: Play, change: dict[str, Any]) -> None:
-    async def script(api: Harness) -> None:
-        before = (await api.get(VM)).data
-        for path in (VM, f"{VM}/status"):
-            assert (await api.merge(path, change)).status == 200
-        assert (await api.get(VM)).data == before
-
-    play(script)
+@played
+async def test_nothing_but_metadata_is_ever_taken(api: Harness, /, change: dict[str, Any]) -> None:
+    before = (await api.get(VM)).data
+    for path in (VM, f"{VM}/status"):
+        assert (await api.merge(path, change)).status == 200
+    assert (await api.get(VM)).data == before
 
 
 @played

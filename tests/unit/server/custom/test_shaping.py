@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 from tests.unit.server.custom import steps
 
 ANSWERS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("shaping.json").read_text())

@@ -45,14 +45,11 @@ class _Sent:
 @pytest.mark.parametrize(
     ("parts", "writes"), [([b"x" * 1000] * 10, 1), ([b"x" * 4096] * 1000, 34), ([b"x" * 300_000], 4), ([b"x", b"y" * 300_000, b"z"], 6)]
 )
-def test_a_long_body_goes_out_as_it_is(parts: Sequence[bytes], writes: int) -> None:
+@run_by(asyncio.run)
+async def test_a_long_body_goes_out_as_it_is(parts: Sequence[bytes], writes: int) -> None:
     sent = _Sent()
     body = LongBody(parts, b",")
-
-    async def script() -> None:
-        await ResponseWriter(sent).respond(HttpResponse(200, body), (True, True), 5)  # type: ignore[arg-type]
-
-    asyncio.run(script())
+    await ResponseWriter(sent).respond(HttpResponse(200, body), (True, True), 5)  # type: ignore[arg-type]
     head, _, rest = b"".join(sent.written).partition(b"\r\n\r\n")
     assert b"content-length: %d" % len(body) in head
     assert rest == b",".join(parts)

@@ -3,7 +3,8 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
 
 import pytest
 import uvloop
@@ -13,7 +14,7 @@ from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
 from paddock.server.edge.limits import ConnectionLimits
 from paddock.server.edge.rejections import LONGEST_REST
 from paddock.server.edge.server import Server
-from tests.scripted import timeless
+from tests.coroutines import run_by, timeless
 from tests.unit.server.edge.fakeclient import ASK, connected
 
 # Turns of the loop in which all are let in.
@@ -24,59 +25,57 @@ async def ok(request: HttpRequest) -> Answer:
     return HttpResponse(200, b"ok")
 
 
-@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_all_who_knock_are_let_in_within_a_few_turns(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
-    async def script() -> None:
-        server = Server(ok, tls=None, limits=ConnectionLimits())
-        port = await server.listen("127.0.0.1", 0)
-        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        assert len(server.census.members) == len(clients)
-        for client in clients:
-            client.close()
-        await server.close(0.0)
-
+@pytest.fixture
+def in_loop(new_loop: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[Callable[[Coroutine[Any, Any, None]], None]]:
+    """Runs a coroutine in a loop of a kind."""
     with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(script())
+        yield runner.run
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+@run_by("in_loop")
+async def test_all_who_knock_are_let_in_within_a_few_turns() -> None:
+    server = Server(ok, tls=None, limits=ConnectionLimits())
+    port = await server.listen("127.0.0.1", 0)
+    clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(60)]
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    assert len(server.census.members) == len(clients)
+    for client in clients:
+        client.close()
+    await server.close(0.0)
 
 
 @pytest.mark.spec("kube-api", 164)
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_the_longest_handshake_gives_way(new_loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch) -> None:
+@run_by("in_loop")
+async def test_the_longest_handshake_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert listener.MOST_HANDSHAKES == 2048
     monkeypatch.setattr(listener, "MOST_HANDSHAKES", 3)
 
-    async def script() -> None:
-        server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits())
-        port = await server.listen("127.0.0.1", 0)
-        silent = []
-        for _ in range(5):
-            silent.append(await asyncio.open_connection("127.0.0.1", port))
-            await asyncio.sleep(0.01)
-        assert [await reader.read() for reader, _ in silent[:2]] == [b"", b""]
-        await asyncio.sleep(0.05)
-        assert [reader.at_eof() for reader, _ in silent] == [True, True, False, False, False]
-        for _, writer in silent:
-            writer.transport.abort()
-        await server.close(0.0)
-
-    with asyncio.Runner(loop_factory=new_loop) as runner:
-        runner.run(script())
+    server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits())
+    port = await server.listen("127.0.0.1", 0)
+    silent = []
+    for _ in range(5):
+        silent.append(await asyncio.open_connection("127.0.0.1", port))
+        await asyncio.sleep(0.01)
+    assert [await reader.read() for reader, _ in silent[:2]] == [b"", b""]
+    await asyncio.sleep(0.05)
+    assert [reader.at_eof() for reader, _ in silent] == [True, True, False, False, False]
+    for _, writer in silent:
+        writer.transport.abort()
+    await server.close(0.0)
 
 
 @pytest.mark.spec("kube-api", 165)
-def test_a_handshake_has_the_time_of_a_request() -> None:
-    async def script() -> None:
-        server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits(receive_seconds=0.2))
-        reader, writer = await asyncio.open_connection("127.0.0.1", await server.listen("127.0.0.1", 0))
-        async with asyncio.timeout(5):
-            assert await reader.read() == b""
-        writer.transport.abort()
-        await server.close(0.0)
-
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(script())
+@run_by(uvloop.run)
+async def test_a_handshake_has_the_time_of_a_request() -> None:
+    server = Server(ok, tls=ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), limits=ConnectionLimits(receive_seconds=0.2))
+    reader, writer = await asyncio.open_connection("127.0.0.1", await server.listen("127.0.0.1", 0))
+    async with asyncio.timeout(5):
+        assert await reader.read() == b""
+    writer.transport.abort()
+    await server.close(0.0)
 
 
 def busy(request: HttpRequest) -> HttpResponse:

@@ -11,7 +11,7 @@ import pytest
 from paddock.server.edge.http import Answer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.server.edge.limits import ConnectionLimits
 from paddock.server.edge.server import Server
-from tests.scripted import timeless
+from tests.coroutines import played_by, run_by, timeless
 from tests.unit.server.edge.fakeclient import ASK, connected
 
 LONG = 3600.0
@@ -96,50 +96,40 @@ REFUSED: list[tuple[bytes, int]] = [
 
 
 @pytest.mark.parametrize(("raw", "expected"), REFUSED)
-def test_what_is_too_large_or_no_request_is_refused(raw: bytes, expected: int) -> None:
-    async def script(edge: Edge) -> None:
-        assert status(await edge.ask(raw)) == expected
-        assert len(edge.seen) == (expected == 200)
-
-    play(LIMITS, script)
+@played_by(play, LIMITS)
+async def test_what_is_too_large_or_no_request_is_refused(edge: Edge, /, raw: bytes, expected: int) -> None:
+    assert status(await edge.ask(raw)) == expected
+    assert len(edge.seen) == (expected == 200)
 
 
-def test_a_body_that_is_too_large_is_told_of_in_the_words_of_kubernetes() -> None:
-    async def script(edge: Edge) -> None:
-        raw = await edge.ask(post(b"x" * 101))
-        said = orjson.loads(raw.partition(b"\r\n\r\n")[2])
-        assert (said["code"], said["reason"]) == (413, "RequestEntityTooLarge")
-        assert said["message"].endswith("limit is 100")
-        assert edge.told == [("POST", "/x", 413)]
-
-    play(LIMITS, script)
+@played_by(play, LIMITS)
+async def test_a_body_that_is_too_large_is_told_of_in_the_words_of_kubernetes(edge: Edge, /) -> None:
+    raw = await edge.ask(post(b"x" * 101))
+    said = orjson.loads(raw.partition(b"\r\n\r\n")[2])
+    assert (said["code"], said["reason"]) == (413, "RequestEntityTooLarge")
+    assert said["message"].endswith("limit is 100")
+    assert edge.told == [("POST", "/x", 413)]
 
 
 @pytest.mark.parametrize(
     "sent", [b"G", b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-le", b"POST /x HTTP/1.1\r\nhost: a\r\ncontent-length: 10\r\n\r\nhal"]
 )
-def test_who_sends_too_slowly_is_cut_off(sent: bytes) -> None:
-    async def script(edge: Edge) -> None:
-        assert status(await edge.ask(sent)) == 408
-        assert not edge.server.census.members
-
-    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG), script)
+@played_by(play, ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG))
+async def test_who_sends_too_slowly_is_cut_off(edge: Edge, /, sent: bytes) -> None:
+    assert status(await edge.ask(sent)) == 408
+    assert not edge.server.census.members
 
 
-def test_who_sends_nothing_is_cut_off() -> None:
-    async def script(edge: Edge) -> None:
-        assert await edge.ask(b"") == b""
-
-    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG), script)
+@played_by(play, ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG))
+async def test_who_sends_nothing_is_cut_off(edge: Edge, /) -> None:
+    assert await edge.ask(b"") == b""
 
 
-def test_an_idle_connection_is_not_kept() -> None:
-    async def script(edge: Edge) -> None:
-        raw = await edge.ask(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
-        assert status(raw) == 200
-        assert raw.count(b"HTTP/1.1") == 1
-
-    play(ConnectionLimits(receive_seconds=LONG, idle_seconds=SHORT), script)
+@played_by(play, ConnectionLimits(receive_seconds=LONG, idle_seconds=SHORT))
+async def test_an_idle_connection_is_not_kept(edge: Edge, /) -> None:
+    raw = await edge.ask(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+    assert status(raw) == 200
+    assert raw.count(b"HTTP/1.1") == 1
 
 
 @timeless
@@ -193,41 +183,38 @@ async def test_a_body_of_small_pieces_has_the_limit_of_a_body() -> None:
     assert seen == [2000]
 
 
-def test_who_sends_a_later_request_too_slowly_is_cut_off() -> None:
-    async def script(edge: Edge) -> None:
-        reader, writer = await edge.connect()
-        async with asyncio.timeout(5):
-            writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
-            await reader.readuntil(b"ok")
-            writer.write(b"GET /y HT")
-            assert status(await reader.read()) == 408
-        writer.close()
-
-    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG), script)
+@played_by(play, ConnectionLimits(receive_seconds=SHORT, idle_seconds=LONG))
+async def test_who_sends_a_later_request_too_slowly_is_cut_off(edge: Edge, /) -> None:
+    reader, writer = await edge.connect()
+    async with asyncio.timeout(5):
+        writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+        await reader.readuntil(b"ok")
+        writer.write(b"GET /y HT")
+        assert status(await reader.read()) == 408
+    writer.close()
 
 
-def test_fields_behind_a_body_are_no_headers() -> None:
-    async def script(edge: Edge) -> None:
-        head = b"POST /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
-        assert status(await edge.ask(head + b"2\r\nhi\r\n0\r\nimpersonate-user: root\r\n\r\n")) == 200
-        (seen,) = edge.seen
-        assert (seen.body, sorted(seen.headers)) == (b"hi", ["connection", "host", "transfer-encoding"])
-
-    play(LIMITS, script)
+@played_by(play, LIMITS)
+async def test_fields_behind_a_body_are_no_headers(edge: Edge, /) -> None:
+    head = b"POST /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+    assert status(await edge.ask(head + b"2\r\nhi\r\n0\r\nimpersonate-user: root\r\n\r\n")) == 200
+    (seen,) = edge.seen
+    assert (seen.body, sorted(seen.headers)) == (b"hi", ["connection", "host", "transfer-encoding"])
 
 
 CROWDED = [ConnectionLimits(connections=2), ConnectionLimits(connections_per_address=2)]
 
 
 @pytest.mark.parametrize("limits", CROWDED)
-def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: ConnectionLimits) -> None:
+@run_by(asyncio.run)
+async def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: ConnectionLimits) -> None:
     over = asyncio.Event()
 
     async def stream(sink: StreamSink) -> None:
         sink.write(b"ok")
         await over.wait()
 
-    async def script(edge: Edge) -> None:
+    async with Edge(limits, lambda _: StreamResponse(200, stream)) as edge:
         asked = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
         kept = [await edge.connect() for _ in range(2)]
         for reader, writer in kept:
@@ -249,84 +236,73 @@ def test_who_comes_when_all_are_at_work_is_told_to_come_again(limits: Connection
         assert b"200 OK" in await reader.readuntil(b"ok")
         writer.close()
 
-    play(limits, script, lambda _: StreamResponse(200, stream))
-
 
 @pytest.mark.spec("kube-api", 158)
 @pytest.mark.parametrize("limits", CROWDED)
-def test_the_one_that_idles_for_longest_gives_way_and_strangers_first(limits: ConnectionLimits) -> None:
-    async def script(edge: Edge) -> None:
-        async def used(*fields: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-            reader, writer = await edge.connect()
-            writer.write(("\r\n".join(["GET /x HTTP/1.1", "host: a", *fields]) + "\r\n\r\n").encode())
-            await reader.readuntil(b"ok")
-            return reader, writer
-
-        async def is_open(reader: asyncio.StreamReader) -> bool:
-            await asyncio.sleep(0.05)
-            return not reader.at_eof()
-
-        member = await used("authorization: Bearer x")
-        stranger = await used()
-        others = [await used()]
-        assert await is_open(member[0]) and not await is_open(stranger[0]) and await is_open(others[0][0])
-        others.append(await used("authorization: Bearer x"))
-        assert await is_open(member[0]) and not await is_open(others[0][0])
-        # Now all are known: the oldest goes.
-        others.append(await used("authorization: Bearer x"))
-        assert not await is_open(member[0]) and await is_open(others[1][0]) and await is_open(others[2][0])
-        assert edge.server.census.refused == 0
-        for _, writer in (member, stranger, *others):
-            writer.close()
-
-    play(limits, script)
-
-
-def test_a_slow_sender_gives_way_too() -> None:
-    async def script(edge: Edge) -> None:
-        slow = [await edge.connect() for _ in range(2)]
-        for _, writer in slow:
-            writer.write(b"GET /x HT")
-        assert status(await edge.ask(post(b""))) == 200
-        for _, writer in slow:
-            writer.close()
-
-    play(ConnectionLimits(connections_per_address=2), script)
-
-
-def test_who_does_not_take_its_answer_is_cut_off() -> None:
-    async def script(edge: Edge) -> None:
+@played_by(play, "limits")
+async def test_the_one_that_idles_for_longest_gives_way_and_strangers_first(edge: Edge, /) -> None:
+    async def used(*fields: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         reader, writer = await edge.connect()
-        # The window is kept small, so that what is not read stays with the server.
-        writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
-        while not edge.seen:
-            await asyncio.sleep(0)
-        reader._transport.pause_reading()  # type: ignore[attr-defined]
-        async with asyncio.timeout(5):
-            while edge.server.census.members:
-                await asyncio.sleep(0.01)
-        writer.transport.abort()
+        writer.write(("\r\n".join(["GET /x HTTP/1.1", "host: a", *fields]) + "\r\n\r\n").encode())
+        await reader.readuntil(b"ok")
+        return reader, writer
 
-    play(ConnectionLimits(send_seconds=SHORT), script, lambda _: HttpResponse(200, b"x" * 64 * 1024 * 1024))
+    async def is_open(reader: asyncio.StreamReader) -> bool:
+        await asyncio.sleep(0.05)
+        return not reader.at_eof()
+
+    member = await used("authorization: Bearer x")
+    stranger = await used()
+    others = [await used()]
+    assert await is_open(member[0]) and not await is_open(stranger[0]) and await is_open(others[0][0])
+    others.append(await used("authorization: Bearer x"))
+    assert await is_open(member[0]) and not await is_open(others[0][0])
+    # Now all are known: the oldest goes.
+    others.append(await used("authorization: Bearer x"))
+    assert not await is_open(member[0]) and await is_open(others[1][0]) and await is_open(others[2][0])
+    assert edge.server.census.refused == 0
+    for _, writer in (member, stranger, *others):
+        writer.close()
 
 
-def test_who_asks_and_takes_no_answer_is_cut_off() -> None:
+@played_by(play, ConnectionLimits(connections_per_address=2))
+async def test_a_slow_sender_gives_way_too(edge: Edge, /) -> None:
+    slow = [await edge.connect() for _ in range(2)]
+    for _, writer in slow:
+        writer.write(b"GET /x HT")
+    assert status(await edge.ask(post(b""))) == 200
+    for _, writer in slow:
+        writer.close()
+
+
+@played_by(play, ConnectionLimits(send_seconds=SHORT), answer=lambda _: HttpResponse(200, b"x" * 64 * 1024 * 1024))
+async def test_who_does_not_take_its_answer_is_cut_off(edge: Edge, /) -> None:
+    reader, writer = await edge.connect()
+    # The window is kept small, so that what is not read stays with the server.
+    writer.write(b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n")
+    while not edge.seen:
+        await asyncio.sleep(0)
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    async with asyncio.timeout(5):
+        while edge.server.census.members:
+            await asyncio.sleep(0.01)
+    writer.transport.abort()
+
+
+@played_by(play, ConnectionLimits(send_seconds=SHORT, pipelined=1000), answer=lambda _: HttpResponse(200, b"x" * 100_000))
+async def test_who_asks_and_takes_no_answer_is_cut_off(edge: Edge, /) -> None:
     """Also where each answer is small: they would fill the memory of the server."""
-
-    async def script(edge: Edge) -> None:
-        reader, writer = await edge.connect()
-        reader._transport.pause_reading()  # type: ignore[attr-defined]
-        async with asyncio.timeout(5):
-            while not edge.server.census.members:
-                await asyncio.sleep(0)
-            while edge.server.census.members:
-                if not writer.transport.is_closing():
-                    writer.write(ASK * 8)
-                await asyncio.sleep(0.001)
-        writer.transport.abort()
-        assert len(edge.seen) * 100_000 < 16 * 1024 * 1024
-
-    play(ConnectionLimits(send_seconds=SHORT, pipelined=1000), script, lambda _: HttpResponse(200, b"x" * 100_000))
+    reader, writer = await edge.connect()
+    reader._transport.pause_reading()  # type: ignore[attr-defined]
+    async with asyncio.timeout(5):
+        while not edge.server.census.members:
+            await asyncio.sleep(0)
+        while edge.server.census.members:
+            if not writer.transport.is_closing():
+                writer.write(ASK * 8)
+            await asyncio.sleep(0.001)
+    writer.transport.abort()
+    assert len(edge.seen) * 100_000 < 16 * 1024 * 1024
 
 
 @timeless
@@ -340,7 +316,8 @@ async def test_a_handler_with_a_defect_ends_the_connection(caplog: pytest.LogCap
     assert client.is_closing() and "a request was not answered" in caplog.text
 
 
-def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
+@run_by(asyncio.run)
+async def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
     done = asyncio.Event()
 
     async def quiet(sink: StreamSink) -> None:
@@ -348,19 +325,17 @@ def test_a_stream_is_not_cut_off_for_being_quiet() -> None:
         sink.write(b"still here")
         done.set()
 
-    async def script(edge: Edge) -> None:
+    async with Edge(
+        ConnectionLimits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), lambda _: StreamResponse(200, quiet)
+    ) as edge:
         raw = await edge.ask(b"GET /x HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
         assert b"still here" in raw
         assert done.is_set()
 
-    play(ConnectionLimits(receive_seconds=SHORT, idle_seconds=SHORT, send_seconds=SHORT), script, lambda _: StreamResponse(200, quiet))
 
-
-def test_more_requests_in_a_pipeline_than_are_taken() -> None:
-    async def script(edge: Edge) -> None:
-        one: Any = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
-        raw = await edge.ask(one * 40)
-        assert raw.count(b"HTTP/1.1 200") <= 17
-        assert raw.count(b"HTTP/1.1 429") == 1
-
-    play(ConnectionLimits(pipelined=16), script)
+@played_by(play, ConnectionLimits(pipelined=16))
+async def test_more_requests_in_a_pipeline_than_are_taken(edge: Edge, /) -> None:
+    one: Any = b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n"
+    raw = await edge.ask(one * 40)
+    assert raw.count(b"HTTP/1.1 200") <= 17
+    assert raw.count(b"HTTP/1.1 429") == 1

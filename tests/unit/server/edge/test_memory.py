@@ -12,7 +12,7 @@ from paddock.server.edge.connection import ServerConnection
 from paddock.server.edge.http import Answer, ConnectionPeer, HttpRequest, HttpResponse, StreamResponse, StreamSink
 from paddock.server.edge.limits import ConnectionLimits, ConnectionStats
 from paddock.server.edge.server import Server
-from tests.scripted import timeless
+from tests.coroutines import run_by, timeless
 from tests.unit.server.edge.fakeclient import FakeClient
 
 LARGE = 100_000
@@ -287,13 +287,16 @@ async def test_no_more_than_some_bodies_wait() -> None:
 @pytest.mark.parametrize(
     "sent", [b"", b"GET /x HTTP/1.1\r\nhost: a\r\n\r\n", b"GET /watch HTTP/1.1\r\nhost: a\r\n\r\n", post(LARGE), b"\x00"]
 )
-def test_nothing_is_kept_of_a_connection_that_has_gone(sent: bytes) -> None:
+@run_by(asyncio.run)
+async def test_nothing_is_kept_of_a_connection_that_has_gone(sent: bytes) -> None:
     """Not even for the next collection, which may be far."""
 
     def kept() -> int:
         return sum(isinstance(each, ServerConnection) for each in gc.get_objects())
 
-    async def script() -> None:
+    gc.collect()
+    gc.disable()
+    try:
         site = Site()
         server = Server(site.handle, tls=None)
         port = await server.listen("127.0.0.1", 0)
@@ -312,10 +315,5 @@ def test_nothing_is_kept_of_a_connection_that_has_gone(sent: bytes) -> None:
         count = kept()
         await server.close(0.0)
         assert count == 0
-
-    gc.collect()
-    gc.disable()
-    try:
-        asyncio.run(script())
     finally:
         gc.enable()

@@ -120,19 +120,17 @@ async def test_empty_messages_that_nobody_receives_pause_reading(wire: Wire, /) 
     assert wire.reads
 
 
-def test_a_message_of_too_many_empty_frames_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+@played_by(play)
+async def test_a_message_of_too_many_empty_frames_is_too_large(wire: Wire, /, monkeypatch: pytest.MonkeyPatch) -> None:
     assert websocket.MOST_PARTS <= 300_000
     monkeypatch.setattr(websocket, "MOST_PARTS", 1000)
 
-    async def script(wire: Wire) -> None:
-        wire.session.data_received(frame(0x02) + frame(0x00) * 990)
-        await until_taken(wire)
-        assert wire.written == b""
-        wire.session.data_received(frame(0x00) * 10)
-        await until_taken(wire)
-        assert b"\x03\xf1message too large" in wire.written
-
-    play(script)
+    wire.session.data_received(frame(0x02) + frame(0x00) * 990)
+    await until_taken(wire)
+    assert wire.written == b""
+    wire.session.data_received(frame(0x00) * 10)
+    await until_taken(wire)
+    assert b"\x03\xf1message too large" in wire.written
 
 
 @played_by(play)

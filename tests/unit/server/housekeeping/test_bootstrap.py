@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping import bootstrap
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ADDED = {"apiGroups": ["example.com"], "resources": ["things"], "verbs": ["get"]}

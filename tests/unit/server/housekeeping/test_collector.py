@@ -1,7 +1,8 @@
 """The objects that are deleted with their owner, and those that are not (docs/spec/kube-api.md section 5.2)."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -12,9 +13,9 @@ from paddock.server.objects.requests import Deleted, DeleteOptions
 from paddock.server.resources.resource import ServedResource
 from paddock.server.store.contract import Store
 from tests import virtualtime
-from tests.apiharness import Harness
 from tests.coroutines import played_by, run_by
-from tests.slowstore import SlowStore
+from tests.kit.servers.apiharness import Harness
+from tests.kit.servers.slowstore import SlowStore
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 Script = Callable[["Family"], Awaitable[None]]
@@ -50,16 +51,23 @@ class Family:
         return found
 
 
+@asynccontextmanager
+async def collected(store: Store | None = None) -> AsyncIterator[Family]:
+    """Start a server with a garbage collector."""
+    async with Harness(store=store) as api:
+        collector = GarbageCollector(api.parts)
+        collector.start()
+        try:
+            async with asyncio.timeout(100):
+                yield Family(api, collector)
+        finally:
+            await collector.chores.stop()
+
+
 def play(script: Script, store: Store | None = None) -> None:
     async def inside() -> None:
-        async with Harness(store=store) as api:
-            collector = GarbageCollector(api.parts)
-            collector.start()
-            try:
-                async with asyncio.timeout(100):
-                    await script(Family(api, collector))
-            finally:
-                await collector.chores.stop()
+        async with collected(store) as family:
+            await script(family)
 
     virtualtime.run(inside())
 
@@ -121,12 +129,10 @@ async def test_one_of_two_owners_is_enough(family: Family, /) -> None:
         ({}, ["child", "owner"]),
     ],
 )
-def test_references_that_lead_nowhere(change: dict[str, Any], left: list[str]) -> None:
-    async def script(family: Family) -> None:
-        await family.make("child", await family.make("owner") | change)
-        assert await family.left() == left
-
-    play(script)
+@played_by(play)
+async def test_references_that_lead_nowhere(family: Family, /, change: dict[str, Any], left: list[str]) -> None:
+    await family.make("child", await family.make("owner") | change)
+    assert await family.left() == left
 
 
 @pytest.mark.parametrize("policy", ["Background", "Foreground"])
@@ -163,11 +169,12 @@ async def test_what_somebody_lets_go_of_while_it_is_judged_stays(family: Family,
 
 
 @pytest.mark.parametrize("left", ["unconfirmed", "other"])
-def test_what_changes_while_it_is_judged_is_judged_anew(left: str) -> None:
+@run_by(virtualtime.run)
+async def test_what_changes_while_it_is_judged_is_judged_anew(left: str) -> None:
     """The change is decided before the verdict and committed after it."""
     store = SlowStore()
 
-    async def script(family: Family) -> None:
+    async with collected(store) as family:
         owner, other = await family.make("owner"), await family.make("other")
         await family.make("child", owner, *([other] if left == "other" else []))
         if left == "unconfirmed":
@@ -183,8 +190,6 @@ def test_what_changes_while_it_is_judged_is_judged_anew(left: str) -> None:
         await asyncio.sleep(30)
         store.seconds = 0.0
         assert await family.left() == ["other"]
-
-    play(script, store)
 
 
 @pytest.mark.spec("kube-api", 99)

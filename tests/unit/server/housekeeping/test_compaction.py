@@ -3,8 +3,8 @@
 import pytest
 
 from paddock.server.housekeeping.compaction import HistoryCompactor
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

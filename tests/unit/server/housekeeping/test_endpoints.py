@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping.background import BackgroundControllers
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 SERVICES = "/api/v1/namespaces/default/services"
 ENDPOINTS = "/api/v1/namespaces/default/endpoints"
@@ -111,14 +111,12 @@ async def test_endpoints_of_others_are_mirrored() -> None:
         ({}, {"type": "ExternalName", "externalName": "example.org"}),
     ],
 )
-def test_some_endpoints_are_not_mirrored(meta: dict[str, Any], spec: dict[str, Any]) -> None:
-    async def script() -> None:
-        async with housekept() as (api, settled):
-            await api.post(SERVICES, service(**spec))
-            await api.post(ENDPOINTS, endpoints("10.1.2.3", **meta))
-            assert await settled() == []
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_some_endpoints_are_not_mirrored(meta: dict[str, Any], spec: dict[str, Any]) -> None:
+    async with housekept() as (api, settled):
+        await api.post(SERVICES, service(**spec))
+        await api.post(ENDPOINTS, endpoints("10.1.2.3", **meta))
+        assert await settled() == []
 
 
 @run_by(asyncio.run)

@@ -6,8 +6,8 @@ from paddock.kubernetes.meta import ages
 from paddock.server.housekeeping import heartbeat
 from paddock.server.housekeeping import node as presence
 from paddock.server.housekeeping.heartbeat import Heartbeat
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 HOST = presence.NodeFacts(name="host-1", addresses=("192.0.2.7",), cpus=4, memory_kib=1024, version="v1.34.0")
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -4,8 +4,8 @@ import pytest
 
 from paddock.server.housekeeping import installation
 from paddock.server.housekeeping.node import NodeProblem
-from tests.apiharness import Harness
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.servers.apiharness import Harness
 
 PLACE = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts"
 READY = [

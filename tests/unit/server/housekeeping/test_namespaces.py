@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping.background import BackgroundControllers
-from tests.apiharness import Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
 
 Script = Callable[[Harness, BackgroundControllers], Awaitable[None]]
 SPACES = "/api/v1/namespaces"

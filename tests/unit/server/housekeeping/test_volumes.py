@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from paddock.server.housekeeping.background import BackgroundControllers
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.server.objects import metadata
-from tests.apiharness import Harness
+from tests.kit.servers.apiharness import Harness
 
 MANY = 120_000
 

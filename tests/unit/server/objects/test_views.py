@@ -12,8 +12,8 @@ from paddock.kubevirt.plan.views import launchers
 from paddock.server.api import Api
 from paddock.server.builtin import pods
 from paddock.server.context import ServerParts
-from tests.apiharness import Harness, NoJournal
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.servers.apiharness import Harness, NoJournal
 
 PODS = "/api/v1/namespaces/default/pods"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"

@@ -3,7 +3,8 @@
 import asyncio
 import errno
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from paddock.server.routing import RequestRoute, route
 from paddock.server.security.audit import content, policy
 from paddock.server.security.audit.file import AuditFile, Rotation
 from paddock.server.security.audit.log import GONE, AuditLog
-from tests.apiharness import GuardedHarness
+from tests.coroutines import run_by
+from tests.kit.servers.apiharness import GuardedHarness
 
 ROOT = {"authorization": "Bearer root"}
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -62,17 +64,23 @@ class Audited(GuardedHarness):
         return self
 
 
-def play(folder: Path, script: Callable[[Audited], Awaitable[None]], rules: Any = None) -> list[dict[str, Any]]:
-    """Run a script; returns what was recorded. The raw lines never hold what is hidden."""
-    api = Audited(folder, rules)
-
-    async def inside() -> None:
-        async with api:
-            await script(api)
-
-    asyncio.run(inside())
+@asynccontextmanager
+async def audited(folder: Path, rules: Any = None) -> AsyncIterator[Audited]:
+    """Start a server that records. The raw lines never hold what is hidden."""
+    async with Audited(folder, rules) as api:
+        yield api
     assert HIDDEN.encode() not in api.kept.raw
-    return api.kept.events
+
+
+def play(folder: Path, script: Callable[[Audited], Awaitable[None]], rules: Any = None) -> list[dict[str, Any]]:
+    """Run a script; returns what was recorded."""
+
+    async def inside() -> list[dict[str, Any]]:
+        async with audited(folder, rules) as api:
+            await script(api)
+        return api.kept.events
+
+    return asyncio.run(inside())
 
 
 async def _stay(call: RequestContext) -> HttpResponse:
@@ -199,12 +207,12 @@ def test_every_change_has_its_line_and_no_line_has_a_secret(tmp_path: Path, capl
     assert all(HIDDEN not in record.getMessage() for record in caplog.records)
 
 
-def test_who_acts_for_whom_is_told(tmp_path: Path) -> None:
-    async def script(api: Audited) -> None:
+@run_by(asyncio.run)
+async def test_who_acts_for_whom_is_told(tmp_path: Path) -> None:
+    async with audited(tmp_path) as api:
         as_ada = {"impersonate-user": "ada", "impersonate-group": "dev", "impersonate-uid": "7", "impersonate-extra-reason": "test"}
         await api.post(CONFIGMAPS, {"metadata": {"name": "a"}}, **ROOT, **as_ada)
-
-    (event,) = play(tmp_path, script)
+    (event,) = api.kept.events
     assert event["user"] == {"username": "root", "groups": ["system:masters", "system:authenticated"]}
     assert event["impersonatedUser"] == {
         "username": "ada",
@@ -214,18 +222,19 @@ def test_who_acts_for_whom_is_told(tmp_path: Path) -> None:
     }
 
 
-def test_two_requests_with_one_audit_id_are_two_lines(tmp_path: Path) -> None:
-    async def script(api: Audited) -> None:
+@run_by(asyncio.run)
+async def test_two_requests_with_one_audit_id_are_two_lines(tmp_path: Path) -> None:
+    async with audited(tmp_path) as api:
         bodies = [{"metadata": {"name": name}} for name in ("a", "b")]
         await asyncio.gather(*(api.post(CONFIGMAPS, body, **ROOT, audit_id="mine") for body in bodies))
         await api.post(CONFIGMAPS, bodies[0], **ROOT, audit_id="x" * 65)
-
-    events = play(tmp_path, script)
+    events = api.kept.events
     assert [event["auditID"] for event in events[:2]] == ["mine", "mine"]
     assert events[2]["auditID"] != "x" * 65
 
 
-def test_stages_and_bodies_follow_the_policy(tmp_path: Path) -> None:
+@run_by(asyncio.run)
+async def test_stages_and_bodies_follow_the_policy(tmp_path: Path) -> None:
     rules = [
         {"level": "None", "users": ["nobody"]},
         {"level": "RequestResponse", "resources": [{"group": "coordination.k8s.io"}], "omitManagedFields": True},
@@ -233,13 +242,12 @@ def test_stages_and_bodies_follow_the_policy(tmp_path: Path) -> None:
     ]
     leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 
-    async def script(api: Audited) -> None:
+    async with audited(tmp_path, rules) as api:
         body = {"metadata": {"name": "a"}, "spec": {"holderIdentity": "me"}}
         await api.post(leases, body, **ROOT)
         await api.post(CONFIGMAPS, {"metadata": {"name": "a"}}, **ROOT)
         await api.answer("GET", f"{CONFIGMAPS}?watch=true", **ROOT)
-
-    events = play(tmp_path, script, rules)
+    events = api.kept.events
     assert [(event["verb"], event["stage"]) for event in events] == [
         ("create", "RequestReceived"),
         ("create", "ResponseComplete"),

@@ -15,7 +15,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from paddock.server.housekeeping.csrsigner import CsrSigner
 from paddock.server.security.pki import Authority
-from tests.apiharness import GuardedHarness, Reply
+from tests.coroutines import played_by
+from tests.kit.servers.apiharness import GuardedHarness, Reply
 
 PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -66,24 +67,24 @@ def play(folder: Path, script: Callable[[GuardedHarness, Authority, CsrSigner], 
     asyncio.run(inside())
 
 
-def test_what_is_approved_is_signed_as_a_client_certificate_and_nothing_more(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
-        assert (await made(api, expirationSeconds=3600, username="somebody else")).data["spec"]["username"] == "root"
-        await signing.chores.settled()
-        assert "certificate" not in ((await api.get(f"{PATH}/a", **ROOT)).data.get("status") or {})
-        assert (await decide(api, APPROVED)).status == 200
-        await signing.chores.settled()
-        found = (await api.get(f"{PATH}/a", **ROOT)).data["status"]
-        assert [each["type"] for each in found["conditions"]] == ["Approved"]
-        certificate = x509.load_pem_x509_certificate(base64.b64decode(found["certificate"]))
-        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
-        assert certificate.subject.rfc4514_string() == "CN=ada,O=dev"
-        assert certificate.not_valid_after_utc - certificate.not_valid_before_utc == timedelta(hours=1, minutes=5)
-        assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-        usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-        assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_what_is_approved_is_signed_as_a_client_certificate_and_nothing_more(
+    api: GuardedHarness, authority: Authority, signing: CsrSigner, /
+) -> None:
+    assert (await made(api, expirationSeconds=3600, username="somebody else")).data["spec"]["username"] == "root"
+    await signing.chores.settled()
+    assert "certificate" not in ((await api.get(f"{PATH}/a", **ROOT)).data.get("status") or {})
+    assert (await decide(api, APPROVED)).status == 200
+    await signing.chores.settled()
+    found = (await api.get(f"{PATH}/a", **ROOT)).data["status"]
+    assert [each["type"] for each in found["conditions"]] == ["Approved"]
+    certificate = x509.load_pem_x509_certificate(base64.b64decode(found["certificate"]))
+    certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.certificate))
+    assert certificate.subject.rfc4514_string() == "CN=ada,O=dev"
+    assert certificate.not_valid_after_utc - certificate.not_valid_before_utc == timedelta(hours=1, minutes=5)
+    assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+    assert list(usage) == [ExtendedKeyUsageOID.CLIENT_AUTH]
 
 
 @pytest.mark.parametrize(
@@ -95,63 +96,59 @@ def test_what_is_approved_is_signed_as_a_client_certificate_and_nothing_more(tmp
         ({"signerName": "example.com/own"}, APPROVED, ""),
     ],
 )
-def test_what_is_not_to_be_signed_is_not(more: dict[str, Any], condition: dict[str, str], expected: str, tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
-        assert (await made(api, **more)).status == 201
-        assert (await decide(api, condition)).status == 200
-        await signing.chores.settled()
-        found = (await api.get(f"{PATH}/a", **ROOT)).data["status"]
-        assert "certificate" not in found
-        assert [each["message"] for each in found["conditions"] if each["type"] == "Failed"] == ([expected] if expected else [])
-
-    play(tmp_path, script)
-
-
-def test_approving_and_signing_are_rights_by_signer(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
-        paths = {"verbs": ["update"], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"]}
-        await made(api, signerName="example.com/one")
-        await may(api, paths)
-        refused = await decide(api, APPROVED, who="ada")
-        assert (refused.status, refused.reason) == (403, "Forbidden")
-        assert 'user not permitted to approve requests with signerName "example.com/one"' in refused.data["message"]
-        rights = {"verbs": ["approve"], "resources": ["signers"], "resourceNames": ["example.com/*"]}
-        await api.put(
-            f"{RBAC}/clusterroles/ada",
-            {"metadata": {"name": "ada"}, "rules": [{"apiGroups": ["certificates.k8s.io"], **rule} for rule in (paths, rights)]},
-            **ROOT,
-        )
-        approved = await decide(api, APPROVED, who="ada", certificate="bm9uZQ==")
-        assert approved.status == 200
-        assert "certificate" not in approved.data["status"], "who approves does not sign"
-        kept = approved.data["status"]["conditions"]
-        pem = base64.b64encode(authority.certificate).decode()
-        assert (await decide(api, *kept, who="ada", path="status", certificate=pem)).status == 403
-        assert (await decide(api, *kept, path="status", certificate="bm9uZQ==")).status == 422
-        assert (await decide(api, *kept, path="status", certificate=pem)).status == 200
-        assert (await decide(api, *kept, path="status", certificate=base64.b64encode(b"x").decode())).status == 422
-        assert (await decide(api, path="status", certificate=pem)).status == 422, "what is decided stays"
-        assert (await decide(api, {**APPROVED, "type": "Denied"}, *kept)).status == 422
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_what_is_not_to_be_signed_is_not(
+    api: GuardedHarness, authority: Authority, signing: CsrSigner, /, more: dict[str, Any], condition: dict[str, str], expected: str
+) -> None:
+    assert (await made(api, **more)).status == 201
+    assert (await decide(api, condition)).status == 200
+    await signing.chores.settled()
+    found = (await api.get(f"{PATH}/a", **ROOT)).data["status"]
+    assert "certificate" not in found
+    assert [each["message"] for each in found["conditions"] if each["type"] == "Failed"] == ([expected] if expected else [])
 
 
-def test_who_asked_and_for_what_never_changes(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
-        await may(api, {"verbs": ["create"], "resources": ["certificatesigningrequests"]})
-        before = await made(api, who="ada")
-        assert before.data["spec"]["username"] == "ada"
-        assert before.data["spec"]["groups"] == ["system:authenticated"]
-        changed = {**before.data, "spec": {**before.data["spec"], "username": "root", "request": request("root")}}
-        after = await api.put(f"{PATH}/a", {**changed, "status": {"conditions": [APPROVED]}}, **ROOT)
-        assert (after.status, after.data["spec"], after.data.get("status")) == (200, before.data["spec"], before.data.get("status"))
-        refused = await api.post(PATH, {"metadata": {"name": "m"}, "spec": spec(request=request("x", "system:masters"))}, **ROOT)
-        assert (refused.status, "system:masters group is not allowed" in refused.data["message"]) == (403, True)
-        for selected, count in ((CLIENTS, 1), ("example.com/x", 0)):
-            listed = await api.get(f"{PATH}?fieldSelector=spec.signerName={selected}", **ROOT)
-            assert len(listed.data["items"]) == count
+@played_by(play, "tmp_path")
+async def test_approving_and_signing_are_rights_by_signer(api: GuardedHarness, authority: Authority, signing: CsrSigner, /) -> None:
+    paths = {"verbs": ["update"], "resources": ["certificatesigningrequests/approval", "certificatesigningrequests/status"]}
+    await made(api, signerName="example.com/one")
+    await may(api, paths)
+    refused = await decide(api, APPROVED, who="ada")
+    assert (refused.status, refused.reason) == (403, "Forbidden")
+    assert 'user not permitted to approve requests with signerName "example.com/one"' in refused.data["message"]
+    rights = {"verbs": ["approve"], "resources": ["signers"], "resourceNames": ["example.com/*"]}
+    await api.put(
+        f"{RBAC}/clusterroles/ada",
+        {"metadata": {"name": "ada"}, "rules": [{"apiGroups": ["certificates.k8s.io"], **rule} for rule in (paths, rights)]},
+        **ROOT,
+    )
+    approved = await decide(api, APPROVED, who="ada", certificate="bm9uZQ==")
+    assert approved.status == 200
+    assert "certificate" not in approved.data["status"], "who approves does not sign"
+    kept = approved.data["status"]["conditions"]
+    pem = base64.b64encode(authority.certificate).decode()
+    assert (await decide(api, *kept, who="ada", path="status", certificate=pem)).status == 403
+    assert (await decide(api, *kept, path="status", certificate="bm9uZQ==")).status == 422
+    assert (await decide(api, *kept, path="status", certificate=pem)).status == 200
+    assert (await decide(api, *kept, path="status", certificate=base64.b64encode(b"x").decode())).status == 422
+    assert (await decide(api, path="status", certificate=pem)).status == 422, "what is decided stays"
+    assert (await decide(api, {**APPROVED, "type": "Denied"}, *kept)).status == 422
 
-    play(tmp_path, script)
+
+@played_by(play, "tmp_path")
+async def test_who_asked_and_for_what_never_changes(api: GuardedHarness, authority: Authority, signing: CsrSigner, /) -> None:
+    await may(api, {"verbs": ["create"], "resources": ["certificatesigningrequests"]})
+    before = await made(api, who="ada")
+    assert before.data["spec"]["username"] == "ada"
+    assert before.data["spec"]["groups"] == ["system:authenticated"]
+    changed = {**before.data, "spec": {**before.data["spec"], "username": "root", "request": request("root")}}
+    after = await api.put(f"{PATH}/a", {**changed, "status": {"conditions": [APPROVED]}}, **ROOT)
+    assert (after.status, after.data["spec"], after.data.get("status")) == (200, before.data["spec"], before.data.get("status"))
+    refused = await api.post(PATH, {"metadata": {"name": "m"}, "spec": spec(request=request("x", "system:masters"))}, **ROOT)
+    assert (refused.status, "system:masters group is not allowed" in refused.data["message"]) == (403, True)
+    for selected, count in ((CLIENTS, 1), ("example.com/x", 0)):
+        listed = await api.get(f"{PATH}?fieldSelector=spec.signerName={selected}", **ROOT)
+        assert len(listed.data["items"]) == count
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -167,25 +164,23 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("more", "field"), WRONG)
-def test_what_cannot_be_signed_is_refused(more: dict[str, Any], field: str, tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
-        refused = await made(api, **more)
-        assert refused.status == 422, refused.data
-        assert list(refused.causes) == [field]
+@played_by(play, "tmp_path")
+async def test_what_cannot_be_signed_is_refused(
+    api: GuardedHarness, authority: Authority, signing: CsrSigner, /, more: dict[str, Any], field: str
+) -> None:
+    refused = await made(api, **more)
+    assert refused.status == 422, refused.data
+    assert list(refused.causes) == [field]
 
-    play(tmp_path, script)
 
-
-def test_requests_that_are_done_with_are_forgotten(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness, authority: Authority, signing: CsrSigner) -> None:
-        await made(api)
-        await made(api, "pending")
-        await decide(api, APPROVED)
-        await signing.chores.settled()
-        for seconds, left in ((3500, ["a", "pending"]), (200, ["pending"]), (82_000, ["pending"]), (2_000, [])):
-            api.clock.time += seconds
-            await signing.forget()
-            listed = (await api.get(PATH, **ROOT)).data["items"]
-            assert [each["metadata"]["name"] for each in listed] == left
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_requests_that_are_done_with_are_forgotten(api: GuardedHarness, authority: Authority, signing: CsrSigner, /) -> None:
+    await made(api)
+    await made(api, "pending")
+    await decide(api, APPROVED)
+    await signing.chores.settled()
+    for seconds, left in ((3500, ["a", "pending"]), (200, ["pending"]), (82_000, ["pending"]), (2_000, [])):
+        api.clock.time += seconds
+        await signing.forget()
+        listed = (await api.get(PATH, **ROOT)).data["items"]
+        assert [each["metadata"]["name"] for each in listed] == left

@@ -26,8 +26,8 @@ from paddock.server.security.oidcsettings import OidcSettings
 from paddock.server.security.pki import Authority
 from paddock.server.security.tls import ServingContext, UnusableCertificate
 from paddock.server.security.tokens import AccountTokens, IssuerTerms, own_keyring
-from tests.apiharness import GuardedHarness, Harness
-from tests.coroutines import run_by
+from tests.coroutines import played_by, run_by
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 ROOT = {"authorization": "Bearer root"}
 SECRETS = "/api/v1/namespaces/{}/secrets"
@@ -74,18 +74,18 @@ BOOTSTRAP: list[tuple[str, dict[str, str], dict[str, Any], tuple[str, ...] | Non
 
 
 @pytest.mark.parametrize(("token", "said", "more", "groups"), BOOTSTRAP)
-def test_a_bootstrap_token(token: str, said: dict[str, str], more: dict[str, Any], groups: tuple[str, ...] | None, tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        namespace = more.get("namespace", "kube-system")
-        await api.namespace("kube-system")
-        data = {key: base64.b64encode(value.encode()).decode() for key, value in said.items()}
-        secret = {"metadata": {"name": "bootstrap-token-abcdef"}, "type": more.get("type", "bootstrap.kubernetes.io/token"), "data": data}
-        assert (await api.post(SECRETS.format(namespace), secret, **ROOT)).status == 201
-        found = BootstrapTokens(api.parts.view, api.clock).user(token)
-        assert (found.groups if found else None) == groups
-        assert found is None or found.name == "system:bootstrap:abcdef"
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_a_bootstrap_token(
+    api: GuardedHarness, /, token: str, said: dict[str, str], more: dict[str, Any], groups: tuple[str, ...] | None
+) -> None:
+    namespace = more.get("namespace", "kube-system")
+    await api.namespace("kube-system")
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in said.items()}
+    secret = {"metadata": {"name": "bootstrap-token-abcdef"}, "type": more.get("type", "bootstrap.kubernetes.io/token"), "data": data}
+    assert (await api.post(SECRETS.format(namespace), secret, **ROOT)).status == 201
+    found = BootstrapTokens(api.parts.view, api.clock).user(token)
+    assert (found.groups if found else None) == groups
+    assert found is None or found.name == "system:bootstrap:abcdef"
 
 
 # --- OpenID Connect -----------------------------------------------------------------------------------------------------------
@@ -189,31 +189,27 @@ async def test_keys_are_fetched_when_they_change_and_not_for_every_bad_token() -
     assert await who(source, second) == ADA, "who is known stays known while the provider is away"
 
 
-def test_a_provider_that_is_away_is_asked_again_later(caplog: pytest.LogCaptureFixture) -> None:
-    async def script() -> None:
-        provider, clock = Provider(), Clock()
-        provider.away = True
-        source = oidc.OidcAuthenticator(TERMS, provider.fetch, clock)
-        assert await who(source, FIRST.sign(CLAIMS)) == 401
-        provider.away = False
-        assert await who(source, FIRST.sign(CLAIMS)) == 401
-        clock.time += 11
-        assert await who(source, FIRST.sign(CLAIMS)) == ADA
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_provider_that_is_away_is_asked_again_later(caplog: pytest.LogCaptureFixture) -> None:
+    provider, clock = Provider(), Clock()
+    provider.away = True
+    source = oidc.OidcAuthenticator(TERMS, provider.fetch, clock)
+    assert await who(source, FIRST.sign(CLAIMS)) == 401
+    provider.away = False
+    assert await who(source, FIRST.sign(CLAIMS)) == 401
+    clock.time += 11
+    assert await who(source, FIRST.sign(CLAIMS)) == ADA
     assert [vars(record)["error"] for record in caplog.records if record.getMessage() == "OIDC issuer keys unavailable"] == ["away"]
 
 
-def test_a_request_waits_for_the_keys(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        source = oidc.OidcAuthenticator(TERMS, Provider().fetch, Clock())
-        api.api._guard = Guard(Identities((source,)), api.rbac)
-        answer = await api.get("/api/v1/pods", authorization=f"Bearer {FIRST.sign(CLAIMS)}")
-        assert answer.status == 403
-        assert f'User \\"{ADA[0]}\\"' in answer.raw.decode()
-        assert (await api.get("/api/v1/pods", authorization=f"Bearer {SECOND.sign(CLAIMS)}")).status == 401
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_a_request_waits_for_the_keys(api: GuardedHarness, /) -> None:
+    source = oidc.OidcAuthenticator(TERMS, Provider().fetch, Clock())
+    api.api._guard = Guard(Identities((source,)), api.rbac)
+    answer = await api.get("/api/v1/pods", authorization=f"Bearer {FIRST.sign(CLAIMS)}")
+    assert answer.status == 403
+    assert f'User \\"{ADA[0]}\\"' in answer.raw.decode()
+    assert (await api.get("/api/v1/pods", authorization=f"Bearer {SECOND.sign(CLAIMS)}")).status == 401
 
 
 def test_an_authority_that_cannot_be_read_is_told(tmp_path: Path) -> None:
@@ -245,112 +241,102 @@ async def _token(api: Harness, **spec: Any) -> Any:
         {"kubernetes.io": {"namespace": [], "serviceaccount": "robot"}},
     ],
 )
-def test_claims_of_another_type_are_nobodys(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    async def script(api: GuardedHarness) -> None:
-        token = (await _token(api))["status"]["token"]
-        claims = jose.claims_unchecked(token)
-        assert claims is not None
-        signed = own_keyring(tmp_path).sign({**claims, **wrong})
-        answer = await api.get("/api/v1/namespaces", authorization=f"Bearer {signed}")
-        assert (answer.status, answer.reason) == (401, "Unauthorized")
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_claims_of_another_type_are_nobodys(api: GuardedHarness, /, tmp_path: Path, wrong: dict[str, Any]) -> None:
+    token = (await _token(api))["status"]["token"]
+    claims = jose.claims_unchecked(token)
+    assert claims is not None
+    signed = own_keyring(tmp_path).sign({**claims, **wrong})
+    answer = await api.get("/api/v1/namespaces", authorization=f"Bearer {signed}")
+    assert (answer.status, answer.reason) == (401, "Unauthorized")
 
 
-def test_a_key_that_is_put_aside_is_still_believed(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        token = (await _token(api))["status"]["token"]
-        (tmp_path / "service-accounts.key").rename(tmp_path / "service-accounts-old.key")
-        after = AccountTokens(own_keyring(tmp_path), api.parts.view, api.clock)
-        assert after.user(token) is not None
-        assert len(after.published()["keys"]) == 2
-        account = (await api.get(f"{ACCOUNTS}/robot", **ROOT)).data
-        fresh, _ = after.issue(account, [], 600, None)
-        assert api.tokens.user(fresh) is None, "the old server does not know the new key"
-        (tmp_path / "service-accounts-old.key").unlink()
-        at_last = AccountTokens(own_keyring(tmp_path), api.parts.view, api.clock)
-        assert (at_last.user(token), at_last.user(fresh) is not None) == (None, True)
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_a_key_that_is_put_aside_is_still_believed(api: GuardedHarness, /, tmp_path: Path) -> None:
+    token = (await _token(api))["status"]["token"]
+    (tmp_path / "service-accounts.key").rename(tmp_path / "service-accounts-old.key")
+    after = AccountTokens(own_keyring(tmp_path), api.parts.view, api.clock)
+    assert after.user(token) is not None
+    assert len(after.published()["keys"]) == 2
+    account = (await api.get(f"{ACCOUNTS}/robot", **ROOT)).data
+    fresh, _ = after.issue(account, [], 600, None)
+    assert api.tokens.user(fresh) is None, "the old server does not know the new key"
+    (tmp_path / "service-accounts-old.key").unlink()
+    at_last = AccountTokens(own_keyring(tmp_path), api.parts.view, api.clock)
+    assert (at_last.user(token), at_last.user(fresh) is not None) == (None, True)
 
 
-def test_the_longest_life_of_a_token_and_audiences_are_the_servers(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        api.tokens.terms = IssuerTerms(issuers=("https://new", "https://old"), audiences=("a", "b"), longest_seconds=1200)
-        said = await _token(api, expirationSeconds=7200)
-        assert (said["spec"]["expirationSeconds"], said["spec"]["audiences"]) == (1200, ["a", "b"])
-        other = (await _token(api, audiences=["b", "c"]))["status"]["token"]
-        for audiences, expected in ((None, ["b"]), (["c"], ["c"]), (["b", "c", "d"], ["b", "c"]), (["d"], None)):
-            spec = {"token": other, **({"audiences": audiences} if audiences else {})}
-            review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec}, **ROOT)
-            assert review.data["status"].get("audiences") == expected
-            assert review.data["status"]["authenticated"] is (expected is not None)
-        api.tokens.terms = IssuerTerms(issuers=("https://newest", "https://new"), audiences=("b",))
-        assert api.tokens.user(other) is not None, "an earlier issuer is still believed"
-        api.tokens.terms = IssuerTerms(issuers=("https://newest",), audiences=("b",))
-        assert api.tokens.user(other) is None
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_the_longest_life_of_a_token_and_audiences_are_the_servers(api: GuardedHarness, /) -> None:
+    api.tokens.terms = IssuerTerms(issuers=("https://new", "https://old"), audiences=("a", "b"), longest_seconds=1200)
+    said = await _token(api, expirationSeconds=7200)
+    assert (said["spec"]["expirationSeconds"], said["spec"]["audiences"]) == (1200, ["a", "b"])
+    other = (await _token(api, audiences=["b", "c"]))["status"]["token"]
+    for audiences, expected in ((None, ["b"]), (["c"], ["c"]), (["b", "c", "d"], ["b", "c"]), (["d"], None)):
+        spec = {"token": other, **({"audiences": audiences} if audiences else {})}
+        review = await api.post("/apis/authentication.k8s.io/v1/tokenreviews", {"spec": spec}, **ROOT)
+        assert review.data["status"].get("audiences") == expected
+        assert review.data["status"]["authenticated"] is (expected is not None)
+    api.tokens.terms = IssuerTerms(issuers=("https://newest", "https://new"), audiences=("b",))
+    assert api.tokens.user(other) is not None, "an earlier issuer is still believed"
+    api.tokens.terms = IssuerTerms(issuers=("https://newest",), audiences=("b",))
+    assert api.tokens.user(other) is None
 
 
-def test_a_secret_is_filled_with_a_token_that_holds_as_long_as_it(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        keeper = TokenSecretController(api.parts, api.tokens, "-----BEGIN CERTIFICATE-----\n")
-        keeper.start()
-        await api.post(ACCOUNTS, {"metadata": {"name": "robot"}}, **ROOT)
-        notes = {"kubernetes.io/service-account.name": "robot"}
-        secret = {"metadata": {"name": "kept", "annotations": notes}, "type": "kubernetes.io/service-account-token"}
-        path = SECRETS.format("default")
-        assert (await api.post(path, secret, **ROOT)).status == 201
-        await keeper.chores.settled()
-        found = (await api.get(f"{path}/kept", **ROOT)).data
-        data = {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
-        assert (data["namespace"], data["ca.crt"]) == ("default", "-----BEGIN CERTIFICATE-----\n")
-        account = (await api.get(f"{ACCOUNTS}/robot", **ROOT)).data
-        assert found["metadata"]["annotations"]["kubernetes.io/service-account.uid"] == account["metadata"]["uid"]
-        user = api.tokens.user(data["token"])
-        assert user is not None
-        assert (user.name, user.uid) == ("system:serviceaccount:default:robot", account["metadata"]["uid"])
-        assert api.tokens.user_for(data["token"], ("elsewhere",)) == (None, ())
-        before = found["metadata"]["resourceVersion"]
-        await keeper.chores.settled()
-        assert (await api.get(f"{path}/kept", **ROOT)).data["metadata"]["resourceVersion"] == before
-        await api.put(f"{path}/kept", {**found, "data": {**found["data"], "token": base64.b64encode(b"another").decode()}}, **ROOT)
-        assert api.tokens.user(data["token"]) is None, "it is not the one that is kept"
-        await api.put(f"{path}/kept", {**found, "metadata": {**found["metadata"], "resourceVersion": ""}}, **ROOT)
-        assert api.tokens.user(data["token"]) is not None
-        await api.delete(f"{ACCOUNTS}/robot", **ROOT)
-        assert api.tokens.user(data["token"]) is None
-        await keeper.chores.settled()
-        assert (await api.get(f"{path}/kept", **ROOT)).status == 404
-        await keeper.chores.stop()
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_a_secret_is_filled_with_a_token_that_holds_as_long_as_it(api: GuardedHarness, /) -> None:
+    keeper = TokenSecretController(api.parts, api.tokens, "-----BEGIN CERTIFICATE-----\n")
+    keeper.start()
+    await api.post(ACCOUNTS, {"metadata": {"name": "robot"}}, **ROOT)
+    notes = {"kubernetes.io/service-account.name": "robot"}
+    secret = {"metadata": {"name": "kept", "annotations": notes}, "type": "kubernetes.io/service-account-token"}
+    path = SECRETS.format("default")
+    assert (await api.post(path, secret, **ROOT)).status == 201
+    await keeper.chores.settled()
+    found = (await api.get(f"{path}/kept", **ROOT)).data
+    data = {key: base64.b64decode(value).decode() for key, value in found["data"].items()}
+    assert (data["namespace"], data["ca.crt"]) == ("default", "-----BEGIN CERTIFICATE-----\n")
+    account = (await api.get(f"{ACCOUNTS}/robot", **ROOT)).data
+    assert found["metadata"]["annotations"]["kubernetes.io/service-account.uid"] == account["metadata"]["uid"]
+    user = api.tokens.user(data["token"])
+    assert user is not None
+    assert (user.name, user.uid) == ("system:serviceaccount:default:robot", account["metadata"]["uid"])
+    assert api.tokens.user_for(data["token"], ("elsewhere",)) == (None, ())
+    before = found["metadata"]["resourceVersion"]
+    await keeper.chores.settled()
+    assert (await api.get(f"{path}/kept", **ROOT)).data["metadata"]["resourceVersion"] == before
+    await api.put(f"{path}/kept", {**found, "data": {**found["data"], "token": base64.b64encode(b"another").decode()}}, **ROOT)
+    assert api.tokens.user(data["token"]) is None, "it is not the one that is kept"
+    await api.put(f"{path}/kept", {**found, "metadata": {**found["metadata"], "resourceVersion": ""}}, **ROOT)
+    assert api.tokens.user(data["token"]) is not None
+    await api.delete(f"{ACCOUNTS}/robot", **ROOT)
+    assert api.tokens.user(data["token"]) is None
+    await keeper.chores.settled()
+    assert (await api.get(f"{path}/kept", **ROOT)).status == 404
+    await keeper.chores.stop()
 
 
-def test_others_find_the_keys(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        served = Issuer(api.tokens, "https://127.0.0.1:7443/openid/v1/jwks")
-        api.api.paths.update({issuing.CONFIGURATION: served.answer, issuing.KEYS: served.answer})
-        said = await api.get(issuing.CONFIGURATION, **ROOT)
-        assert said.data == {
-            "issuer": "https://kubernetes.default.svc",
-            "jwks_uri": "https://127.0.0.1:7443/openid/v1/jwks",
-            "response_types_supported": ["id_token"],
-            "subject_types_supported": ["public"],
-            "id_token_signing_alg_values_supported": ["ES256"],
-        }
-        keys = await api.get(issuing.KEYS, **ROOT)
-        assert keys.headers["content-type"] == "application/jwk-set+json"
-        assert keys.data == api.tokens.published()
-        assert "d" not in keys.data["keys"][0]
-        assert (await api.post(issuing.KEYS, None, **ROOT)).status == 405
-        assert (await api.get(f"{issuing.KEYS}/more", **ROOT)).status == 404
-        assert (await api.get(issuing.KEYS)).status == 403
-        api.tokens.terms = IssuerTerms(issuers=("not a url",))
-        assert (await api.get(issuing.KEYS, **ROOT)).status == 404
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_others_find_the_keys(api: GuardedHarness, /) -> None:
+    served = Issuer(api.tokens, "https://127.0.0.1:7443/openid/v1/jwks")
+    api.api.paths.update({issuing.CONFIGURATION: served.answer, issuing.KEYS: served.answer})
+    said = await api.get(issuing.CONFIGURATION, **ROOT)
+    assert said.data == {
+        "issuer": "https://kubernetes.default.svc",
+        "jwks_uri": "https://127.0.0.1:7443/openid/v1/jwks",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": ["ES256"],
+    }
+    keys = await api.get(issuing.KEYS, **ROOT)
+    assert keys.headers["content-type"] == "application/jwk-set+json"
+    assert keys.data == api.tokens.published()
+    assert "d" not in keys.data["keys"][0]
+    assert (await api.post(issuing.KEYS, None, **ROOT)).status == 405
+    assert (await api.get(f"{issuing.KEYS}/more", **ROOT)).status == 404
+    assert (await api.get(issuing.KEYS)).status == 403
+    api.tokens.terms = IssuerTerms(issuers=("not a url",))
+    assert (await api.get(issuing.KEYS, **ROOT)).status == 404
 
 
 # --- certificates -------------------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from paddock.server.security.flow import control, rules
 from paddock.server.security.flow.control import FlowControl
 from paddock.server.security.flow.levels import FlowQueue, Level, Levels, LevelTerms
 from paddock.server.security.flow.metrics import MetricsEndpoint
-from tests.apiharness import Harness
 from tests.coroutines import played_by
+from tests.kit.servers.apiharness import Harness
 
 FLOWS = "/apis/flowcontrol.apiserver.k8s.io/v1"
 MASTERS = User("admin", ("system:masters", "system:authenticated"))

@@ -15,7 +15,8 @@ from paddock.server.housekeeping import bootstrap
 from paddock.server.housekeeping.aggregation import RoleAggregationController
 from paddock.server.routing import route
 from paddock.server.security.guard import attributes
-from tests.apiharness import GuardedHarness, Reply
+from tests.coroutines import played_by, run_by
+from tests.kit.servers.apiharness import GuardedHarness, Reply
 
 Rule = dict[str, list[str]]
 ROOT = {"authorization": "Bearer root"}
@@ -48,16 +49,14 @@ async def give(
 
 
 @pytest.mark.spec("kube-api", 2, "without credentials")
-def test_health_asks_nobody_who_it_is(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        await bootstrap.ensure(api.parts)
-        for path in ("/healthz", "/livez", "/readyz"):
-            said = await api.get(path)
-            assert (said.status, said.raw) == (200, b"ok"), path
-        for path in ("/metrics", "/api/v1/nodes"):
-            assert (await api.get(path)).status in (401, 403), path
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_health_asks_nobody_who_it_is(api: GuardedHarness, /) -> None:
+    await bootstrap.ensure(api.parts)
+    for path in ("/healthz", "/livez", "/readyz"):
+        said = await api.get(path)
+        assert (said.status, said.raw) == (200, b"ok"), path
+    for path in ("/metrics", "/api/v1/nodes"):
+        assert (await api.get(path)).status in (401, 403), path
 
 
 # --- item 121: decisions ------------------------------------------------------------------------------------------------------
@@ -168,36 +167,33 @@ def review(question: tuple[str, ...]) -> dict[str, Any]:
     questions=[("get", "", "pods", "log", name, "n") for name in ("", *NAMES)],
 )
 @given(grants=_grants, who=_users, questions=st.lists(_questions, min_size=10, max_size=20))
-def test_decisions_are_those_of_the_rules(tmp_path: Path, grants: Any, who: Any, questions: Any) -> None:
+@played_by(play, "tmp_path")
+async def test_decisions_are_those_of_the_rules(api: GuardedHarness, /, grants: Any, who: Any, questions: Any) -> None:
     """The door, the reviews that kubectl auth can-i asks, and the list of rules say the same, and it is what the rules say."""
-
-    async def script(api: GuardedHarness) -> None:
-        user, groups = who
-        await api.namespace("n")
-        await api.namespace("m")
-        everybody = {"kind": "Group", "name": "system:authenticated"}
-        asking = [{"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["*"]}]
-        await give(api, "ask", everybody, asking)
-        for number, (subject, rules, namespace, as_cluster_role) in enumerate(grants):
-            paths = [rule for rule in rules if "nonResourceURLs" in rule]
-            if namespace and not as_cluster_role and paths:
-                continue
-            await give(api, f"g{number}", subject, rules, namespace, as_cluster_role=as_cluster_role)
-        held = [each for each in grants if not (each[2] and not each[3] and any("nonResourceURLs" in rule for rule in each[1]))]
-        acting = {"impersonate-user": user, **({"impersonate-group": groups[0]} if groups[0] == "dev" else {})}
-        listed = await _listed(api, acting, ("n", "m"))
-        for question in questions:
-            expected = naive(held, user, groups, question)
-            spec = {**review(question), "user": user, "groups": list(groups)}
-            asked = await api.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec}, **ROOT)
-            assert asked.data["status"]["allowed"] is expected, (question, asked.data)
-            own = await api.post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": review(question)}, **ROOT, **acting)
-            assert own.data["status"]["allowed"] is expected
-            for namespace, rules in listed.items():
-                if len(question) == 2 or question[5] == namespace:
-                    assert any(rule_allows(rule, question) for rule in rules) is expected, (namespace, question, rules)
-
-    play(tmp_path, script)
+    user, groups = who
+    await api.namespace("n")
+    await api.namespace("m")
+    everybody = {"kind": "Group", "name": "system:authenticated"}
+    asking = [{"verbs": ["create"], "apiGroups": ["authorization.k8s.io"], "resources": ["*"]}]
+    await give(api, "ask", everybody, asking)
+    for number, (subject, rules, namespace, as_cluster_role) in enumerate(grants):
+        paths = [rule for rule in rules if "nonResourceURLs" in rule]
+        if namespace and not as_cluster_role and paths:
+            continue
+        await give(api, f"g{number}", subject, rules, namespace, as_cluster_role=as_cluster_role)
+    held = [each for each in grants if not (each[2] and not each[3] and any("nonResourceURLs" in rule for rule in each[1]))]
+    acting = {"impersonate-user": user, **({"impersonate-group": groups[0]} if groups[0] == "dev" else {})}
+    listed = await _listed(api, acting, ("n", "m"))
+    for question in questions:
+        expected = naive(held, user, groups, question)
+        spec = {**review(question), "user": user, "groups": list(groups)}
+        asked = await api.post(f"{ACCESS}/subjectaccessreviews", {"spec": spec}, **ROOT)
+        assert asked.data["status"]["allowed"] is expected, (question, asked.data)
+        own = await api.post(f"{ACCESS}/selfsubjectaccessreviews", {"spec": review(question)}, **ROOT, **acting)
+        assert own.data["status"]["allowed"] is expected
+        for namespace, rules in listed.items():
+            if len(question) == 2 or question[5] == namespace:
+                assert any(rule_allows(rule, question) for rule in rules) is expected, (namespace, question, rules)
 
 
 async def _listed(api: GuardedHarness, acting: dict[str, str], namespaces: tuple[str, ...]) -> dict[str, list[Any]]:
@@ -253,8 +249,10 @@ async def _binding(api: GuardedHarness, role: str = "given") -> Reply:
 
 
 @pytest.mark.spec("kube-api", 120)
-def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
+@run_by(asyncio.run)
+async def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    async with GuardedHarness(tmp_path / "a") as api:
         await give(api, "manage", "ada", MANAGE)
         refused = await _role(api, SECRETS)
         assert (refused.status, refused.reason) == (403, "Forbidden")
@@ -281,11 +279,9 @@ def test_nobody_gives_away_what_they_do_not_have(tmp_path: Path) -> None:
         moved = await api.put(f"{RBAC}/clusterrolebindings/given", {**binding, "roleRef": {**binding["roleRef"], "name": "manage"}}, **ROOT)
         assert (moved.status, moved.causes) == (422, {"roleRef": moved.causes["roleRef"]})
         assert "cannot change roleRef" in moved.causes["roleRef"]
-
-    (tmp_path / "a").mkdir()
-    play(tmp_path / "a", script)
     (tmp_path / "b").mkdir()
-    play(tmp_path / "b", _aggregated)
+    async with GuardedHarness(tmp_path / "b") as api:
+        await _aggregated(api)
 
 
 async def _aggregated(api: GuardedHarness) -> None:
@@ -337,63 +333,57 @@ ACTING: list[tuple[Rule | None, dict[str, str], str]] = [
 
 
 @pytest.mark.parametrize(("rule", "headers", "refusal"), ACTING)
-def test_each_part_of_somebody_needs_a_right(rule: Rule | None, headers: dict[str, str], refusal: str, tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        if rule is not None:
-            await give(api, "act", "ada", [{"verbs": ["impersonate"], "apiGroups": ["", "authentication.k8s.io"], **rule}])
-        everybody = {"kind": "Group", "name": "system:authenticated"}
-        await give(
-            api, "who", everybody, [{"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]}]
-        )
-        answer = await api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, **ADA, **headers)
-        if refusal:
-            assert answer.status in (400, 403)
-            assert refusal in answer.data["message"]
-        else:
-            info = answer.data["status"]["userInfo"]
-            assert info["username"] == headers["impersonate-user"]
-            assert info.get("uid", "") == headers.get("impersonate-uid", "")
-            assert info.get("extra", {}) == ({"why": ["x"]} if "impersonate-extra-why" in headers else {})
-            own = ["system:serviceaccounts", "system:serviceaccounts:n"] if "robot" in info["username"] else []
-            assert info["groups"] == [
-                *own,
-                *([headers["impersonate-group"]] if "impersonate-group" in headers else []),
-                "system:authenticated",
-            ]
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_each_part_of_somebody_needs_a_right(
+    api: GuardedHarness, /, rule: Rule | None, headers: dict[str, str], refusal: str
+) -> None:
+    if rule is not None:
+        await give(api, "act", "ada", [{"verbs": ["impersonate"], "apiGroups": ["", "authentication.k8s.io"], **rule}])
+    everybody = {"kind": "Group", "name": "system:authenticated"}
+    await give(api, "who", everybody, [{"verbs": ["create"], "apiGroups": ["authentication.k8s.io"], "resources": ["selfsubjectreviews"]}])
+    answer = await api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", {}, **ADA, **headers)
+    if refusal:
+        assert answer.status in (400, 403)
+        assert refusal in answer.data["message"]
+    else:
+        info = answer.data["status"]["userInfo"]
+        assert info["username"] == headers["impersonate-user"]
+        assert info.get("uid", "") == headers.get("impersonate-uid", "")
+        assert info.get("extra", {}) == ({"why": ["x"]} if "impersonate-extra-why" in headers else {})
+        own = ["system:serviceaccounts", "system:serviceaccounts:n"] if "robot" in info["username"] else []
+        assert info["groups"] == [
+            *own,
+            *([headers["impersonate-group"]] if "impersonate-group" in headers else []),
+            "system:authenticated",
+        ]
 
 
-def test_values_with_commas_and_encoded_names_arrive_as_they_were_sent(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        headers = {
-            "authorization": "Bearer root",
-            "impersonate-user": "system:anonymous",
-            "impersonate-group": "cn=a,dc=b, dev",
-            "impersonate-extra-example.org%2fwhy": "x",
-        }
-        request = HttpRequest("GET", "/version", headers, b"", ConnectionPeer("::1"))
-        request.repeated = {"impersonate-group": ["cn=a,dc=b", "dev"]}
-        user = api.api._guard.identify(request)
-        assert user.groups == ("cn=a,dc=b", "dev", "system:unauthenticated")
-        assert user.extra == {"example.org/why": ("x",)}
-        assert isinstance(await api.api(request), HttpResponse)
-
-    play(tmp_path, script)
+@played_by(play, "tmp_path")
+async def test_values_with_commas_and_encoded_names_arrive_as_they_were_sent(api: GuardedHarness, /) -> None:
+    headers = {
+        "authorization": "Bearer root",
+        "impersonate-user": "system:anonymous",
+        "impersonate-group": "cn=a,dc=b, dev",
+        "impersonate-extra-example.org%2fwhy": "x",
+    }
+    request = HttpRequest("GET", "/version", headers, b"", ConnectionPeer("::1"))
+    request.repeated = {"impersonate-group": ["cn=a,dc=b", "dev"]}
+    user = api.api._guard.identify(request)
+    assert user.groups == ("cn=a,dc=b", "dev", "system:unauthenticated")
+    assert user.extra == {"example.org/why": ("x",)}
+    assert isinstance(await api.api(request), HttpResponse)
 
 
-def test_a_right_that_was_used_goes_at_once(tmp_path: Path) -> None:
-    async def script(api: GuardedHarness) -> None:
-        rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
-        await give(api, "all", "ada", [rule], "default")
-        await give(api, "one", "ada", [{**rule, "resources": ["secrets"], "resourceNames": ["one"]}], "default")
-        place = "/api/v1/namespaces/default"
+@played_by(play, "tmp_path")
+async def test_a_right_that_was_used_goes_at_once(api: GuardedHarness, /) -> None:
+    rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["configmaps"]}
+    await give(api, "all", "ada", [rule], "default")
+    await give(api, "one", "ada", [{**rule, "resources": ["secrets"], "resourceNames": ["one"]}], "default")
+    place = "/api/v1/namespaces/default"
 
-        async def codes() -> list[int]:
-            return [(await api.get(f"{place}/{name}", **ADA)).status for name in ("configmaps/a", "secrets/one", "secrets/two")]
+    async def codes() -> list[int]:
+        return [(await api.get(f"{place}/{name}", **ADA)).status for name in ("configmaps/a", "secrets/one", "secrets/two")]
 
-        assert await codes() == await codes() == [404, 404, 403]
-        await api.delete(f"{RBAC}/namespaces/default/rolebindings/all", **ROOT)
-        assert await codes() == [403, 404, 403]
-
-    play(tmp_path, script)
+    assert await codes() == await codes() == [404, 404, 403]
+    await api.delete(f"{RBAC}/namespaces/default/rolebindings/all", **ROOT)
+    assert await codes() == [403, 404, 403]

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 from tests.unit.server.verbs.test_objects import MAPS, config_map
 
 JSON_PATCH = [{"op": "add", "path": "/data", "value": {"x": "1"}}]

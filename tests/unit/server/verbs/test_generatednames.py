@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 from tests.unit.server.verbs.test_objects import MAPS, config_map
 
 

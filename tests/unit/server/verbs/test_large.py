@@ -10,8 +10,8 @@ import pytest
 
 from paddock.kubernetes.meta import patch
 from paddock.server.objects.requests import LARGE_BYTES
-from tests.apiharness import Harness, Reply
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import Harness, Reply
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 KEYS = 30_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NCS = "/apis/vitistack.io/v1alpha1/namespaces/default/networkconfigurations"

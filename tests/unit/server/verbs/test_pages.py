@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness, Reply
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

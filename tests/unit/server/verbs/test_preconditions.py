@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness, Reply
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness, Reply
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NETWORKS = "/apis/vitistack.io/v1alpha1/namespaces/default/networkconfigurations"

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from paddock.server.objects.writing import LARGEST_OBJECT
-from tests.apiharness import Harness, Reply
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.servers.apiharness import Harness, Reply
 from tests.unit.kubernetes.meta.test_patch import doublings
 
 MAPS = "/api/v1/namespaces/default/configmaps"

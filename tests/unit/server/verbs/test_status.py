@@ -3,8 +3,8 @@
 from paddock.base.jsondata import Data
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import CrossFieldRule
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 

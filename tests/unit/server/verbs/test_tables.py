@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.apiharness import Harness
 from tests.coroutines import played
+from tests.kit.servers.apiharness import Harness
 
 NCS = "/apis/vitistack.io/v1alpha1/namespaces/default/networkconfigurations"
 

@@ -4,15 +4,14 @@ import asyncio
 import contextlib
 import random
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
 from paddock.server.objects import watches as following
-from tests.apiharness import Events, Harness
-from tests.coroutines import played
-from tests.scripted import timeless
-from tests.slowstore import SlowStore
-from tests.unit.server.conftest import Play
+from tests.coroutines import played, timeless
+from tests.kit.servers.apiharness import Events, Harness
+from tests.kit.servers.slowstore import SlowStore
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -53,7 +52,8 @@ async def test_every_write_once_and_in_order(api: Harness, /) -> None:
     assert revision(third) == revision(second) + 1 == api.store.revision
 
 
-def test_a_writer_is_answered_before_any_watcher(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_writer_is_answered_before_any_watcher(api: Harness, /, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
     write = Events.write
 
@@ -62,15 +62,11 @@ def test_a_writer_is_answered_before_any_watcher(play: Play, monkeypatch: pytest
         write(events, data)
 
     monkeypatch.setattr(Events, "write", noted)
-
-    async def script(api: Harness) -> None:
-        async with api.watch(f"{MAPS}?watch=1&resourceVersion={api.store.revision}") as events:
-            await api.post(MAPS, config_map("a"))
-            order.append("answer")
-            await events.next()
-        assert order == ["answer", "event"]
-
-    play(script)
+    async with api.watch(f"{MAPS}?watch=1&resourceVersion={api.store.revision}") as events:
+        await api.post(MAPS, config_map("a"))
+        order.append("answer")
+        await events.next()
+    assert order == ["answer", "event"]
 
 
 @pytest.mark.parametrize("place", ["configmaps", "namespaces/default/configmaps", "namespaces/default/configmaps/b"])
@@ -175,26 +171,23 @@ async def test_objects_come_into_and_go_out_of_a_selector(api: Harness, /) -> No
 
 
 @pytest.mark.spec("kube-api", 62)
-def test_bookmarks_only_for_those_who_ask(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "BOOKMARK_SECONDS", 0.0)
-
-    async def script(api: Harness) -> None:
-        await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
-        async with api.watch(f"{MAPS}?watch=1&allowWatchBookmarks=true") as asked, api.watch(f"{MAPS}?watch=1") as silent:
-            await asyncio.sleep(0.01)
-            api.parts.following.tell_time()
-            mark = await asked.next()
-            assert mark == {
-                "type": "BOOKMARK",
-                "object": {
-                    "apiVersion": "v1",
-                    "kind": "ConfigMap",
-                    "metadata": {"resourceVersion": str(api.store.revision), "creationTimestamp": None},
-                },
-            }
-            assert await silent.quiet()
-
-    play(script)
+@patch.object(following, "BOOKMARK_SECONDS", 0.0)
+@played
+async def test_bookmarks_only_for_those_who_ask(api: Harness, /) -> None:
+    await api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    async with api.watch(f"{MAPS}?watch=1&allowWatchBookmarks=true") as asked, api.watch(f"{MAPS}?watch=1") as silent:
+        await asyncio.sleep(0.01)
+        api.parts.following.tell_time()
+        mark = await asked.next()
+        assert mark == {
+            "type": "BOOKMARK",
+            "object": {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"resourceVersion": str(api.store.revision), "creationTimestamp": None},
+            },
+        }
+        assert await silent.quiet()
 
 
 def test_bookmarks_are_due_well_within_a_minute() -> None:
@@ -237,27 +230,24 @@ async def test_a_hundred_watchers_see_one_sequence(api: Harness, /) -> None:
 
 
 @pytest.mark.spec("kube-api", 65)
-def test_a_watcher_that_does_not_read_is_dropped_and_loses_nothing(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "STALLED_SECONDS", 0.05)
-    monkeypatch.setattr(following, "BACKLOG_BYTES", 100)
-
-    async def script(api: Harness) -> None:
-        start = api.store.revision
-        async with api.watch(f"{MAPS}?watch=1&resourceVersion={start}") as events:
-            stuck = asyncio.Event()
-            events.backlog = 10_000
-            events.drained = stuck.wait  # type: ignore[method-assign,assignment]
-            for name in "abc":
-                await api.post(MAPS, config_map(name))
-            await asyncio.wait_for(events.ended.wait(), 5)
-            last = start
-            while not await events.quiet():
-                last = revision(await events.next())
-        async with api.watch(f"{MAPS}?watch=1&resourceVersion={last}") as events:
-            missed = api.store.revision - last
-            assert [revision(event) for event in await events.take(missed)] == list(range(last + 1, api.store.revision + 1))
-
-    play(script)
+@patch.object(following, "STALLED_SECONDS", 0.05)
+@patch.object(following, "BACKLOG_BYTES", 100)
+@played
+async def test_a_watcher_that_does_not_read_is_dropped_and_loses_nothing(api: Harness, /) -> None:
+    start = api.store.revision
+    async with api.watch(f"{MAPS}?watch=1&resourceVersion={start}") as events:
+        stuck = asyncio.Event()
+        events.backlog = 10_000
+        events.drained = stuck.wait  # type: ignore[method-assign,assignment]
+        for name in "abc":
+            await api.post(MAPS, config_map(name))
+        await asyncio.wait_for(events.ended.wait(), 5)
+        last = start
+        while not await events.quiet():
+            last = revision(await events.next())
+    async with api.watch(f"{MAPS}?watch=1&resourceVersion={last}") as events:
+        missed = api.store.revision - last
+        assert [revision(event) for event in await events.take(missed)] == list(range(last + 1, api.store.revision + 1))
 
 
 @pytest.mark.spec("kube-api", 69)

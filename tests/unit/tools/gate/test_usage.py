@@ -12,14 +12,16 @@ from tools.gate.plugin import commit_of, repository_files
 MODULE = "tests/host/machines/test_life.py"
 FILES = {
     MODULE: "from tests.host.machines.booting import boot\nfrom paddock.base import clock\n",
-    "tests/host/machines/booting.py": "import tests.imageserver\n",
+    "tests/host/machines/booting.py": "import tests.kit.servers.imageserver\n",
     "tests/host/machines/test_other.py": "",
     "tests/host/machines/guest.s": "",
     "tests/host/fronts/test_stakater.py": "KIND = 'Stakater'\n",
     "tests/host/conftest.py": "",
     "tests/host/passed.txt": "",
     "tests/host/results.json": "",
-    "tests/imageserver.py": "",
+    "tests/kit/servers/facts.json": "",
+    "tests/kit/servers/imageserver.py": "",
+    "tests/kit/servers/webhooks.py": "",
     "tests/conftest.py": "from tools.gate import usage\n",
     "tests/unit/base/test_clock.py": "",
     "tests/reference/server.py": "",
@@ -44,7 +46,8 @@ USED = [
     "tests/host/machines/booting.py",
     "tests/host/machines/guest.s",
     MODULE,
-    "tests/imageserver.py",
+    "tests/kit/servers/facts.json",
+    "tests/kit/servers/imageserver.py",
     "tools/setup.sh",
 ]
 
@@ -57,7 +60,7 @@ def test_documents_other_suites_other_modules_and_unnamed_dialects_are_not_used(
     assert usage.files_used(MODULE, FILES, reading(FILES)) == USED
 
 
-@pytest.mark.parametrize("where", [MODULE, "tests/host/machines/booting.py", "tests/imageserver.py", "tests/host/conftest.py"])
+@pytest.mark.parametrize("where", [MODULE, "tests/host/machines/booting.py", "tests/kit/servers/imageserver.py", "tests/host/conftest.py"])
 def test_a_dialect_that_is_named_anywhere_is_used(where: str) -> None:
     files = {**FILES, where: f"{FILES[where]}# STAKATER\n"}
     files["src/paddock/base/clock.py"] = "import paddock.dialects.stakater.plan\nimport paddock.dialects.stakater.machine\n"
@@ -93,8 +96,8 @@ BESIDE = {
     "tests/host/kvm/rom.bin": "",
     "tests/host/programs/echo.go": "",
     "tests/host/console/driver.py": "",
-    "tests/proxmox/server.py": "",
-    "tests/proxmox/answers.json": "",
+    "tests/kit/proxmox/server.py": "",
+    "tests/kit/proxmox/answers.json": "",
     "tests/other.py": "",
     "tests/other.toml": "",
     "tools/pages/commands.py": "",
@@ -110,7 +113,7 @@ ALWAYS = {"tests/host/programs/echo.go", "tests/other.toml", "setup.py"}
     [
         ("", set()),
         ("from tests.host.kvm.bare import boot\n", {"tests/host/kvm/bare.py", "tests/host/kvm/rom.bin"}),
-        ("import tests.proxmox.server\n", {"tests/proxmox/server.py", "tests/proxmox/answers.json"}),
+        ("import tests.kit.proxmox.server\n", {"tests/kit/proxmox/server.py", "tests/kit/proxmox/answers.json"}),
         ("import tests.other\n", {"tests/other.py"}),
         ('DRIVER = "console/driver.py"\n', {"tests/host/console/driver.py"}),
         ('FOLDER = HERE / "console"\n', {"tests/host/console/driver.py"}),

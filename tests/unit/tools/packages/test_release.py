@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paddock.app.commands import down
-from tests.pages import blocks
+from tests.kit.pages import blocks
 from tools.packages import bill, deb, release, wheel
 
 ROOT = Path(release.__file__).resolve().parents[2]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import GUIDES
+from tests.kit.pages import GUIDES
 from tools.site import staging
 
 ROOT = Path(__file__).parents[4]

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.web.live import stream
 from paddock.web.live.page import LivePage
-from tests.scripted import timeless
+from tests.coroutines import timeless
 
 
 def taken(page: LivePage) -> list[tuple[str, object]]:

@@ -16,8 +16,8 @@ from paddock.web.live.machinerows import MachineRows
 from paddock.web.live.objects import LiveObjects
 from paddock.web.live.taskrows import TaskRows
 from paddock.web.live.topicnames import WebTopic
-from tests.apiharness import Harness
-from tests.scripted import scripted
+from tests.coroutines import scripted
+from tests.kit.servers.apiharness import Harness
 from tests.unit.fleet.machines import examples
 
 NOW = 1_800_000_000.0

@@ -20,8 +20,8 @@ from paddock.kubernetes.client.transport import ResponseStream, TransportRequest
 from paddock.web.live.page import LivePage
 from paddock.web.live.topicnames import WebTopic
 from paddock.web.live.watches import WatchedSet
-from tests.apiharness import GuardedHarness, Harness
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.servers.apiharness import GuardedHarness, Harness
 
 MACHINES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachines"
 

@@ -17,8 +17,8 @@ from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.poolfields import FLAT_KEYS
 from paddock.kubevirt.kinds.poolform import fold, is_flat, machine_spec, unfold
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
-from tests import strategies
-from tests.sampling import one_in
+from tests.kit.declarations import strategies
+from tests.kit.declarations.sampling import one_in
 from tests.unit.dialects.kubermatic.kinds.objects import certificate, http, source
 from tests.unit.dialects.kubermatic.translate.making import RENDERING, Json, config_map, world
 

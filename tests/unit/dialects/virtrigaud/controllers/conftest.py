@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.reported import reported_words
+from tests.kit.reported import reported_words
 
 __all__ = ["reported_words"]
 

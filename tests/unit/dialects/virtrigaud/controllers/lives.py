@@ -13,8 +13,9 @@ from paddock.dialects.virtrigaud.controllers.migrations.reconciler import Networ
 from paddock.dialects.virtrigaud.plan.placement import inventory
 from paddock.drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
 from paddock.kubernetes import catalog
-from tests import documents, providertls
-from tests.documents import NOTHING
+from tests.kit.declarations import documents
+from tests.kit.declarations.documents import NOTHING
+from tests.kit.providers import providertls
 from tests.unit.dialects.virtrigaud.controllers.moving import moving
 from tests.unit.kubevirt.controllers.providerpods import CORE, NAME, cluster
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, image, machine, network, rigaud

@@ -12,8 +12,8 @@ from paddock.contract import tls
 from paddock.dialects.virtrigaud.controllers.providers.cluster import ClusterSettings
 from paddock.dialects.virtrigaud.kinds.provider import Provider
 from paddock.dialects.virtrigaud.plan.programs import embedded
-from tests import providertls
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.providers import providertls
 from tests.unit.kubevirt.controllers.providerpods import CORE, DEPLOYMENTS, KEY, NAME, Cluster, cluster, services_are_here
 from tests.unit.kubevirt.controllers.rigaudharness import base, provider
 

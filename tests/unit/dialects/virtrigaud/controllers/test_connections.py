@@ -24,10 +24,10 @@ from paddock.dialects.virtrigaud.controllers.registry import ProviderConnection,
 from paddock.dialects.virtrigaud.kinds.provider import Provider
 from paddock.dialects.virtrigaud.plan.health import ProviderRuntimeFacts
 from paddock.kubernetes.client.target import Key
-from tests import providertls
-from tests.providerchildren import KEY, provider
-from tests.providerdrivers import ScriptedDriver, serving
-from tests.scripted import scripted, timeless
+from tests.coroutines import scripted, timeless
+from tests.kit.providers import providertls
+from tests.kit.providers.providerchildren import KEY, provider
+from tests.kit.providers.providerdrivers import ScriptedDriver, serving
 
 NAME = tls.server_name(*KEY)
 OWN = {"image": "a:1", "service": {"tls": {"secretRef": {"name": "tls"}}}}

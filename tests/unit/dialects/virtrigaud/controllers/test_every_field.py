@@ -16,8 +16,8 @@ from paddock.dialects.virtrigaud.plan import unread
 from paddock.dialects.virtrigaud.plan.snapshots import records
 from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests import documents
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.declarations import documents
 from tests.unit.dialects.test_every_field import is_field
 from tests.unit.dialects.virtrigaud.controllers.fieldreads import FieldReads, general, reading
 from tests.unit.dialects.virtrigaud.controllers.lives import LIVES

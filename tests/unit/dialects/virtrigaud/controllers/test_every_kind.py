@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from paddock.base.jsondata import Data
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.cloning import vmclone
 from tests.unit.dialects.virtrigaud.controllers.moving import migration, moving
 from tests.unit.dialects.virtrigaud.controllers.snapshots import snapshot

@@ -12,7 +12,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
 from paddock.drivers.fake.settings import RpcFault
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import NAMES, Rigaud, image, machine, rigaud
 
 SOURCE = {"libvirt": {"url": "https://images.example/cloud.qcow2"}}

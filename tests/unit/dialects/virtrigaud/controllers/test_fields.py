@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import image, machine, network, rigaud, vmclass
 
 URL = "https://images.example/tiny.qcow2"

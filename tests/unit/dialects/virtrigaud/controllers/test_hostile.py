@@ -9,7 +9,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.dialects.virtrigaud.plan import answers
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import GROUP, WORLD, Rigaud, machine, rigaud
 
 HUGE = 1 << 20

@@ -10,7 +10,7 @@ import pytest
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.driver import FakeDriver
 from paddock.drivers.fake.settings import FakeSettings, RpcFault, SecondsRange
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver, Rigaud, image, machine, network, provider, rigaud, vmclass
 
 URL = {"libvirt": {"url": "https://images.example/cloud.qcow2"}}

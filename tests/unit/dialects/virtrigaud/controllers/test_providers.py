@@ -7,7 +7,7 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.fake.settings import RpcFault
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, machine, provider, rigaud
 
 

@@ -9,7 +9,7 @@ import pytest
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import API, GROUP, Rigaud, image, machine, rigaud
 
 LABELS = {"app": "web"}

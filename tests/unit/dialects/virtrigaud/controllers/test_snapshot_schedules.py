@@ -9,7 +9,7 @@ import pytest
 
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.snapshots import KIND, end, kept, names, phase, snapshot, state
 from tests.unit.kubevirt.controllers.rigaudharness import API, Rigaud, machine, rigaud
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from paddock.contract import messages as m
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import machine, network, rigaud, vmclass
 
 GREEDY = {"guestToolsPolicy": "upgrade", "resourceLimits": {"cpuLimit": 2000}, "securityProfile": {"secureBoot": True}}

@@ -14,8 +14,8 @@ from paddock.kubernetes.meta.manifests import load
 from paddock.kubernetes.meta.manifests.unreadable import UnreadableManifest
 from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiharness import Harness
 
 Data = dict[str, Any]
 FOLDER = Path(__file__).parent / "corpus"

@@ -8,7 +8,7 @@ from paddock.kubernetes import admission
 from paddock.kubernetes.meta.manifests import load
 from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests.pages import ROOT, Block, blocks
+from tests.kit.pages import ROOT, Block, blocks
 
 PAGES = (ROOT / "docs/dialects/virtrigaud.md", *sorted((ROOT / "docs/providers").glob("*.md")))
 MANIFESTS = [block for page in PAGES for block in blocks(page) if block.language == "yaml"]

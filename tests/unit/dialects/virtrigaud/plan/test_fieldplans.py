@@ -11,8 +11,8 @@ from paddock.kubernetes import admission, catalog
 from paddock.kubernetes.schema.finding import format_path
 from paddock.kubevirt.plan.changes import table
 from paddock.kubevirt.plan.changes.effects import Effect, EffectRow
-from tests import documents
-from tests.documents import Place
+from tests.kit.declarations import documents
+from tests.kit.declarations.documents import Place
 from tests.unit.dialects.test_every_field import SETTINGS, is_field
 from tests.unit.dialects.virtrigaud.plan import made
 

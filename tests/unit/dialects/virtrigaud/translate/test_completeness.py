@@ -14,7 +14,7 @@ from paddock.kubernetes.schema import shape
 from paddock.kubernetes.schema.check import check
 from paddock.kubernetes.schema.finding import Path, format_path
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents
+from tests.kit.declarations import documents
 from tests.unit.dialects.virtrigaud.translate.making import Made, raw, secret, typed
 
 GROUP = "infra.virtrigaud.io"

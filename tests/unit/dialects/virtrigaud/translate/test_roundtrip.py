@@ -21,9 +21,9 @@ from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema.finding import Path, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine as Machine
-from tests import strategies
-from tests.sampling import one_in
-from tests.strategies import NOTHING
+from tests.kit.declarations import strategies
+from tests.kit.declarations.sampling import one_in
+from tests.kit.declarations.strategies import NOTHING
 from tests.unit.dialects.virtrigaud.translate.making import at, leaves, secret
 
 GROUP = "infra.virtrigaud.io"

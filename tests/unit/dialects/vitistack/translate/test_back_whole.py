@@ -11,7 +11,7 @@ from paddock.kubernetes.meta.wire import from_data
 from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema.finding import Path, format_path
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
-from tests.documents import fullest
+from tests.kit.declarations.documents import fullest
 from tests.unit.dialects.vitistack.translate.making import STANDARD, Json
 from tests.unit.dialects.vitistack.translate.vms import INSTANCE
 

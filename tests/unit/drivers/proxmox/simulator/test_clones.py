@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.proxmox.client import Api, Refused
-from tests.proxmox.simulator import Simulator
+from tests.kit.proxmox.client import Api, Refused
+from tests.kit.proxmox.simulator import Simulator
 
 QEMU = "/nodes/pve1/qemu"
 

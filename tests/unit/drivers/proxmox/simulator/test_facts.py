@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from tests.proxmox import formats, schema
-from tests.proxmox.client import Api, Refused
-from tests.proxmox.privileges import PRIVILEGES, ROLES
-from tests.proxmox.simulator import HANDLERS, Simulator
+from tests.kit.proxmox import formats, schema
+from tests.kit.proxmox.client import Api, Refused
+from tests.kit.proxmox.privileges import PRIVILEGES, ROLES
+from tests.kit.proxmox.simulator import HANDLERS, Simulator
 from tools import proxmoxfacts
 
 

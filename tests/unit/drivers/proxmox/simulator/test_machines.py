@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from tests.proxmox.client import Api, Refused
-from tests.proxmox.inventory import GIB, HaService
-from tests.proxmox.simulator import Simulator
+from tests.kit.proxmox.client import Api, Refused
+from tests.kit.proxmox.inventory import GIB, HaService
+from tests.kit.proxmox.simulator import Simulator
 
 QEMU = "/nodes/pve1/qemu"
 

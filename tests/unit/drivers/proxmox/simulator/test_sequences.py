@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.proxmox import drives
-from tests.proxmox.client import Api, Refused
-from tests.proxmox.simulator import Simulator
-from tests.proxmox.tasks import TaskFault
+from tests.kit.proxmox import drives
+from tests.kit.proxmox.client import Api, Refused
+from tests.kit.proxmox.simulator import Simulator
+from tests.kit.proxmox.tasks import TaskFault
 
 QEMU = "/nodes/pve1/qemu"
 IDS = (100, 101, 102)

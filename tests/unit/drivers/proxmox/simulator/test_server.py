@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.coroutines import run_by
-from tests.proxmox.client import Api, Refused
-from tests.proxmox.content import Content
-from tests.proxmox.server import Fault, ProxmoxServer
-from tests.proxmox.simulator import Simulator
-from tests.proxmox.tasks import TaskFault
+from tests.kit.proxmox.client import Api, Refused
+from tests.kit.proxmox.content import Content
+from tests.kit.proxmox.server import Fault, ProxmoxServer
+from tests.kit.proxmox.simulator import Simulator
+from tests.kit.proxmox.tasks import TaskFault
 
 ISO = b"\0" * 32769 + b"CD001" + b"\0" * 5000
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.proxmox import cloudinit
-from tests.proxmox.client import Api, Refused
-from tests.proxmox.inventory import Guest
-from tests.proxmox.simulator import Simulator
+from tests.kit.proxmox import cloudinit
+from tests.kit.proxmox.client import Api, Refused
+from tests.kit.proxmox.inventory import Guest
+from tests.kit.proxmox.simulator import Simulator
 
 QEMU = "/nodes/pve1/qemu"
 

@@ -10,8 +10,8 @@ import pytest
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema.generate import jsonschema
 from paddock.kubernetes.schema.kind import Kind
-from tests import documents
 from tests.golden import Golden
+from tests.kit.declarations import documents
 from tests.unit.kubernetes.schema.sample import SAMPLE, Disk, Sample, declare
 
 DOCUMENT = jsonschema.document(SAMPLE)

@@ -10,7 +10,7 @@ from paddock.kubernetes.schema.check import check
 from paddock.kubernetes.schema.field import Field, IntOrString, Object, Quantity, Time
 from paddock.kubernetes.schema.formats import compiled
 from paddock.kubernetes.schema.generate import structural
-from tests import structural as rules
+from tests.kit.declarations import structural as rules
 from tests.unit.kubernetes.schema.sample import SAMPLE, Port, Sample, Spec, declare
 
 SPEC = structural.node(shape.shape_of(Spec))["properties"]

@@ -13,7 +13,7 @@ from paddock.kubernetes.schema.kind import Kind
 from paddock.kubernetes.schema.structural import expressions, validating
 from paddock.kubernetes.schema.structural.node import ABSENT, SchemaNode
 from paddock.kubernetes.schema.structural.shaping import ShapeNotes, shape
-from tests.mutations import mutations
+from tests.kit.declarations.mutations import mutations
 
 RECORDED = json.loads((Path(__file__).parent / "objects.json").read_text())
 ROOT = SchemaNode(RECORDED["schema"], root=True)

@@ -4,7 +4,7 @@ from paddock.kubevirt.controllers.installation.controller import wire
 from paddock.kubevirt.controllers.virtualmachine.controller import wire as wire_machines
 from paddock.kubevirt.plan.machine.commoninstancetypes import instancetypes
 from paddock.kubevirt.plan.machine.commonpreferences import preferences
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import Life, living
 
 BASE = "/apis/kubevirt.io/v1/namespaces/kubevirt"

@@ -6,7 +6,7 @@ import pytest
 
 from paddock.base.jsondata import Data
 from paddock.kubevirt.controllers.migration.controller import wire
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import living
 
 PLURAL = "virtualmachineinstancemigrations"

@@ -15,8 +15,8 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.networkpolicies import controller
 from paddock.kubevirt.controllers.services import controller as services
 from tests import virtualtime
-from tests.apiharness import Harness
-from tests.enginefakes_networks import FakeNetworks
+from tests.kit.engine.enginefakes_networks import FakeNetworks
+from tests.kit.servers.apiharness import Harness
 
 CORE = "/api/v1/namespaces/default"
 INSTANCES = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"

@@ -8,7 +8,7 @@ import pytest
 from paddock.base.jsondata import Data
 from paddock.kubevirt.controllers.pool.controller import wire
 from paddock.kubevirt.controllers.virtualmachine.controller import wire as wire_machines
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import Life, living
 
 BASE = "/apis/pool.kubevirt.io/v1beta1/namespaces/default"

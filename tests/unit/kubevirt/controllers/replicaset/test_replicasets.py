@@ -6,7 +6,7 @@ from typing import Any
 from paddock.base.jsondata import Data
 from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.replicaset.controller import wire
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import KUBEVIRT, Life, living
 
 PLURAL = "virtualmachineinstancereplicasets"

@@ -11,9 +11,9 @@ from paddock.fleet.tenants.tenant import TenantShares, WrongShare
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.shares import controller
-from tests.apiclient import inside
-from tests.apiharness import Harness
 from tests.coroutines import run_by
+from tests.kit.servers.apiclient import inside
+from tests.kit.servers.apiharness import Harness
 
 NAMESPACES = "/api/v1/namespaces"
 
@@ -55,13 +55,11 @@ async def test_the_engine_follows_the_annotations_of_namespaces() -> None:
 
 @pytest.mark.spec("kubevirt", 256)
 @pytest.mark.parametrize("share", ["", "0", "-1", "10001", "1.5", "many", "007"])
-def test_a_share_that_is_none_is_refused(share: str) -> None:
-    async def script() -> None:
-        async with Harness() as api:
-            reply = await api.post(NAMESPACES, {"metadata": {"name": "acme", "annotations": {ANNOTATION: share}}})
-            assert reply.status == 422 and "must be a whole number from 1 to 10000" in reply.data["message"]
-
-    asyncio.run(script())
+@run_by(asyncio.run)
+async def test_a_share_that_is_none_is_refused(share: str) -> None:
+    async with Harness() as api:
+        reply = await api.post(NAMESPACES, {"metadata": {"name": "acme", "annotations": {ANNOTATION: share}}})
+        assert reply.status == 422 and "must be a whole number from 1 to 10000" in reply.data["message"]
     if share:
         with pytest.raises(WrongShare, match="--cpu-shares"):
             tenant.objects("acme", TenantShares("1", "1Gi", "1Gi", "1", share))

@@ -15,9 +15,10 @@ from paddock.kubevirt.controllers.storage import targets
 from paddock.kubevirt.controllers.storage.assembly import StorageSettings, storage_controllers
 from paddock.server.housekeeping.claims import ClaimProtection
 from paddock.server.housekeeping.collector import GarbageCollector
-from tests import apiclient, virtualtime
-from tests.apiharness import Harness
-from tests.enginefakes_storage import FakeImages, FakeVolumes
+from tests import virtualtime
+from tests.kit.engine.enginefakes_storage import FakeImages, FakeVolumes
+from tests.kit.servers import apiclient
+from tests.kit.servers.apiharness import Harness
 
 CORE = "/api/v1/namespaces/default"
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default"

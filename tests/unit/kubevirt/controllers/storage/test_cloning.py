@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests import virtualtime
-from tests.apiharness import GuardedHarness
+from tests.coroutines import run_by
+from tests.kit.servers.apiharness import GuardedHarness
 from tests.unit.kubevirt.controllers.storage.conftest import Host, pvc, stage
 
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces"
@@ -31,7 +32,8 @@ async def permit(host: Host, namespace: str, resources: list[str]) -> None:
 
 
 @pytest.mark.spec("kubevirt", 71)
-def test_copies_are_consistent_and_permitted(tmp_path: Path) -> None:
+@run_by(virtualtime.run)
+async def test_copies_are_consistent_and_permitted(tmp_path: Path) -> None:
     async def script(host: Host) -> None:
         async def see(name: str) -> dict[str, Any]:
             reply = await host.api.get(f"{CDI}/default/datavolumes/{name}", **ROOT)
@@ -68,8 +70,5 @@ def test_copies_are_consistent_and_permitted(tmp_path: Path) -> None:
         await host.settle(30)
         assert (await see("a"))["phase"] == "Succeeded" and len(host.volumes.volumes) == 2
 
-    async def inside() -> None:
-        async with GuardedHarness(tmp_path) as api:
-            await stage(api, script)
-
-    virtualtime.run(inside())
+    async with GuardedHarness(tmp_path) as api:
+        await stage(api, script)

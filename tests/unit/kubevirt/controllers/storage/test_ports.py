@@ -3,7 +3,7 @@
 from paddock.engine.images.library import ImageLibrary
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubevirt.controllers.storage import ports
-from tests.enginefakes_storage import FakeImages, FakeVolumes
+from tests.kit.engine.enginefakes_storage import FakeImages, FakeVolumes
 
 
 def real(images: ImageLibrary, volumes: Volumes) -> tuple[ports.ImageLibraryPort, ports.VolumeStorePort]:

@@ -8,7 +8,7 @@ from paddock.base.jsondata import Data
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
 from paddock.kubernetes.client.target import Key, plain
 from paddock.kubevirt.controllers.virtualmachine.controller import wire
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import Life, living
 
 KEY = Key("default", "web")

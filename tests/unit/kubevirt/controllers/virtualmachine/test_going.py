@@ -6,7 +6,7 @@ from paddock.base.jsondata import Data
 from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.pool.controller import wire as wire_pools
 from paddock.kubevirt.controllers.virtualmachine.controller import wire
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import KUBEVIRT, Life, living
 
 DISKS = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default/datavolumes"

@@ -11,7 +11,7 @@ from paddock.kubevirt.controllers.virtualmachine.controller import wire
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from paddock.kubevirt.plan.machine import runrequests
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import KUBEVIRT, Life, living
 
 HARDWARE: Data = {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}

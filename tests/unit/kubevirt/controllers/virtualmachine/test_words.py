@@ -10,7 +10,7 @@ from paddock.kubernetes.client.options import WriteOptions, merge_patch
 from paddock.kubernetes.client.target import Key, plain
 from paddock.kubevirt.controllers.virtualmachine.controller import wire
 from paddock.kubevirt.kinds.virtualmachine import PRINTABLE_STATUSES
-from tests.scripted import timeless
+from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.lifeharness import Life, living
 
 CDI = "/apis/cdi.kubevirt.io/v1beta1/namespaces/default"

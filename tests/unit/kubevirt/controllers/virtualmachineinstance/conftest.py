@@ -15,9 +15,9 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.virtualmachineinstance.controller import NodeIdentity, no_definitions, wire
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from tests import virtualtime
-from tests.apiharness import Harness
-from tests.enginefakes import FakeMachine
-from tests.fakehost import GIB, Clock, Data, FakeEngine
+from tests.kit.engine.enginefakes import FakeMachine
+from tests.kit.engine.fakehost import GIB, Clock, Data, FakeEngine
+from tests.kit.servers.apiharness import Harness
 
 CORE = "/api/v1/namespaces/default"
 VMIS = "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances"

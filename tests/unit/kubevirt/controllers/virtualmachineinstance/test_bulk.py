@@ -6,7 +6,7 @@ import pytest
 
 from paddock.engine.networks.nics import AttachedNic, NicSpec
 from tests.coroutines import played
-from tests.fakehost import Data, Networks
+from tests.kit.engine.fakehost import Data, Networks
 from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import VMIS, Host
 
 MANY, GRACE, LITTLE = 150, 30, 1.5

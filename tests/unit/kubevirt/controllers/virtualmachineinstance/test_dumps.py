@@ -8,8 +8,8 @@ import pytest
 
 from paddock.engine.machine.errors import Unanswered
 from tests.coroutines import played
-from tests.enginefakes import FakeMachine
-from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import Host, Play
+from tests.kit.engine.enginefakes import FakeMachine
+from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import Host
 from tests.unit.kubevirt.controllers.virtualmachineinstance.test_changes import spec
 from tests.unit.kubevirt.controllers.virtualmachineinstance.test_waiting import claim
 
@@ -51,44 +51,40 @@ async def test_memory_is_written_once_and_again_when_asked_again(host: Host, /) 
     assert second.name != first.name, "the one before has gone"
 
 
-def test_a_dump_that_fails_says_why_and_keeps_the_one_before(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_a_dump_that_fails_says_why_and_keeps_the_one_before(host: Host, /, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken(self: FakeMachine, path: Path) -> None:
         path.write_bytes(b"half")
         raise Unanswered("cannot write the memory", why="the disk is full")
 
-    async def script(host: Host) -> None:
-        await host.running()
-        uid = await claim(host)
-        await spec(host, {"volumes": [DUMP]})
-        assert (await dumped(host))["phase"] == "MemoryDumpCompleted"
-        before = kept(host, uid)
-        monkeypatch.setattr(FakeMachine, "dump_memory", broken)
-        await again(host)
-        said = await dumped(host)
-        assert said["phase"] == "MemoryDumpFailed" and "the disk is full" in said["message"]
-        assert kept(host, uid) == before
-        await asyncio.sleep(60)
-        assert await dumped(host) == said, "it is not tried until it is asked for again"
-
-    play(script)
+    await host.running()
+    uid = await claim(host)
+    await spec(host, {"volumes": [DUMP]})
+    assert (await dumped(host))["phase"] == "MemoryDumpCompleted"
+    before = kept(host, uid)
+    monkeypatch.setattr(FakeMachine, "dump_memory", broken)
+    await again(host)
+    said = await dumped(host)
+    assert said["phase"] == "MemoryDumpFailed" and "the disk is full" in said["message"]
+    assert kept(host, uid) == before
+    await asyncio.sleep(60)
+    assert await dumped(host) == said, "it is not tried until it is asked for again"
 
 
-def test_an_interrupted_dump_begins_anew(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+@played
+async def test_an_interrupted_dump_begins_anew(host: Host, /, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = FakeMachine.dump_memory
 
     async def slow(self: FakeMachine, path: Path) -> None:
         path.write_bytes(b"half")
         await asyncio.sleep(3600)
 
-    async def script(host: Host) -> None:
-        await host.running()
-        uid = await claim(host)
-        monkeypatch.setattr(FakeMachine, "dump_memory", slow)
-        await spec(host, {"volumes": [DUMP]})
-        assert (await dumped(host))["phase"] == "MemoryDumpInProgress"
-        monkeypatch.setattr(FakeMachine, "dump_memory", whole)
-        await host.again()
-        assert (await dumped(host))["phase"] == "MemoryDumpCompleted"
-        assert len([each for each in kept(host, uid) if each.suffix == ".dump"]) == 1
-
-    play(script)
+    await host.running()
+    uid = await claim(host)
+    monkeypatch.setattr(FakeMachine, "dump_memory", slow)
+    await spec(host, {"volumes": [DUMP]})
+    assert (await dumped(host))["phase"] == "MemoryDumpInProgress"
+    monkeypatch.setattr(FakeMachine, "dump_memory", whole)
+    await host.again()
+    assert (await dumped(host))["phase"] == "MemoryDumpCompleted"
+    assert len([each for each in kept(host, uid) if each.suffix == ".dump"]) == 1

@@ -7,7 +7,7 @@ from typing import Any
 from paddock.kubevirt.controllers.virtualmachineinstance.guest import GuestMonitor
 from paddock.kubevirt.controllers.virtualmachineinstance.reader import GuestCredentials
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
-from tests.scripted import scripted
+from tests.coroutines import scripted
 
 
 class SlowAgent:

@@ -11,7 +11,7 @@ from paddock.engine.machine.guest import GuestInterface
 from paddock.engine.machine.observation import GuestFault
 from paddock.kubevirt.controllers.virtualmachineinstance.sweeper import UPGRADE_SECONDS
 from tests.coroutines import played
-from tests.enginefakes import EveryStart
+from tests.kit.engine.enginefakes import EveryStart
 from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import VMIS, Host
 
 

@@ -10,8 +10,8 @@ from paddock.engine.engine import Engine
 from paddock.engine.host import capacity
 from paddock.engine.machine.config import CpuConfig, MachineConfig, MemoryConfig
 from paddock.kubevirt.controllers.virtualmachineinstance.scheduler import PromisedMemory
-from tests.fakehost import FakeEngine
-from tests.scripted import timeless
+from tests.coroutines import timeless
+from tests.kit.engine.fakehost import FakeEngine
 
 MIB = 1 << 20
 STEPS = 200

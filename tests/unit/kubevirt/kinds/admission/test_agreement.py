@@ -9,7 +9,7 @@ import yaml
 from paddock.kubernetes.admission import admit
 from paddock.kubernetes.schema.finding import CauseType, Finding, Severity
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from tests import kubevirtvariants
+from tests.kit.declarations import kubevirtvariants
 
 OBJECTS = dict(kubevirtvariants.objects())
 VERDICTS: dict[str, list[str]] = yaml.safe_load(kubevirtvariants.VERDICTS.read_text())

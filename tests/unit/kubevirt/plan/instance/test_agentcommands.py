@@ -12,7 +12,7 @@ from paddock.kubevirt.kinds.access import (
     UserPassword,
 )
 from paddock.kubevirt.plan.instance import agentcommands
-from tests.agentfakes import COMMANDS
+from tests.kit.engine.agentfakes import COMMANDS
 
 KEYS = AccessCredential(sshPublicKey=SSHPublicKey(propagationMethod=KeyPropagation(qemuGuestAgent=AgentKeyPropagation(users=["ada"]))))
 SEEDED = AccessCredential(sshPublicKey=SSHPublicKey(propagationMethod=KeyPropagation(noCloud=Empty())))

@@ -11,7 +11,7 @@ from paddock.kubernetes.core.storageclass import StorageClass
 from paddock.kubevirt.kinds.dataimportcron import DataImportCron
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
 from paddock.kubevirt.kinds.storageprofile import StorageProfile
-from tests.prometheus import Family, read
+from tests.kit.prometheus import Family, read
 
 
 def page(*samples: Sample) -> dict[str, Family]:

@@ -9,7 +9,7 @@ from paddock.app.metrics.series import families, machines
 from paddock.app.metrics.series.page import MetricsPage
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubevirt.kinds.virtualmachine import PRINTABLE_STATUSES, VirtualMachine
-from tests.prometheus import Family, read
+from tests.kit.prometheus import Family, read
 
 
 def made(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = None, **template: Any) -> VirtualMachine:

@@ -6,7 +6,7 @@ from paddock.app.metrics.series import families, usage
 from paddock.app.metrics.series.page import MetricsPage, labels, prefixed, sample
 from paddock.base.metrics import MetricFamily
 from paddock.engine.machine.guest import GuestFilesystem
-from tests.prometheus import read
+from tests.kit.prometheus import read
 
 HEAD = "# HELP a_total x\n# TYPE a_total counter\n"
 
