@@ -10,6 +10,8 @@ from paddock.base.nearest import nearest
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.target import Target, plain
 from paddock.kubernetes.schema.dialect import Dialect
+from paddock.kubevirt.plan.changes import adapters
+from paddock.kubevirt.plan.changes.adapters import KindName, MachineAdapter
 
 _KUBERMATIC_NOTES = ("virtualization.k8c.io/", "kubevirt.io/immediate-data-volume-creation")
 # The condition of a machine whose sources are Kubermatic's.
@@ -27,11 +29,18 @@ class MachineKind(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     # A machine of a dialect that becomes a VirtualMachine of KubeVirt.
     front: bool = False
+    # Nothing is written to a machine that has this annotation with the value "true".
+    paused_by: str = ""
 
     @property
     def target(self) -> Target[Data]:
         """The kind as the API serves it, with objects as plain data."""
         return plain(self.group, self.version, self.plural, self.kind)
+
+    @property
+    def adapter(self) -> MachineAdapter:
+        """How its machines are read and written."""
+        return adapters.of(self.dialect)
 
     @property
     def qualified(self) -> str:
@@ -63,6 +72,7 @@ def _kinds(dialect: Dialect) -> tuple[MachineKind, ...]:
             plural=each.plural,
             words=known,
             front=dialect.is_front,
+            paused_by=each.paused_by,
         )
         for each, known in zip(dialect.machines, words, strict=True)
     )
@@ -82,6 +92,11 @@ MACHINES = (*FRONTS, VM, VMI)
 _BY_ID: Mapping[tuple[str, str], MachineKind] = {(each.group, each.kind): each for each in MACHINES}
 
 
+def target_of(kind: KindName) -> Target[Data]:
+    """Return a kind of a dialect as the API serves it, with objects as plain data."""
+    return plain(kind.group, kind.version, kind.plural, kind.kind, namespaced=kind.namespaced)
+
+
 class NoMachineKind(Terminal):
     """A word names no kind of machine."""
 
@@ -89,6 +104,12 @@ class NoMachineKind(Terminal):
 def of(group: str, kind: str) -> MachineKind | None:
     """Return the kind of machine of a group and kind."""
     return _BY_ID.get((group, kind))
+
+
+def adapter(kind: tuple[str, str]) -> MachineAdapter:
+    """Return how machines of a group and kind are read and written."""
+    found = _BY_ID.get(kind)
+    return found.adapter if found is not None else MachineAdapter()
 
 
 def called(word: str) -> tuple[MachineKind, ...]:
@@ -113,8 +134,3 @@ def _is_kubermatics(data: Data) -> bool:
     templates = (data.get("spec") or {}).get("dataVolumeTemplates") or ()
     notes = [(each.get("metadata") or {}).get("annotations") or {} for each in (data, *templates)]
     return any(key.startswith(_KUBERMATIC_NOTES) for each in notes for key in each)
-
-
-def is_own_form(data: Data) -> bool:
-    """Return whether a Machine is in Vitistack's own form, which names its provider."""
-    return "provider" in (data.get("spec") or {})

@@ -80,23 +80,22 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
 
 
 def _check_start(parsed: argparse.Namespace, machine: "MachineView", *, running: bool) -> None:
-    from paddock.fleet.kinds import VIRTRIGAUD  # noqa: PLC0415
     from paddock.fleet.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
 
-    if parsed.no_start and running and machine.kind is VIRTRIGAUD:
+    why = machine.kind.adapter.restore_starts
+    if parsed.no_start and running and why:
         raise ChangeRefused(
             f"cannot leave {machine} stopped after a restore",
-            why="VirtRigaud starts a machine again whose spec.powerState is On",
+            why=why,
             fix=f"stop it first: `paddock stop {machine.name}`, then repeat the command",
         )
 
 
 def _check_memory(parsed: argparse.Namespace, machine: "MachineView", *, has_memory: bool) -> None:
-    from paddock.fleet.kinds import VIRTRIGAUD  # noqa: PLC0415
     from paddock.fleet.machines.edits import ChangeRefused  # noqa: PLC0415 - as above
 
-    if parsed.disks_only and machine.kind is VIRTRIGAUD:
-        why = "VirtRigaud's revert has no field that leaves the memory out"
+    why = machine.kind.adapter.restore_needs_memory
+    if parsed.disks_only and why:
         fix = f"restore its VirtualMachine: `paddock restore vm/{machine.name} SNAPSHOT --disks-only`"
         raise ChangeRefused(f"cannot restore the disks of {machine} alone", why=why, fix=fix)
     if parsed.no_start and has_memory and not parsed.disks_only:

@@ -25,6 +25,7 @@ DIALECT = Dialect(
     ),
     read_back=("VirtualMachine", "VirtualMachinePool"),
     extends_kubevirt=True,
+    adapter="paddock.dialects.kubermatic.plan.adapter",
     effects="paddock.dialects.kubermatic.plan.effects",
     references="paddock.dialects.kubermatic.plan.referring",
     wiring="paddock.dialects.kubermatic.wiring",

@@ -25,6 +25,7 @@ DIALECT = Dialect(
     translator="paddock.dialects.stakater.translate",
     translated=((GROUP, "VirtualMachine"),),
     is_all_in_kubevirt=True,
+    adapter="paddock.dialects.stakater.plan.adapter",
     effects="paddock.dialects.stakater.plan.effects",
     references="paddock.dialects.stakater.plan.referring",
     wiring="paddock.dialects.stakater.wiring",

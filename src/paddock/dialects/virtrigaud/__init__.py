@@ -33,6 +33,7 @@ DIALECT = Dialect(
     translator="paddock.dialects.virtrigaud.translate",
     # The others than VirtualMachine are wishes about machines: they become nothing, and the translator says so.
     translated=tuple((GROUP, kind) for kind in ("VirtualMachine", "VMSet", "VMSnapshot", "VMClone", "VMMigration", "VMPlacementPolicy")),
+    adapter="paddock.dialects.virtrigaud.plan.adapter",
     effects="paddock.dialects.virtrigaud.plan.effects",
     references="paddock.dialects.virtrigaud.plan.referring",
     predictions="paddock.dialects.virtrigaud.plan.predictions",

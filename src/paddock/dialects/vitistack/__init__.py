@@ -27,6 +27,7 @@ DIALECT = Dialect(
     translator="paddock.dialects.vitistack.translate",
     translated=((GROUP, "Machine"),),
     is_all_in_kubevirt=True,
+    adapter="paddock.dialects.vitistack.plan.adapter",
     effects="paddock.dialects.vitistack.plan.effects",
     references="paddock.dialects.vitistack.plan.referring",
     wiring="paddock.dialects.vitistack.wiring",

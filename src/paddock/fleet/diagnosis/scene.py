@@ -1,11 +1,14 @@
 """The known part of a cluster at one moment: objects, events, and the gaps."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
 from paddock.base.jsondata import Data
+from paddock.base.jsondata import at as at
+from paddock.base.jsondata import entries as entries
+from paddock.base.jsondata import texts as texts
 from paddock.kubernetes.schema.dialect import KindId
 
 # Before kinds that KubeVirt has, too.
@@ -77,26 +80,6 @@ class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     def is_missing(self, ref: ObjectPlace) -> bool:
         """Return whether the object is known not to exist."""
         return ref in self.missing or (ref not in self.objects and ref.id in self.absent)
-
-
-def at(data: Any, *path: str) -> Any:
-    """A member below; None where something on the way is not there."""
-    for name in path:
-        # Objects are dicts nearly always, and a look at an abstract class costs four times as much.
-        data = data.get(name) if isinstance(data, dict | Mapping) else None
-    return data
-
-
-def texts(data: Any, *path: str) -> str:
-    """A text below; empty where there is none."""
-    found = at(data, *path)
-    return found if isinstance(found, str) else ""
-
-
-def entries(data: Any, *path: str) -> Sequence[Data]:
-    """The objects of a list below."""
-    found = at(data, *path)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else ()
 
 
 def conditions(data: Any) -> Mapping[str, Data]:

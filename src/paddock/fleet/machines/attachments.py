@@ -4,24 +4,24 @@ from collections.abc import Sequence
 
 from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
-from paddock.fleet.kinds import VITISTACK
+from paddock.fleet.kinds import target_of
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView
-from paddock.fleet.machines.nics import POD
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
 from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubevirt.plan.changes.adapters import POD
 
 _DEFINITIONS = plain("k8s.cni.cncf.io", "v1", "network-attachment-definitions", "NetworkAttachmentDefinition")
-_CONFIGURATIONS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")
 
 
 async def check(server: ServerSession, machine: MachineView, network: str) -> None:
     """Raise `ChangeRefused` if a network does not exist: the guest would wait for it without a word."""
     if network == POD:
         return
-    target = _CONFIGURATIONS if machine.kind is VITISTACK else _DEFINITIONS
+    own = machine.kind.adapter.network_kind
+    target = target_of(own) if own is not None else _DEFINITIONS
     namespace, slash, name = network.rpartition("/")
     key = Key(namespace if slash else machine.namespace, name)
     try:

@@ -7,12 +7,13 @@ import msgspec
 from paddock.base import quantity
 from paddock.fleet.diagnosis.scene import at, texts
 from paddock.fleet.machines.disks import DiskRow
-from paddock.fleet.machines.edits import ChangeRefused, ObjectEdit, copy, place
+from paddock.fleet.machines.edits import ObjectEdit, copy
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import DeletionOptions
 from paddock.kubernetes.client.target import Key, plain
+from paddock.kubevirt.plan.changes.adapters import ChangeRefused, place
 
 CLAIMS = plain("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim")
 DATA_VOLUMES = plain("cdi.kubevirt.io", "v1beta1", "datavolumes", "DataVolume")

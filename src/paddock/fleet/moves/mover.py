@@ -122,7 +122,7 @@ class MachineMover:
             target=self._target.uid,
             address=self._target.address,
             namespace=self._target.namespace,
-            power=power.WORDS[kind].kept(machine.data, ran=ran),
+            power=power.words(kind).kept(machine.data, ran=ran),
             ran=ran,
             agent=holds(machine.vmi, "AgentConnected"),
             macs=dict(moveplan.macs(spec, machine.vmi)),
@@ -141,7 +141,7 @@ class MachineMover:
         machine, moved = now.machine, now.moved
         assert moved is not None
         if now.source.wants_to_run:
-            document = power.WORDS[_kind(machine)].halted(machine.data)
+            document = power.words(_kind(machine)).halted(machine.data)
             await self._source.client.patch(machine.kind.target, machine.key, merge_patch(document))
         await fence_vm(self._source, machine, record.fence_text(moved))
         waiter = self._waiters[0]
@@ -233,5 +233,5 @@ async def fence_vm(side: MoveSide, machine: MachineView, reason: str | None) -> 
 
 async def start_if_asked(side: MoveSide, machine: MachineView) -> None:
     """Start a machine that starts on request only."""
-    if machine.vmi is None and machine.vm is not None and power.WORDS[_kind(machine)].needs_start(machine.data):
+    if machine.vmi is None and machine.vm is not None and power.words(_kind(machine)).needs_start(machine.data):
         await writing.send(side.client, writing.power(machine, "start"))

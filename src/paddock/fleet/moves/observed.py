@@ -89,7 +89,7 @@ class ObservedMove(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_at_rest(machine: MachineView) -> bool:
     """Return True if neither the object of the user nor what was made of it wants to run. A fence on one alone is not enough."""
-    kind = power.WORDS[machine.kind.group, machine.kind.kind]
+    kind = power.words((machine.kind.group, machine.kind.kind))
     halted = kind.halted(machine.data)
     if _differs(halted, machine.data) or (machine.vm is not None and _vm_wants(machine.vm)):
         return False

@@ -62,7 +62,7 @@ class MoveUndoer:
     async def _fence_target(self, now: ObservedMove) -> None:
         there = now.there
         assert there is not None
-        halted = power.WORDS[there.kind.group, there.kind.kind].halted(there.data)
+        halted = power.words((there.kind.group, there.kind.kind)).halted(there.data)
         await _patch(self._target, there, objects.joined(halted, {"metadata": {"annotations": {record.FENCE: _FENCE}}}))
 
     async def _halt_target(self, now: ObservedMove) -> None:

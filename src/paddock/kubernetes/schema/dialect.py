@@ -60,6 +60,10 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     # a machine is nothing but the KubeVirt objects that it becomes
     is_all_in_kubevirt: bool = False
 
+    # --- what people ask of machines ---
+    # the module with ADAPTER, which reads and writes machines in the words of the dialect
+    adapter: str = ""
+
     # --- changes ---
     # the module with EFFECTS, the effect of each field's change, by kind
     effects: str = ""

@@ -6,8 +6,10 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.base.jsondata import Data
+from paddock.fleet import kinds
 from paddock.fleet.moves.plan import power
 from paddock.fleet.moves.plan.disks import CarriedDisk
+from paddock.kubernetes.meta import fieldpath
 
 # What a plain network carries; the plan says that it is a guess.
 _BYTES_PER_SECOND = 100 << 20
@@ -77,8 +79,9 @@ def addresses(kind: power.Id, data: Data, spec: Data, vmi: Data | None) -> Itera
 
 def _moving_macs(kind: power.Id, data: Data, known: Mapping[str, str]) -> set[str]:
     """Return the interfaces that keep their MAC addresses, because the object of the user can name them."""
-    if kind == power.VITISTACK:
-        return {str(each.get("name")) for each in (data.get("spec") or {}).get("networks") or ()} & known.keys()
+    adapter = kinds.adapter(kind)
+    if adapter.names_macs:
+        return {str(each.get("name")) for each in fieldpath.value_at(data, adapter.nics) or ()} & known.keys()
     return set(known) if kind == power.VM else set()
 
 

@@ -30,6 +30,8 @@ def moved(**more: Any) -> MoveRecord:
 
 
 STAKATER: Data = {"spec": {"parameters": {"runStrategy": "RerunOnFailure"}}, "metadata": {}}
+OF_STAKATER = ("infrastructure.stakater.com", "VirtualMachine")
+OF_VITISTACK = ("vitistack.io", "Machine")
 VITISTACK: Data = {"spec": {}, "metadata": {"annotations": {}}}
 
 
@@ -41,14 +43,14 @@ VITISTACK: Data = {"spec": {}, "metadata": {"annotations": {}}}
         (power.VM, vm(runStrategy="Manual"), False, {"spec": {"runStrategy": "Manual"}}),
         (power.VM, vm(running=True), True, {"spec": {"running": True}}),
         (power.VM, vm(running=True), False, {"spec": {"running": False}}),
-        (power.STAKATER, STAKATER, True, {"spec": {"parameters": {"runStrategy": "RerunOnFailure"}}}),
-        (power.STAKATER, {"spec": {"parameters": {}}}, True, {"spec": {"parameters": {"runStrategy": None}}}),
-        (power.VITISTACK, VITISTACK, True, {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}}),
-        (power.VITISTACK, VITISTACK, False, {"metadata": {"annotations": {"vitistack.io/power-state": "stopped"}}}),
+        (OF_STAKATER, STAKATER, True, {"spec": {"parameters": {"runStrategy": "RerunOnFailure"}}}),
+        (OF_STAKATER, {"spec": {"parameters": {}}}, True, {"spec": {"parameters": {"runStrategy": None}}}),
+        (OF_VITISTACK, VITISTACK, True, {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}}),
+        (OF_VITISTACK, VITISTACK, False, {"metadata": {"annotations": {"vitistack.io/power-state": "stopped"}}}),
     ],
 )
 def test_the_wish_about_running_is_kept_in_the_words_of_the_kind(kind: power.Id, data: Data, ran: bool, after: Data) -> None:
-    assert power.WORDS[kind].kept(data, ran=ran) == after
+    assert power.words(kind).kept(data, ran=ran) == after
 
 
 NEAR = {"spec": {"nodeSelector": {"zone": "near"}}}
@@ -56,7 +58,7 @@ NEAR = {"spec": {"nodeSelector": {"zone": "near"}}}
 
 @pytest.mark.parametrize("data", [vm(runStrategy="Always", template={"spec": {}}), vm(running=True, template=NEAR)])
 def test_the_source_is_fenced_and_becomes_what_it_was(data: Data) -> None:
-    here = moved(power=power.WORDS[power.VM].kept(data, ran=True))
+    here = moved(power=power.words(power.VM).kept(data, ran=True))
     fenced = apply_merge_patch(data, objects.fenced(data, power.VM, here, "it moves"))
     assert record.fence_of(fenced) == "it moves" and record.read(fenced) == here
     assert fenced["spec"].get("runStrategy") == "Halted" or fenced["spec"]["running"] is False
@@ -115,13 +117,13 @@ def test_a_front_keeps_the_addresses_that_its_object_can_name() -> None:
         "metadata": {"name": "node"},
         "spec": {"networks": [{"name": "eth0"}]},
     }
-    assert [*moveplan.addresses(power.VITISTACK, machine, spec, None)] == [
+    assert [*moveplan.addresses(OF_VITISTACK, machine, spec, None)] == [
         "interface default: its MAC address changes, because its dialect names none"
     ]
-    made = objects.machine(machine, power.VITISTACK, moved(macs=moveplan.macs(spec, None)))
+    made = objects.machine(machine, OF_VITISTACK, moved(macs=moveplan.macs(spec, None)))
     assert made["spec"]["networks"] == [{"name": "eth0", "macAddress": "02:00:00:00:00:00"}]
     assert machine["spec"]["networks"] == [{"name": "eth0"}]
-    assert len([*moveplan.addresses(power.STAKATER, machine, spec, None)]) == 2
+    assert len([*moveplan.addresses(OF_STAKATER, machine, spec, None)]) == 2
 
 
 @pytest.mark.parametrize(
