@@ -92,7 +92,7 @@ MACHINES = (*FRONTS, VM, VMI)
 _BY_ID: Mapping[tuple[str, str], MachineKind] = {(each.group, each.kind): each for each in MACHINES}
 
 
-def target_of(kind: KindName) -> Target[Data]:
+def named_target(kind: KindName) -> Target[Data]:
     """Return a kind of a dialect as the API serves it, with objects as plain data."""
     return plain(kind.group, kind.version, kind.plural, kind.kind, namespaced=kind.namespaced)
 

@@ -9,6 +9,7 @@ from paddock.kubernetes.schema.dialect import Dialect
 GROUP = "virtualization.k8c.io"
 DIALECT = Dialect(
     name="kubermatic",
+    title="Kubermatic",
     group=GROUP,
     kinds={
         ("kubevirt.io", "VirtualMachinePool"): "pool",

@@ -6,6 +6,7 @@ from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 GROUP = "infrastructure.stakater.com"
 DIALECT = Dialect(
     name="stakater",
+    title="Stakater",
     group=GROUP,
     kinds={
         (GROUP, "VirtualMachine"): "virtualmachine",
@@ -26,6 +27,7 @@ DIALECT = Dialect(
     translated=((GROUP, "VirtualMachine"),),
     is_all_in_kubevirt=True,
     adapter="paddock.dialects.stakater.plan.adapter",
+    diagnosis="paddock.dialects.stakater.plan.diagnosis",
     effects="paddock.dialects.stakater.plan.effects",
     references="paddock.dialects.stakater.plan.referring",
     wiring="paddock.dialects.stakater.wiring",

@@ -6,6 +6,7 @@ from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 GROUP = "vitistack.io"
 DIALECT = Dialect(
     name="vitistack",
+    title="Vitistack",
     group=GROUP,
     kinds={
         (GROUP, "Machine"): "machine",
@@ -28,6 +29,7 @@ DIALECT = Dialect(
     translated=((GROUP, "Machine"),),
     is_all_in_kubevirt=True,
     adapter="paddock.dialects.vitistack.plan.adapter",
+    diagnosis="paddock.dialects.vitistack.plan.diagnosis",
     effects="paddock.dialects.vitistack.plan.effects",
     references="paddock.dialects.vitistack.plan.referring",
     wiring="paddock.dialects.vitistack.wiring",

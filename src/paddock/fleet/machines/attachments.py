@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
-from paddock.fleet.kinds import target_of
+from paddock.fleet.kinds import named_target
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers.session import ServerSession
@@ -21,7 +21,7 @@ async def check(server: ServerSession, machine: MachineView, network: str) -> No
     if network == POD:
         return
     own = machine.kind.adapter.network_kind
-    target = target_of(own) if own is not None else _DEFINITIONS
+    target = named_target(own) if own is not None else _DEFINITIONS
     namespace, slash, name = network.rpartition("/")
     key = Key(namespace if slash else machine.namespace, name)
     try:

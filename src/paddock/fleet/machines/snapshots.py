@@ -14,7 +14,7 @@ from paddock.base import ownnames
 from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
 from paddock.fleet.diagnosis.scene import at, conditions, texts
-from paddock.fleet.kinds import FRONTS, MachineKind, target_of
+from paddock.fleet.kinds import FRONTS, MachineKind, named_target
 from paddock.fleet.machines import finding, waiting, writing
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView
@@ -55,7 +55,7 @@ class SnapshotRow(msgspec.Struct, frozen=True, kw_only=True):
 def kind_of(kind: MachineKind) -> Target[Data]:
     """Return the kind of the snapshots of machines of a kind."""
     own = kind.adapter.snapshot_kind
-    return target_of(own) if own is not None else SNAPSHOTS
+    return named_target(own) if own is not None else SNAPSHOTS
 
 
 def place_of(machine: MachineView, name: str) -> Key:
@@ -135,7 +135,7 @@ def reason_of(found: Data) -> str:
 async def listed(server: ServerSession, machine: MachineView | None, namespace: str) -> list[SnapshotRow]:
     """Return the snapshots of a machine, or of all machines of a namespace, the oldest first."""
     rows = []
-    every = (SNAPSHOTS, *(target_of(own) for each in FRONTS if (own := each.adapter.snapshot_kind) is not None))
+    every = (SNAPSHOTS, *(named_target(own) for each in FRONTS if (own := each.adapter.snapshot_kind) is not None))
     for target in every if machine is None else (kind_of(machine.kind),):
         where = namespace if machine is None else place_of(machine, "-").namespace
         try:
@@ -330,7 +330,7 @@ def clone_wish(machine: MachineView, new: str, name: str, *, as_kubevirt: bool, 
     adapter = machine.kind.adapter
     if adapter.clone_kind is not None:
         spec = adapter.clone_spec(machine, new, start=start)
-        return target_of(adapter.clone_kind), {
+        return named_target(adapter.clone_kind), {
             **adapter.clone_kind.head,
             "metadata": {"name": name, "namespace": machine.namespace},
             "spec": spec,

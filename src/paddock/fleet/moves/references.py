@@ -7,7 +7,7 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
-from paddock.fleet.kinds import target_of
+from paddock.fleet.kinds import named_target
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.trees import services_of
 from paddock.fleet.moves.plan import objects, record
@@ -38,7 +38,7 @@ CARRIED: Mapping[KindId, Target[Data]] = {
     (_TYPES, "VirtualMachineClusterPreference"): plain(
         _TYPES, "v1beta1", "virtualmachineclusterpreferences", "VirtualMachineClusterPreference", namespaced=False
     ),
-    **{(each.group, each.kind): target_of(each) for adapter in adapters.every() for each in adapter.carried},
+    **{(each.group, each.kind): named_target(each) for adapter in adapters.every() for each in adapter.carried},
 }
 # Only looked for: what they lead to is a disk already, but the machine's controller wants to see them.
 _EXPECTED: Mapping[KindId, Target[Data]] = {

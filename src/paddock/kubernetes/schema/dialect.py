@@ -42,6 +42,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """A dialect. A module that is named here without `paddock.` lies in the dialect's own package."""
 
     name: str
+    # as people write it, before its kinds where KubeVirt has some of the same name
+    title: str = ""
     # the module of each kind, in the order of the catalog; it has a tuple KINDS
     kinds: Mapping[KindId, str]
     machines: tuple[DialectMachine, ...] = ()
@@ -63,6 +65,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     # --- what people ask of machines ---
     # the module with ADAPTER, which reads and writes machines in the words of the dialect
     adapter: str = ""
+    # the module with DIAGNOSIS, what `paddock why` knows of its kinds
+    diagnosis: str = ""
 
     # --- changes ---
     # the module with EFFECTS, the effect of each field's change, by kind
