@@ -13,10 +13,6 @@ from paddock.kubernetes.schema.dialect import Dialect
 from paddock.kubevirt.plan.changes import adapters
 from paddock.kubevirt.plan.changes.adapters import KindName, MachineAdapter
 
-_KUBERMATIC_NOTES = ("virtualization.k8c.io/", "kubevirt.io/immediate-data-volume-creation")
-# The condition of a machine whose sources are Kubermatic's.
-_KUBERMATIC_CONDITION = "DataSourceResolved"
-
 
 class MachineKind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind whose objects are machines. `words` are what people call it, besides its kind, plural and group."""
@@ -78,17 +74,12 @@ def _kinds(dialect: Dialect) -> tuple[MachineKind, ...]:
     )
 
 
-def _front(name: str) -> MachineKind:
-    """Return the kind of a front dialect; without the dialect, a kind that no object has."""
-    missing = MachineKind(dialect=name, group=name, version="", kind="", plural="", words=(name,), front=True)
-    return next((each for each in FRONTS if each.dialect == name), missing)
-
-
 VM, VMI = _kinds(catalog.dialect(catalog.HUB))
 FRONTS = tuple(kind for dialect in catalog.fronts() for kind in _kinds(dialect))
-STAKATER, VIRTRIGAUD, VITISTACK = _front("stakater"), _front("virtrigaud"), _front("vitistack")
 # The order in which a name is looked for: what people wrote goes before what was made of it.
 MACHINES = (*FRONTS, VM, VMI)
+# Dialects whose machines are KubeVirt's, with more in them.
+_MORE = tuple(each.name for each in catalog.every_dialect() if each.extends_kubevirt)
 _BY_ID: Mapping[tuple[str, str], MachineKind] = {(each.group, each.kind): each for each in MACHINES}
 
 
@@ -124,13 +115,5 @@ def called(word: str) -> tuple[MachineKind, ...]:
 
 
 def dialect_of(kind: MachineKind, data: Data) -> str:
-    """Return the dialect of an object. Kubermatic's machines are KubeVirt's with annotations or sources of Kubermatic."""
-    return "kubermatic" if kind is VM and _is_kubermatics(data) else kind.dialect
-
-
-def _is_kubermatics(data: Data) -> bool:
-    if any(each.get("type") == _KUBERMATIC_CONDITION for each in (data.get("status") or {}).get("conditions") or ()):
-        return True
-    templates = (data.get("spec") or {}).get("dataVolumeTemplates") or ()
-    notes = [(each.get("metadata") or {}).get("annotations") or {} for each in (data, *templates)]
-    return any(key.startswith(_KUBERMATIC_NOTES) for each in notes for key in each)
+    """Return the dialect of an object. A machine of KubeVirt may have something in it that another dialect knows as its own."""
+    return next((name for name in _MORE if adapters.of(name).is_in(data)), kind.dialect) if kind is VM else kind.dialect

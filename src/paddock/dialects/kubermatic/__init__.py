@@ -26,6 +26,7 @@ DIALECT = Dialect(
     ),
     read_back=("VirtualMachine", "VirtualMachinePool"),
     extends_kubevirt=True,
+    copies_data_sources=True,
     adapter="paddock.dialects.kubermatic.plan.adapter",
     effects="paddock.dialects.kubermatic.plan.effects",
     references="paddock.dialects.kubermatic.plan.referring",

@@ -34,6 +34,8 @@ DIALECT = Dialect(
     translator="paddock.dialects.virtrigaud.translate",
     # The others than VirtualMachine are wishes about machines: they become nothing, and the translator says so.
     translated=tuple((GROUP, kind) for kind in ("VirtualMachine", "VMSet", "VMSnapshot", "VMClone", "VMMigration", "VMPlacementPolicy")),
+    makes_disks=True,
+    keeps_empty_root=True,
     adapter="paddock.dialects.virtrigaud.plan.adapter",
     diagnosis="paddock.dialects.virtrigaud.plan.diagnosis",
     effects="paddock.dialects.virtrigaud.plan.effects",

@@ -10,10 +10,11 @@ from paddock.cli.commands import info, ls, tree
 from paddock.cli.console import Console
 from paddock.cli.live import LiveView
 from paddock.cli.terminal import PIPE, Screen
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines import facts, trees
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.meta import ages
+from tests.frontkinds import STAKATER, VIRTRIGAUD, VITISTACK
 from tests.golden import Golden
 from tests.unit.fleet.machines.examples import Data, stakater, virtrigaud, vitistack, vm, vmi
 

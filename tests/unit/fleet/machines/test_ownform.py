@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.fleet.kinds import VITISTACK
 from paddock.fleet.machines import facts, planning
 from paddock.fleet.machines.edits import ObjectEdit
 from paddock.fleet.machines.finding import MachineView
@@ -16,6 +15,7 @@ from paddock.fleet.servers import surroundings
 from paddock.kubernetes.client.target import Key
 from tests.apiclient import inside
 from tests.apiharness import Harness
+from tests.frontkinds import VITISTACK
 from tests.unit.cli.commands import paddock
 from tests.unit.fleet.machines.examples import Data, vm, vmi
 

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.base.clock import SystemClock
 from paddock.base.jsondata import Data
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.kubernetes.client.target import EVENTS, Target
 from paddock.web.answers.rows import WebObjectRow, WebTaskRow
 from paddock.web.images import NoImages, WebLibraryImage
@@ -17,6 +17,7 @@ from paddock.web.live.objects import LiveObjects
 from paddock.web.live.taskrows import TaskRows
 from paddock.web.live.topicnames import WebTopic
 from tests.apiharness import Harness
+from tests.frontkinds import STAKATER, VIRTRIGAUD
 from tests.scripted import scripted
 from tests.unit.fleet.machines import examples
 

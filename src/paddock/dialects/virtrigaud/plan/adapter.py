@@ -1,10 +1,11 @@
 """Machines of VirtRigaud as the commands and the console read and write them. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from paddock.base import quantity
 from paddock.base.jsondata import Data, at, texts
 from paddock.dialects.virtrigaud.plan import marks
+from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.adapters import (
     ROOT,
     ChangeRefused,
@@ -23,6 +24,7 @@ from paddock.kubevirt.plan.changes.adapters import (
     unknown_disk,
     whole_gib,
 )
+from paddock.kubevirt.plan.changes.references import ATTACHMENT, CLAIM, DATA_VOLUME
 
 _MIB = 2**20
 _GROUP = "infra.virtrigaud.io"
@@ -81,6 +83,16 @@ class VirtrigaudAdapter(MachineAdapter):
         """A Provider of type qemu says which VirtualMachine it made."""
         made = at(data, "status", "provider")
         return (texts(made, "namespace"), texts(made, "name")) if texts(made, "uid") else None
+
+    def imported(self, kind: KindId, data: Data) -> Iterator[tuple[KindId, str]]:
+        """Yield the disk that a machine was imported from, and the network of libvirt."""
+        spec = data.get("spec") or {}
+        if kind == (_GROUP, "VirtualMachine") and spec.get("importedDisk"):
+            for disk in (CLAIM, DATA_VOLUME):
+                yield disk, str(spec["importedDisk"].get("diskID"))
+        if kind == (_GROUP, "VMNetworkAttachment"):
+            libvirt = (spec.get("network") or {}).get("libvirt") or {}
+            yield ATTACHMENT, str(libvirt.get("networkName"))
 
     def is_elsewhere(self, data: Data) -> bool:
         """Return whether its Provider has given it an ID, and no VirtualMachine."""

@@ -16,6 +16,7 @@ from paddock.base.errors import Terminal
 from paddock.base.jsondata import Data, at
 from paddock.kubernetes import catalog
 from paddock.kubernetes.meta import fieldpath
+from paddock.kubernetes.schema.dialect import KindId
 
 _GIB = 2**30
 FieldPath = tuple[str, ...]
@@ -153,6 +154,14 @@ class MachineAdapter:
     def below(self, data: Data) -> tuple[str, str] | None:
         """Return the namespace and name of the VirtualMachine that an object becomes; None where it becomes none, or none yet."""
         return None
+
+    def is_in(self, data: Data) -> bool:
+        """Return whether a machine of KubeVirt has something of the dialect in it."""
+        return False
+
+    def imported(self, kind: KindId, data: Data) -> Iterator[tuple[KindId, str]]:
+        """Yield the claims and networks of this server that an object names in fields that name something else elsewhere."""
+        yield from ()
 
     def is_elsewhere(self, data: Data) -> bool:
         """Return whether another hypervisor has the machine."""

@@ -11,7 +11,7 @@ import msgspec
 from paddock.kubernetes.meta.world import namespace_of
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, DataSourceSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSpec, HttpSource, SourceReference
-from paddock.kubevirt.kinds.kubermaticmarks import CACHE
+from paddock.kubevirt.kinds.extendedmarks import CACHE
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate
 
 Find = Callable[[str, str], DataSource | None]
@@ -56,7 +56,7 @@ def references(templates: Iterable[DataVolumeTemplate] | None) -> Iterator[Sourc
             yield template.spec.sourceRef
 
 
-def is_kubermatic(templates: Iterable[DataVolumeTemplate] | None, namespace: str, find: Find) -> bool:
+def is_extended(templates: Iterable[DataVolumeTemplate] | None, namespace: str, find: Find) -> bool:
     """Return whether a machine uses Kubermatic's own forms: a group in a sourceRef, or a source that is an address."""
     return any(each.apiGroup or _is_import(each, namespace, find) for each in references(templates))
 
