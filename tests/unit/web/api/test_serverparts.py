@@ -41,9 +41,9 @@ def test_a_cluster_without_kubevirt() -> None:
     [
         (kinds.VM, {"kubevirt"}),
         (VITISTACK, {"vitistack"}),
-        (kindtable.PROVIDERS, {"providers"}),
+        (kindtable.PROVIDERS[0], {"providers"}),
         (kindtable.SNAPSHOTS, set()),
-        (kindtable.KUBERMATIC_IMAGES, {"kubermatic"}),
+        (kindtable.IMAGES[0], {"kubermatic"}),
     ],
     ids=str,
 )

@@ -176,8 +176,8 @@ def test_pools_know_their_members() -> None:
 
 
 def test_providers_know_their_machines() -> None:
-    provider = made(kindtable.PROVIDERS, "esx", spec={"type": "vsphere", "endpoint": "https://esx.example"})
-    row = one(objectrows.providers(live((kindtable.PROVIDERS, [provider]), (VIRTRIGAUD.target, [examples.virtrigaud()]))))
+    provider = made(kindtable.PROVIDERS[0], "esx", spec={"type": "vsphere", "endpoint": "https://esx.example"})
+    row = one(objectrows.providers(live((kindtable.PROVIDERS[0], [provider]), (VIRTRIGAUD.target, [examples.virtrigaud()]))))
     assert (row.cells["count"], row.machines) == (1, ["virtrigaud/default/db"])
 
 
@@ -193,9 +193,9 @@ def test_migrations_say_from_where_to_where() -> None:
 @pytest.mark.parametrize(
     ("target", "source", "shown"),
     [
-        (kindtable.KUBERMATIC_IMAGES, {"http": {"url": "https://a/b"}}, "https://a/b"),
+        (kindtable.IMAGES[0], {"http": {"url": "https://a/b"}}, "https://a/b"),
         (kindtable.DATA_SOURCES, {"source": {"pvc": {"name": "golden", "namespace": "x"}}}, "pvc/golden"),
-        (kindtable.RIGAUD_IMAGES, {"source": {"libvirt": {"path": "/a.qcow2"}}}, "/a.qcow2"),
+        (kindtable.PROVIDER_IMAGES[0], {"source": {"libvirt": {"path": "/a.qcow2"}}}, "/a.qcow2"),
         (
             kindtable.IMPORT_CRONS,
             {"schedule": "0 * * * *", "template": {"spec": {"source": {"registry": {"url": "docker://q/a"}}}}},

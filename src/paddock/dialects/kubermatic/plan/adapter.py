@@ -1,7 +1,7 @@
 """Machines of Kubermatic, which are KubeVirt's: how one is recognized. Pure."""
 
 from paddock.base.jsondata import Data, entries
-from paddock.kubevirt.plan.changes.adapters import MachineAdapter
+from paddock.kubevirt.plan.changes.adapters import KindName, MachineAdapter
 
 # The field manager of Kubermatic's machines on a cluster.
 _MIRROR = "paddock-kubermatic"
@@ -12,6 +12,8 @@ _CONDITION = "DataSourceResolved"
 
 class KubermaticAdapter(MachineAdapter):
     """KubeVirt's, with more in it."""
+
+    image_kind = KindName("virtualization.k8c.io", "v1alpha1", "images", "Image")
 
     def is_in(self, data: Data) -> bool:
         """Return whether a machine has Kubermatic's annotations or sources."""

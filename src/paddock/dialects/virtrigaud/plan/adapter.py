@@ -16,6 +16,7 @@ from paddock.kubevirt.plan.changes.adapters import (
     NicWish,
     Power,
     PowerCall,
+    ProviderKinds,
     WrittenMachine,
     check_new_disk,
     check_no_bus,
@@ -63,6 +64,15 @@ class VirtrigaudAdapter(MachineAdapter):
     snapshot_kind = KindName(_GROUP, "v1beta1", "vmsnapshots", "VMSnapshot")
     snapshot_machine = ("spec", "vmRef", "name")
     clone_kind = KindName(_GROUP, "v1beta1", "vmclones", "VMClone")
+    clone_machine = ("spec", "source", "vmRef", "name")
+    clone_percentage = ("progress", "overallPercentage")
+    provider_kinds = ProviderKinds(
+        providers=KindName(_GROUP, "v1beta1", "providers", "Provider"),
+        images=KindName(_GROUP, "v1beta1", "vmimages", "VMImage"),
+        networks=KindName(_GROUP, "v1beta1", "vmnetworkattachments", "VMNetworkAttachment"),
+        sets=KindName(_GROUP, "v1beta1", "vmsets", "VMSet"),
+        migrations=KindName(_GROUP, "v1beta1", "vmmigrations", "VMMigration"),
+    )
     restore_starts = "VirtRigaud starts a machine again whose spec.powerState is On"
     restore_needs_memory = "VirtRigaud's revert has no field that leaves the memory out"
     disks_go = (

@@ -60,6 +60,16 @@ class KindName(NamedTuple):
         return {"apiVersion": f"{self.group}/{self.version}", "kind": self.kind}
 
 
+class ProviderKinds(msgspec.Struct, frozen=True, kw_only=True):
+    """The kinds of a dialect whose machines Providers look after."""
+
+    providers: KindName
+    images: KindName
+    networks: KindName
+    sets: KindName
+    migrations: KindName
+
+
 class DiskWish(msgspec.Struct, frozen=True, kw_only=True):
     """A new disk: an empty one of a size, or one on a claim that exists."""
 
@@ -147,6 +157,9 @@ class MachineAdapter:
     memory: tuple[FieldPath, ...] = ()
     mebibytes: tuple[FieldPath, ...] = ()
     images: tuple[FieldPath, ...] = ()
+    # its own kind of images, and the kinds around its Providers
+    image_kind: KindName | None = None
+    provider_kinds: ProviderKinds | None = None
     # the label and the annotation of a VirtualMachine with the UID and the namespace and name of the object it was made for
     owner_label: str = ""
     owner_annotation: str = ""
@@ -229,6 +242,9 @@ class MachineAdapter:
     snapshot_kind: KindName | None = None
     snapshot_machine: FieldPath = ()
     clone_kind: KindName | None = None
+    # where the objects of its own kinds say how far they are
+    clone_machine: FieldPath = ()
+    clone_percentage: FieldPath = ()
     # why a machine cannot stay off after a restore, and why its memory cannot be left out
     restore_starts: str = ""
     restore_needs_memory: str = ""
