@@ -26,13 +26,13 @@ NETWORKS = {named_target(own): front for front in FRONTS if (own := front.adapte
 OWN_SNAPSHOTS = {named_target(own): front for front in FRONTS if (own := front.adapter.snapshot_kind) is not None}
 OWN_CLONES = {named_target(own): front for front in FRONTS if (own := front.adapter.clone_kind) is not None}
 _OF_PROVIDERS: tuple[tuple[MachineKind, ProviderKinds], ...] = tuple(
-    (front, own) for front in FRONTS if (own := front.adapter.provider_kinds) is not None
+    (front, around) for front in FRONTS if (around := front.adapter.provider_kinds) is not None
 )
-PROVIDERS = tuple(named_target(own.providers) for _, own in _OF_PROVIDERS)
-PROVIDER_IMAGES = tuple(named_target(own.images) for _, own in _OF_PROVIDERS)
-PROVIDER_NETWORKS = {named_target(own.networks): front for front, own in _OF_PROVIDERS}
-SETS = tuple(named_target(own.sets) for _, own in _OF_PROVIDERS)
-OWN_MIGRATIONS = {named_target(own.migrations): front for front, own in _OF_PROVIDERS}
+PROVIDERS = tuple(named_target(around.providers) for _, around in _OF_PROVIDERS)
+PROVIDER_IMAGES = tuple(named_target(around.images) for _, around in _OF_PROVIDERS)
+PROVIDER_NETWORKS = {named_target(around.networks): front for front, around in _OF_PROVIDERS}
+SETS = tuple(named_target(around.sets) for _, around in _OF_PROVIDERS)
+OWN_MIGRATIONS = {named_target(around.migrations): front for front, around in _OF_PROVIDERS}
 
 EVERY = (
     *(DATA_VOLUMES, DATA_SOURCES, IMPORT_CRONS, CLAIMS, *IMAGES, *PROVIDER_IMAGES),
