@@ -20,7 +20,7 @@ from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from paddock.kubevirt.kinds.extendedmarks import BIND_NOW
+from paddock.kubevirt.kinds.extendedsources import BIND_NOW
 
 DIALECTS = (catalog.HUB, *catalog.DIALECTS)
 # Dialects whose disks are copies of a DataSource.

@@ -11,7 +11,7 @@ from paddock.fleet.machines import facts, snapshots
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta.ages import timestamp
-from paddock.kubevirt.kinds.extendedmarks import DATA_SOURCE
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE
 from paddock.web.answers.rows import WebObjectRow
 from paddock.web.images import WebImageSource, WebLibraryImage
 from paddock.web.live import kindtable as kinds

@@ -20,8 +20,7 @@ from paddock.kubernetes.meta.world import ObjectSet, namespace_of
 from paddock.kubevirt.kinds import poolform
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, SOURCES, DataSource, DataSourceSource, DataSourceSpec
 from paddock.kubevirt.kinds.datavolume import CDI_GROUP, CertConfig, DataVolumeSource, HttpSource, SourceReference
-from paddock.kubevirt.kinds.extendedmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.kubevirt.kinds.extendedsources import is_extended
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE, IMMEDIATE, MANAGED_BY, is_extended
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
 

@@ -20,8 +20,7 @@ from paddock.kubevirt.kinds import poolform
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSpec
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.extendedmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.kubevirt.kinds.extendedsources import Find, is_address, is_cached, is_extended, with_class
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE, IMMEDIATE, MANAGED_BY, Find, is_address, is_cached, is_extended, with_class
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
 

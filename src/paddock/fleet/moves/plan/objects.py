@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from paddock.base import ownnames
 from paddock.base.jsondata import Data, copied
 from paddock.fleet import kinds
-from paddock.fleet.moves.plan import power, record
+from paddock.fleet.moves.plan import record
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.kubernetes.meta import fieldpath
 from paddock.kubernetes.meta.patch import apply_merge_patch
+from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes import adapters
+from paddock.kubevirt.plan.changes.references import MACHINE
 
 # Annotations about the object at its place, by their beginnings.
 _LOCAL = (
@@ -26,7 +28,7 @@ _SELECTOR = ("spec", "template", "spec", "nodeSelector")
 _ADDRESSES = ("clusterIP", "clusterIPs", "healthCheckNodePort", "loadBalancerIP", "externalIPs", "ipFamilies", "ipFamilyPolicy")
 
 
-def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
+def machine(data: Data, kind: KindId, moved: MoveRecord) -> Data:
     """Return the machine at the target: as it is, halted, with a fence and the id of its move."""
     made = {
         "apiVersion": data["apiVersion"],
@@ -35,8 +37,8 @@ def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
         "spec": copied(data.get("spec") or {}),
     }
     made["metadata"].setdefault("annotations", {})[record.FENCE] = "its disks are being carried here"
-    changed: Data = apply_merge_patch(made, power.words(kind).halted(data))
-    if kind == power.VM:
+    changed: Data = apply_merge_patch(made, kinds.adapter(kind).power_words.halted(data))
+    if kind == MACHINE:
         changed = _with_macs(apply_merge_patch(changed, opened(data)), moved)
         for member in ("instancetype", "preference"):
             # The revision is an object of the source.
@@ -56,17 +58,17 @@ def released(moved: MoveRecord) -> Data:
     return joined(moved.power, {"metadata": {"annotations": {record.FENCE: None}}})
 
 
-def restored(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
+def restored(data: Data, kind: KindId, moved: MoveRecord) -> Data:
     """Return the patch that makes the source what it was before the move."""
     notes = joined(moved.power, {"metadata": {"annotations": {record.FENCE: None, record.RECORD: None}}})
-    return joined(notes, opened(data)) if kind == power.VM else notes
+    return joined(notes, opened(data)) if kind == MACHINE else notes
 
 
-def fenced(data: Data, kind: power.Id, moved: MoveRecord, reason: str, *, gated: bool = True) -> Data:
+def fenced(data: Data, kind: KindId, moved: MoveRecord, reason: str, *, gated: bool = True) -> Data:
     """Return the patch that fences and halts a machine, with the record of its move."""
     notes = {record.FENCE: reason, record.RECORD: record.write(moved)}
-    document = joined(power.words(kind).halted(data), {"metadata": {"annotations": notes}})
-    return joined(document, CLOSED) if gated and kind == power.VM else document
+    document = joined(kinds.adapter(kind).power_words.halted(data), {"metadata": {"annotations": notes}})
+    return joined(document, CLOSED) if gated and kind == MACHINE else document
 
 
 def opened(vm: Data) -> Data:

@@ -124,6 +124,20 @@ class StrategyWords:
         return bool(fieldpath.value_at(data, self._place) == _MANUAL)
 
 
+class _KubevirtWords(StrategyWords):
+    """KubeVirt has two forms."""
+
+    def __init__(self) -> None:
+        super().__init__("spec", "runStrategy", default="Always")
+
+    def halted(self, data: Data) -> Data:
+        return {"spec": {"running": False}} if fieldpath.value_at(data, ("spec", "running")) is not None else super().halted(data)
+
+    def kept(self, data: Data, *, ran: bool) -> Data:
+        running = fieldpath.value_at(data, ("spec", "running"))
+        return {"spec": {"running": bool(running) and ran}} if running is not None else super().kept(data, ran=ran)
+
+
 def _nested(place: tuple[str, ...], value: Any) -> Data:
     for name in reversed(place):
         value = {name: value}
@@ -262,8 +276,8 @@ class MachineAdapter:
         return ""
 
     # --- moves to another server ---
-    # the wish about running; None for kinds that do not move, and why they do not
-    power_words: PowerWords | None = None
+    # the wish about running, and why machines do not move
+    power_words: PowerWords = _KubevirtWords()
     no_move: str = ""
     # Its interfaces can name their MAC addresses.
     names_macs: bool = False

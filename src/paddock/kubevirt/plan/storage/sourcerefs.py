@@ -15,8 +15,17 @@ from paddock.kubernetes.meta.world import namespace_of
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSource, NamespacedReference, SourceReference
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.extendedmarks import DATA_SOURCE, IMMEDIATE, RESOLVED
-from paddock.kubevirt.kinds.extendedsources import Find, golden_name, is_cached, is_extended, needs_secret, references
+from paddock.kubevirt.kinds.extendedsources import (
+    DATA_SOURCE,
+    IMMEDIATE,
+    RESOLVED,
+    Find,
+    golden_name,
+    is_cached,
+    is_extended,
+    needs_secret,
+    references,
+)
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 NOT_FOUND, NOT_READY, CROSS_NAMESPACE = "DataSourceNotFound", "DataSourceNotReady", "CrossNamespaceSecret"
