@@ -181,8 +181,7 @@ def test_a_sixth_dialect_is_a_folder_and_a_line(copy: Path, tmp_path: Path) -> N
 
 # Who names a part of a dialect and not its value: commands that do something for this dialect alone, and load it when it is met.
 _KNOWN = {
-    "vitistack": {"fleet/documents/conversion.py"},
-    "virtrigaud": {"fleet/diagnosis/explain.py", "app/options/machines.py"},
+    "virtrigaud": {"app/options/machines.py"},
 }
 
 

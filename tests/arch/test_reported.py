@@ -11,7 +11,7 @@ import pytest
 
 from paddock.app.operator.options import SETTINGS
 from paddock.base import ownnames, reasons, variables
-from paddock.kubevirt.kinds import kubermaticmarks as kubermatic
+from paddock.kubevirt.kinds import extendedsources as kubermatic
 from paddock.kubevirt.translate.limits import Code
 from tests.arch.test_reasons import literals, spelled, trees
 from tests.arch.trees import PACKAGE

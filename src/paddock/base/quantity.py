@@ -7,7 +7,7 @@ built-in kinds in their canonical form. Values are whole numbers of billionths, 
 import re
 from functools import lru_cache
 
-from paddock.base.errors import Terminal
+from paddock.base.errors import Terminal, UsageError
 
 UNIT = 10**9
 _PATTERN = re.compile(r"([+-]?)(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:([KMGTPE]i)|([numkMGTPE])|[eE]([+-]?\d{1,3}))?\Z", re.ASCII)
@@ -74,6 +74,15 @@ def is_quantity(text: int | str) -> bool:
 def whole(text: int | str) -> int:
     """The value rounded up to a whole number, as Kubernetes does when it needs bytes."""
     return -(-parse(text) // UNIT)
+
+
+def amount(text: str, example: str) -> int:
+    """Return the bytes of an amount such as 4Gi. Raises `UsageError` with what was probably meant."""
+    if is_quantity(text) and parse(text) >= UNIT:
+        return whole(text)
+    guesses = meant(text)
+    fix = f"did you mean {' or '.join(guesses)}?" if guesses else f"write a number with a unit: {example}"
+    raise UsageError(f'"{text}" is no amount', fix=fix)
 
 
 def binary(size: int) -> str:

@@ -26,6 +26,8 @@ CHANGE_EXITS: Mapping[int, str] = {
     2: "wrong usage, or the change is refused",
 }
 MACHINE = "[KIND/]NAME"
+# What a machine is called, for the help.
+MACHINE_TEXT, MACHINES_TEXT = "Machine, such as web or stakater/web", "Machine, such as web or stakater/web; repeatable"
 # Options go to a parser or to one of its groups.
 Container = argparse._ActionsContainer
 

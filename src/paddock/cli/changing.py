@@ -12,7 +12,6 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
 from paddock.fleet.diagnosis.scene import at
 from paddock.fleet.documents import planlines
-from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import finding, planning, waiting, writing
 from paddock.fleet.machines.edits import ChangeRefused, ObjectEdit, edit
 from paddock.fleet.machines.finding import MachineView
@@ -159,10 +158,11 @@ def _agreed(plan: ChangePlan, options: ChangeOptions, console: Console, *, resta
 
 
 def _check_restart(machine: MachineView, plan: ChangePlan) -> None:
-    if machine.kind is VIRTRIGAUD and plan.restarts:
+    why = machine.kind.adapter.no_restart
+    if why and plan.restarts:
         raise ChangeRefused(
             f"cannot restart {machine} for a change",
-            why="VirtRigaud changes sizes while a machine is off, and a restart by itself never leaves it off long enough",
+            why=why,
             fix=f"leave --restart out; then paddock stop {machine.name}, and paddock start {machine.name} when it is off",
         )
 

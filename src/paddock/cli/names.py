@@ -5,35 +5,30 @@ from paddock.base.nearest import nearest
 from paddock.fleet.diagnosis.links import (
     CLONE,
     EXPORT,
-    NETWORK,
     NODE,
     POD,
     POOLS,
     REPLICA_SET,
     RESTORE,
-    RIGAUD_MACHINE,
-    RIGAUD_SET,
     SERVICE,
-    STAKATER,
-    VITISTACK,
     ref_of,
 )
 from paddock.fleet.diagnosis.scene import ObjectPlace
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 
 # What is looked for when no kind is named: what stands in front goes before what is made of it.
 LIKELY: tuple[KindId, ...] = (
-    STAKATER,
-    VITISTACK,
-    RIGAUD_SET,
-    RIGAUD_MACHINE,
+    *(kind for kind, each in kinddiagnosis.items() if each.is_namesake),
+    *(kind for kind, each in kinddiagnosis.items() if each.members is not None),
+    *(kind for kind, each in kinddiagnosis.items() if each.polls is not None),
     *POOLS,
     REPLICA_SET,
     MACHINE,
     INSTANCE,
-    NETWORK,
+    *(kind for kind, each in kinddiagnosis.items() if each.is_network),
     CLONE,
     RESTORE,
     SNAPSHOT,

@@ -18,7 +18,7 @@ EXITS = {0: "done", 1: "a machine did not get there in time", 2: "failure, or wr
 
 def add_names(options: arguments.Container) -> None:
     """Add the names of machines."""
-    named = options.add_argument("names", metavar="[KIND/]NAME", nargs="+", help="Machine, such as web or stakater/web; repeatable")
+    named = options.add_argument("names", metavar="[KIND/]NAME", nargs="+", help=arguments.MACHINES_TEXT)
     arguments.complete_with(named, arguments.KnownNames.MACHINES)
 
 

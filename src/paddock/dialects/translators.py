@@ -53,6 +53,22 @@ def is_all_in_kubevirt(group: str, kind: str) -> bool:
     return taker is not None and catalog.dialect(taker).is_all_in_kubevirt
 
 
+def has_forms(dialect: str) -> bool:
+    """Return whether machines of a dialect have a form of its own besides the document's."""
+    return bool(catalog.dialect(dialect).forms)
+
+
+def is_own(dialect: str, value: object) -> bool:
+    """Return whether a machine is in the form of its dialect's own."""
+    return bool(_module(dialect).is_own(value))
+
+
+def to_own(dialect: str) -> Callable[[Any, ObjectSet], Translated[Resource]]:
+    """The writer of a dialect's machines in the form of its own."""
+    write: Callable[[Any, ObjectSet], Translated[Resource]] = _module(dialect).to_own
+    return write
+
+
 @cache
 def _module(dialect: str) -> Any:
     return import_module(catalog.dialect(dialect).translator)

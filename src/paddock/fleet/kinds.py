@@ -10,10 +10,8 @@ from paddock.base.nearest import nearest
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.target import Target, plain
 from paddock.kubernetes.schema.dialect import Dialect
-
-_KUBERMATIC_NOTES = ("virtualization.k8c.io/", "kubevirt.io/immediate-data-volume-creation")
-# The condition of a machine whose sources are Kubermatic's.
-_KUBERMATIC_CONDITION = "DataSourceResolved"
+from paddock.kubevirt.plan.changes import adapters
+from paddock.kubevirt.plan.changes.adapters import KindName, MachineAdapter
 
 
 class MachineKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,11 +25,18 @@ class MachineKind(msgspec.Struct, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     # A machine of a dialect that becomes a VirtualMachine of KubeVirt.
     front: bool = False
+    # Nothing is written to a machine that has this annotation with the value "true".
+    paused_by: str = ""
 
     @property
     def target(self) -> Target[Data]:
         """The kind as the API serves it, with objects as plain data."""
         return plain(self.group, self.version, self.plural, self.kind)
+
+    @property
+    def adapter(self) -> MachineAdapter:
+        """How its machines are read and written."""
+        return adapters.of(self.dialect)
 
     @property
     def qualified(self) -> str:
@@ -63,23 +68,24 @@ def _kinds(dialect: Dialect) -> tuple[MachineKind, ...]:
             plural=each.plural,
             words=known,
             front=dialect.is_front,
+            paused_by=each.paused_by,
         )
         for each, known in zip(dialect.machines, words, strict=True)
     )
 
 
-def _front(name: str) -> MachineKind:
-    """Return the kind of a front dialect; without the dialect, a kind that no object has."""
-    missing = MachineKind(dialect=name, group=name, version="", kind="", plural="", words=(name,), front=True)
-    return next((each for each in FRONTS if each.dialect == name), missing)
-
-
 VM, VMI = _kinds(catalog.dialect(catalog.HUB))
 FRONTS = tuple(kind for dialect in catalog.fronts() for kind in _kinds(dialect))
-STAKATER, VIRTRIGAUD, VITISTACK = _front("stakater"), _front("virtrigaud"), _front("vitistack")
 # The order in which a name is looked for: what people wrote goes before what was made of it.
 MACHINES = (*FRONTS, VM, VMI)
+# Dialects whose machines are KubeVirt's, with more in them.
+_MORE = tuple(each.name for each in catalog.every_dialect() if each.extends_kubevirt)
 _BY_ID: Mapping[tuple[str, str], MachineKind] = {(each.group, each.kind): each for each in MACHINES}
+
+
+def named_target(kind: KindName) -> Target[Data]:
+    """Return a kind of a dialect as the API serves it, with objects as plain data."""
+    return plain(kind.group, kind.version, kind.plural, kind.kind, namespaced=kind.namespaced)
 
 
 class NoMachineKind(Terminal):
@@ -89,6 +95,12 @@ class NoMachineKind(Terminal):
 def of(group: str, kind: str) -> MachineKind | None:
     """Return the kind of machine of a group and kind."""
     return _BY_ID.get((group, kind))
+
+
+def adapter(kind: tuple[str, str]) -> MachineAdapter:
+    """Return how machines of a group and kind are read and written."""
+    found = _BY_ID.get(kind)
+    return found.adapter if found is not None else MachineAdapter()
 
 
 def called(word: str) -> tuple[MachineKind, ...]:
@@ -103,18 +115,5 @@ def called(word: str) -> tuple[MachineKind, ...]:
 
 
 def dialect_of(kind: MachineKind, data: Data) -> str:
-    """Return the dialect of an object. Kubermatic's machines are KubeVirt's with annotations or sources of Kubermatic."""
-    return "kubermatic" if kind is VM and _is_kubermatics(data) else kind.dialect
-
-
-def _is_kubermatics(data: Data) -> bool:
-    if any(each.get("type") == _KUBERMATIC_CONDITION for each in (data.get("status") or {}).get("conditions") or ()):
-        return True
-    templates = (data.get("spec") or {}).get("dataVolumeTemplates") or ()
-    notes = [(each.get("metadata") or {}).get("annotations") or {} for each in (data, *templates)]
-    return any(key.startswith(_KUBERMATIC_NOTES) for each in notes for key in each)
-
-
-def is_own_form(data: Data) -> bool:
-    """Return whether a Machine is in Vitistack's own form, which names its provider."""
-    return "provider" in (data.get("spec") or {})
+    """Return the dialect of an object. A machine of KubeVirt may have something in it that another dialect knows as its own."""
+    return next((name for name in _MORE if adapters.of(name).is_in(data)), kind.dialect) if kind is VM else kind.dialect

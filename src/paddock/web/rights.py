@@ -8,7 +8,7 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
-from paddock.fleet.kinds import VIRTRIGAUD, VM, MachineKind
+from paddock.fleet.kinds import VM, MachineKind
 from paddock.fleet.machines import snapshots
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client import ownrights
@@ -78,7 +78,7 @@ def needs(kind: MachineKind, verb: str) -> Iterator[AccessCheck]:
             yield AccessCheck.of("create", own)
         case "snapshot":
             yield AccessCheck.of("create", snapshots.kind_of(kind))
-        case "restore" if kind is VIRTRIGAUD:
+        case "restore" if kind.adapter.snapshot_kind is not None:
             yield AccessCheck.of("patch", own)
         case "restore":
             yield AccessCheck.of("create", snapshots.RESTORES)
@@ -86,7 +86,7 @@ def needs(kind: MachineKind, verb: str) -> Iterator[AccessCheck]:
             yield AccessCheck("update", SUBRESOURCES, "virtualmachineinstances", verb)
         case "suspend" | "resume":
             yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
-        case "restart" if kind is not VIRTRIGAUD:
+        case "restart" if not kind.adapter.restarts_by_power:
             yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)
         case "start" | "stop" if kind is VM:
             yield AccessCheck("update", SUBRESOURCES, VM.plural, verb)

@@ -3,8 +3,9 @@
 import pytest
 
 from paddock.fleet import kinds
-from paddock.fleet.kinds import MACHINES, STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, NoMachineKind
+from paddock.fleet.kinds import MACHINES, VM, VMI, MachineKind, NoMachineKind
 from paddock.kubernetes import catalog
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD, VITISTACK
 
 
 @pytest.mark.parametrize("kind", MACHINES, ids=lambda each: each.qualified)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM
+from paddock.fleet.kinds import VM
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Unreachable
@@ -14,6 +14,7 @@ from paddock.web.answers.machine import WebActionState
 from paddock.web.api import kindrights
 from paddock.web.rights import AccessCheck, RightsReview
 from tests.coroutines import timeless
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD
 from tests.unit.fleet.machines import examples
 from tests.virtualtime import Clock
 

@@ -30,7 +30,7 @@ _INSTALL = {
 
 _KEEP_OUT = "leave this dialect out (--dialect), or use a cluster without that project"
 # Members of the spec that every release of Paddock has declared: a definition that lacks one is no older one of Paddock's.
-_ALWAYS = {"machines.vitistack.io": "template", "networkconfigurations.vitistack.io": "bridge"}
+_ALWAYS = {name: member for each in catalog.every_dialect() for name, member in each.always.items()}
 # Kinds that some releases serve in an older version only, which has the same form.
 _OLDER = {"virtualmachinepools.pool.kubevirt.io/v1beta1": "v1alpha1"}
 

@@ -7,7 +7,7 @@ from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD, LOSSES, UNUSABLE
 from paddock.cli.output import print_objects
 from paddock.dialects import translators as catalog
-from paddock.fleet.documents.conversion import FORMS, VITISTACK, convert
+from paddock.fleet.documents.conversion import FORMS, WITH_FORMS, convert
 from paddock.fleet.documents.inputobjects import gather
 from paddock.fleet.documents.objects import InputReader
 from paddock.fleet.documents.rendering import RenderSummary
@@ -34,8 +34,8 @@ def run(argv: Sequence[str], console: Console) -> int:
     """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
-    if parsed.form and parsed.to != VITISTACK:
-        options.error(f"--form is about Vitistack's Machines: write --to {VITISTACK}, or leave it out")
+    if parsed.form and parsed.to != WITH_FORMS:
+        options.error(f"--form is about Vitistack's Machines: write --to {WITH_FORMS}, or leave it out")
     reader = InputReader(console, AdmissionSettings())
     gathered = gather(reader, arguments.files(options, parsed), console)
     if reader.unusable:

@@ -28,7 +28,7 @@ _MOST_LABELS = 6
 def parser() -> arguments.Parser:
     """Return the parser of the command."""
     options = arguments.parser("info", _TEXT, "[OPTIONS] [KIND/]NAME")
-    arguments.add_machine(options, "Machine, such as web or stakater/web")
+    arguments.add_machine(options, arguments.MACHINE_TEXT)
     arguments.add_views(options, _FORMATS)
     arguments.add_server(options)
     return options

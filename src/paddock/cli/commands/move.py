@@ -37,7 +37,7 @@ _EXITS = {
 def parser() -> Parser:
     """Return the parser of the command."""
     options = arguments.parser("move", _TEXT, "[OPTIONS] --to SERVER [KIND/]NAME...", _EXITS)
-    named = options.add_argument("names", metavar="[KIND/]NAME", nargs="*", help="Machine, such as web or stakater/web; repeatable")
+    named = options.add_argument("names", metavar="[KIND/]NAME", nargs="*", help=arguments.MACHINES_TEXT)
     arguments.complete_with(named, KnownNames.MACHINES)
     arguments.add_selector(options)
     named = options.add_argument("--to", metavar="SERVER", default="", help="Target: a context, a kubeconfig or the directory of a server")

@@ -8,7 +8,6 @@ from paddock.cli import arguments, confirming, servers
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import FINDINGS, GOOD
-from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import restores, snapshots, waiting
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView, find
@@ -74,17 +73,18 @@ async def _restore(parsed: argparse.Namespace, console: Console) -> int:
 
 
 def _check_start(parsed: argparse.Namespace, machine: MachineView, *, running: bool) -> None:
-    if parsed.no_start and running and machine.kind is VIRTRIGAUD:
+    why = machine.kind.adapter.restore_starts
+    if parsed.no_start and running and why:
         raise ChangeRefused(
             f"cannot leave {machine} stopped after a restore",
-            why="VirtRigaud starts a machine again whose spec.powerState is On",
+            why=why,
             fix=f"stop it first: `paddock stop {machine.name}`, then repeat the command",
         )
 
 
 def _check_memory(parsed: argparse.Namespace, machine: MachineView, *, has_memory: bool) -> None:
-    if parsed.disks_only and machine.kind is VIRTRIGAUD:
-        why = "VirtRigaud's revert has no field that leaves the memory out"
+    why = machine.kind.adapter.restore_needs_memory
+    if parsed.disks_only and why:
         fix = f"restore its VirtualMachine: `paddock restore vm/{machine.name} SNAPSHOT --disks-only`"
         raise ChangeRefused(f"cannot restore the disks of {machine} alone", why=why, fix=fix)
     if parsed.no_start and has_memory and not parsed.disks_only:

@@ -19,7 +19,7 @@ networks, and the Services that lead to it."""
 def parser() -> arguments.Parser:
     """Return the parser of the command."""
     options = arguments.parser("tree", _TEXT, "[OPTIONS] [KIND/]NAME")
-    arguments.add_machine(options, "Machine, such as web or stakater/web")
+    arguments.add_machine(options, arguments.MACHINE_TEXT)
     arguments.add_views(options, ("json", "yaml", "name"))
     arguments.add_server(options)
     return options

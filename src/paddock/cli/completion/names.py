@@ -21,15 +21,23 @@ from paddock.kubernetes.client.http.https import Https
 
 # Longer than this nobody waits for a key; a server of this host answers in a hundredth of it.
 SECONDS = 1.0
-# Group, version and plural of what people call a machine, in the five dialects.
-MACHINES = (
-    ("kubevirt.io/v1", "virtualmachines"),
-    ("kubevirt.io/v1", "virtualmachineinstances"),
-    ("infrastructure.stakater.com/v1", "virtualmachines"),
-    ("infra.virtrigaud.io/v1beta1", "virtualmachines"),
-    ("vitistack.io/v1alpha1", "machines"),
-)
-PROVIDERS = (("infra.virtrigaud.io/v1beta1", "providers"),)
+# The API version and the plural of a kind
+ServedKind = tuple[str, str]
+
+
+def machines() -> Sequence[ServedKind]:
+    """Return what people call a machine, in the five dialects."""
+    from paddock.fleet import kinds  # noqa: PLC0415 - commands, options and files complete without it
+
+    return [(f"{each.group}/{each.version}", each.plural) for each in (kinds.VM, kinds.VMI, *kinds.FRONTS)]
+
+
+def providers() -> Sequence[ServedKind]:
+    """Return the kinds that look after machines elsewhere."""
+    from paddock.fleet import kinds  # noqa: PLC0415 - as above
+
+    found = (each.adapter.provider_kinds for each in kinds.FRONTS)
+    return [(each.providers.head["apiVersion"], each.providers.plural) for each in found if each is not None]
 
 
 def lookup(query: NamesQuery) -> Iterable[Candidate]:
@@ -50,11 +58,11 @@ def _found(query: NamesQuery) -> Iterable[Candidate]:
         case KnownNames.NAMESPACES:
             return _of_server(query.words, (("", "namespaces"),), namespaced=False)
         case KnownNames.PROVIDERS:
-            return _of_server(query.words, PROVIDERS)
+            return _of_server(query.words, providers())
         case KnownNames.MACHINES:
-            return _of_server(query.words, MACHINES)
+            return _of_server(query.words, machines())
         case KnownNames.OBJECTS:
-            found = _of_server(query.words, MACHINES)
+            found = _of_server(query.words, machines())
             return (Candidate(f"{names}/{each.word}", each.text) for each in found) if slash else found
     return ()
 

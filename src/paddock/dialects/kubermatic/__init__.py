@@ -9,6 +9,7 @@ from paddock.kubernetes.schema.dialect import Dialect
 GROUP = "virtualization.k8c.io"
 DIALECT = Dialect(
     name="kubermatic",
+    title="Kubermatic",
     group=GROUP,
     kinds={
         ("kubevirt.io", "VirtualMachinePool"): "pool",
@@ -25,6 +26,8 @@ DIALECT = Dialect(
     ),
     read_back=("VirtualMachine", "VirtualMachinePool"),
     extends_kubevirt=True,
+    copies_data_sources=True,
+    adapter="paddock.dialects.kubermatic.plan.adapter",
     effects="paddock.dialects.kubermatic.plan.effects",
     references="paddock.dialects.kubermatic.plan.referring",
     wiring="paddock.dialects.kubermatic.wiring",

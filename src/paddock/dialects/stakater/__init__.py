@@ -6,6 +6,7 @@ from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 GROUP = "infrastructure.stakater.com"
 DIALECT = Dialect(
     name="stakater",
+    title="Stakater",
     group=GROUP,
     kinds={
         (GROUP, "VirtualMachine"): "virtualmachine",
@@ -25,6 +26,10 @@ DIALECT = Dialect(
     translator="paddock.dialects.stakater.translate",
     translated=((GROUP, "VirtualMachine"),),
     is_all_in_kubevirt=True,
+    copies_data_sources=True,
+    makes_disks=True,
+    adapter="paddock.dialects.stakater.plan.adapter",
+    diagnosis="paddock.dialects.stakater.plan.diagnosis",
     effects="paddock.dialects.stakater.plan.effects",
     references="paddock.dialects.stakater.plan.referring",
     wiring="paddock.dialects.stakater.wiring",

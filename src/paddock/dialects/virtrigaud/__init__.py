@@ -6,6 +6,7 @@ GROUP = "infra.virtrigaud.io"
 MACHINE_FINALIZER = "virtualmachine.infra.virtrigaud.io/finalizer"
 DIALECT = Dialect(
     name="virtrigaud",
+    title="VirtRigaud",
     group=GROUP,
     kinds={
         (GROUP, "VirtualMachine"): "virtualmachine",
@@ -33,6 +34,10 @@ DIALECT = Dialect(
     translator="paddock.dialects.virtrigaud.translate",
     # The others than VirtualMachine are wishes about machines: they become nothing, and the translator says so.
     translated=tuple((GROUP, kind) for kind in ("VirtualMachine", "VMSet", "VMSnapshot", "VMClone", "VMMigration", "VMPlacementPolicy")),
+    makes_disks=True,
+    keeps_empty_root=True,
+    adapter="paddock.dialects.virtrigaud.plan.adapter",
+    diagnosis="paddock.dialects.virtrigaud.plan.diagnosis",
     effects="paddock.dialects.virtrigaud.plan.effects",
     references="paddock.dialects.virtrigaud.plan.referring",
     predictions="paddock.dialects.virtrigaud.plan.predictions",

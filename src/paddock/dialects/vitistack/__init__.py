@@ -6,6 +6,7 @@ from paddock.kubernetes.schema.dialect import Dialect, DialectMachine
 GROUP = "vitistack.io"
 DIALECT = Dialect(
     name="vitistack",
+    title="Vitistack",
     group=GROUP,
     kinds={
         (GROUP, "Machine"): "machine",
@@ -27,6 +28,11 @@ DIALECT = Dialect(
     translator="paddock.dialects.vitistack.translate",
     translated=((GROUP, "Machine"),),
     is_all_in_kubevirt=True,
+    has_grace_period=False,
+    forms=("document", "own"),
+    always={"machines.vitistack.io": "template", "networkconfigurations.vitistack.io": "bridge"},
+    adapter="paddock.dialects.vitistack.plan.adapter",
+    diagnosis="paddock.dialects.vitistack.plan.diagnosis",
     effects="paddock.dialects.vitistack.plan.effects",
     references="paddock.dialects.vitistack.plan.referring",
     wiring="paddock.dialects.vitistack.wiring",

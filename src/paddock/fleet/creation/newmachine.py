@@ -12,6 +12,7 @@ from paddock.fleet.creation import mounts
 from paddock.fleet.creation.imagewords import ImageWord, base_name
 from paddock.fleet.creation.mounts import HostMount
 from paddock.kubernetes import admission
+from paddock.kubernetes.catalog import dialect, every_dialect
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.meta.translated import Loss, Translated
@@ -19,13 +20,13 @@ from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.meta.world import ObjectSet
 from paddock.kubernetes.schema.finding import Severity, format_path
 from paddock.kubernetes.schema.kind import AdmissionSettings
-from paddock.kubevirt.kinds.kubermaticmarks import BIND_NOW
+from paddock.kubevirt.kinds.extendedsources import BIND_NOW
 
 DIALECTS = (catalog.HUB, *catalog.DIALECTS)
 # Dialects whose disks are copies of a DataSource.
-_OF_DATA_SOURCES = ("kubermatic", "stakater")
-# Dialects whose machines share directories.
-_OF_FILESYSTEMS = ("kubevirt", "kubermatic")
+_OF_DATA_SOURCES = frozenset(each.name for each in every_dialect() if each.copies_data_sources)
+# Dialects whose machines are KubeVirt's: they share directories.
+_OF_FILESYSTEMS = tuple(each.name for each in every_dialect() if each.name == catalog.HUB or each.extends_kubevirt)
 # Kinds that every later run of the same image or dialect uses, too. They stay when a machine goes.
 _SHARED = ("DataVolume", "DataSource", "Provider", "VMNetworkAttachment", "Secret")
 _MACHINES = ("VirtualMachine", "Machine")
@@ -115,9 +116,9 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
     machine = _machine(wish)
     world = [*sources, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
     checked = {each.kind: each for each in map(_checked, world)}
-    # Kubermatic's machines are KubeVirt's; only their disks come from elsewhere.
+    # Machines of a dialect that extends KubeVirt are KubeVirt's; only their disks come from elsewhere.
     made = [machine]
-    if wish.dialect not in (catalog.HUB, "kubermatic"):
+    if wish.dialect not in _OF_FILESYSTEMS:
         found = _translated(checked["VirtualMachine"], list(checked.values()), wish)
         made = [to_data(each) for each in found.value]
         losses += [each for each in found.losses if not _is_own(each)]
@@ -215,9 +216,9 @@ def _machine(wish: NewMachine) -> Data:
         "volumes": volumes,
     }
     # What a dialect cannot say is not said: a translation would report it as a loss.
-    if wish.dialect in (catalog.HUB, "kubermatic"):
+    if wish.dialect in _OF_FILESYSTEMS:
         devices["rng"] = {}
-    if wish.dialect != "vitistack":
+    if dialect(wish.dialect).has_grace_period:
         spec["terminationGracePeriodSeconds"] = _GRACE_SECONDS
     made: Data = {
         "apiVersion": "kubevirt.io/v1",

@@ -6,12 +6,12 @@ from typing import Literal
 import msgspec
 
 from paddock.fleet.diagnosis import sayings, told, verdict
-from paddock.fleet.diagnosis.links import RIGAUD_MACHINE
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, RuleView
 from paddock.fleet.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, at, texts
 from paddock.fleet.diagnosis.table import LOOKING, WORDS, every
 from paddock.fleet.diagnosis.walk import walk
 from paddock.kubevirt.plan.changes.references import INSTANCE, MACHINE
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 
 # good: nothing to do; notice: it works, but not as it should; unknown: nothing was found, and not all was there to be judged
 # Remarks that leave a question open, by rule: with one of them nothing is all clear.
@@ -81,20 +81,21 @@ def _judged(scene: ObjectSnapshot, start: ObjectPlace) -> verdict.ObjectVerdict:
     instance = scene.objects.get(ObjectPlace(*INSTANCE, start.namespace, start.name))
     if start.id == MACHINE and found.state == "off" and texts(instance, "status", "phase") == "Failed":
         return verdict.ObjectVerdict("bad", "has stopped")
-    return _of_provider(scene, start, found) if start.id == RIGAUD_MACHINE and found.state in ("good", "off") else found
+    polls = kinddiagnosis.of(start.id).polls
+    return _of_provider(scene, start, found, polls) if polls is not None and found.state in ("good", "off") else found
 
 
-def _of_provider(scene: ObjectSnapshot, start: ObjectPlace, object_verdict: verdict.ObjectVerdict) -> verdict.ObjectVerdict:
-    """The verdict on a machine of VirtRigaud's that is well by its Provider's last word. What KubeVirt says now of its own counts more."""
+def _of_provider(
+    scene: ObjectSnapshot, start: ObjectPlace, object_verdict: verdict.ObjectVerdict, polls: tuple[float, float]
+) -> verdict.ObjectVerdict:
+    """The verdict on a machine of a Provider that is well by its Provider's last word. What KubeVirt says now of its own counts more."""
     made = at(scene.objects.get(start), "status", "provider")
     place = ObjectPlace(*MACHINE, texts(made, "namespace"), texts(made, "name"))
     if place in scene.objects:
         now = _judged(scene, place)
         return object_verdict if now.state in ("good", "off") else now
-    # Only machines of VirtRigaud need it; everybody else does without this dialect.
-    from paddock.dialects.virtrigaud.plan.polls import MachinePolls  # noqa: PLC0415
-
-    seconds = MachinePolls().off if object_verdict.state == "off" else MachinePolls().running
+    running, off = polls
+    seconds = off if object_verdict.state == "off" else running
     return verdict.ObjectVerdict(object_verdict.state, f"{object_verdict.word} (its Provider's word, up to {seconds // 60:g} minutes old)")
 
 

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from paddock.base.jsondata import Data
-from paddock.fleet.diagnosis.links import NETWORK, STAKATER, VITISTACK
+from paddock.fleet import kinds
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
 from paddock.fleet.diagnosis.sayings import Statement
 from paddock.fleet.diagnosis.scene import ObjectPlace, at, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubevirt.plan.changes.references import ATTACHMENT, DATA_SOURCE, MACHINE
-
-_FRONTS = (STAKATER, VITISTACK)
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 
 
 def _secret_elsewhere(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
@@ -31,7 +30,12 @@ def _undefined(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """A network that machines use, without the definition that they are attached by."""
     for node in view.nodes:
         above = node.above
-        if node.ref.id != ATTACHMENT or above is None or above.ref.id != NETWORK or not view.scene.is_missing(node.ref):
+        if (
+            node.ref.id != ATTACHMENT
+            or above is None
+            or not kinddiagnosis.of(above.ref.id).is_network
+            or not view.scene.is_missing(node.ref)
+        ):
             continue
         if used := at(above.data, "status", "connectedMachines"):
             cause = f"The definition (NetworkAttachmentDefinition {node.ref.name}) that machines are attached by is not there."
@@ -42,7 +46,7 @@ def _taken(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     """Two objects in front of one machine: both have its name, and it belongs to one of them."""
     for node in view.nodes:
         above = node.above
-        if node.ref.id != MACHINE or node.data is None or above is None or above.ref.id not in _FRONTS:
+        if node.ref.id != MACHINE or node.data is None or above is None or not kinddiagnosis.of(above.ref.id).is_namesake:
             continue
         owner = next((_owner(node, each) for each in entries(node.data, "metadata", "ownerReferences") if each.get("controller")), None)
         if owner == above.ref or (owner is None and not any(_says_conflict(each, above) for each in view.sayings)):
@@ -65,7 +69,11 @@ def _says_conflict(saying: Statement, front: WalkNode) -> bool:
 
 
 # What kubectl calls the kinds that may own a machine.
-KINDS = {STAKATER: "virtualmachines", VITISTACK: "machines", MACHINE: "virtualmachines"}
+KINDS = {
+    (each.group, each.kind): each.plural
+    for each in kinds.MACHINES
+    if each is kinds.VM or kinddiagnosis.of((each.group, each.kind)).is_namesake
+}
 
 
 LOOKS: Mapping[str, Look] = {

@@ -15,7 +15,6 @@ from paddock.kubernetes.meta.selectors import LabelSelector
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubernetes.schema.finding import format_path
 from paddock.kubevirt.plan.changes.references import (
-    ATTACHMENT,
     CLAIM,
     DATA_SOURCE,
     DATA_VOLUME,
@@ -25,6 +24,7 @@ from paddock.kubevirt.plan.changes.references import (
     SNAPSHOT,
     references,
 )
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 
 How = Literal["made", "names", "uses"]
 NODE: KindId = ("", "Node")
@@ -41,26 +41,16 @@ CLONE: KindId = ("clone.kubevirt.io", "VirtualMachineClone")
 EXPORT: KindId = ("export.kubevirt.io", "VirtualMachineExport")
 REPLICA_SET: KindId = ("kubevirt.io", "VirtualMachineInstanceReplicaSet")
 POOLS: tuple[KindId, ...] = (("kubevirt.io", "VirtualMachinePool"), ("pool.kubevirt.io", "VirtualMachinePool"))
-STAKATER: KindId = ("infrastructure.stakater.com", "VirtualMachine")
-VITISTACK: KindId = ("vitistack.io", "Machine")
-NETWORK: KindId = ("vitistack.io", "NetworkConfiguration")
-MACHINE_CLASS: KindId = ("vitistack.io", "MachineClass")
-TEMPLATE: KindId = ("vitistack.io", "MachineTemplate")
-VIRTRIGAUD = "infra.virtrigaud.io"
-RIGAUD_MACHINE: KindId = (VIRTRIGAUD, "VirtualMachine")
-RIGAUD_IMAGE: KindId = (VIRTRIGAUD, "VMImage")
-RIGAUD_PROVIDER: KindId = (VIRTRIGAUD, "Provider")
-RIGAUD_SET: KindId = (VIRTRIGAUD, "VMSet")
 # Without a namespace.
 WIDE: frozenset[KindId] = frozenset(
     (
         NODE,
         NAMESPACE,
-        MACHINE_CLASS,
         STORAGE_CLASS,
         PRIORITY,
         ("instancetype.kubevirt.io", "VirtualMachineClusterInstancetype"),
         ("instancetype.kubevirt.io", "VirtualMachineClusterPreference"),
+        *(kind for kind, each in kinddiagnosis.items() if each.is_wide),
     )
 )
 # The search follows so many members of a series.
@@ -86,6 +76,11 @@ def links(scene: ObjectSnapshot, ref: ObjectPlace, data: Data, *, named: bool) -
     made = _MADE.get(ref.id)
     if made is not None:
         yield from made(scene, ref, data)
+    known = kinddiagnosis.of(ref.id)
+    if known.members is not None:
+        yield from _members(scene, ref, data, known.members)
+    for each in known.made(data) if known.made is not None else ():
+        yield ReferenceLink((ref_of(each.kind, each.namespace or ref.namespace, each.name),), "made", each.path)
     if not named:
         return
     spec = {"spec": data.get("spec") or {}}
@@ -98,6 +93,8 @@ def links(scene: ObjectSnapshot, ref: ObjectPlace, data: Data, *, named: bool) -
     uses = _USES.get(ref.id)
     if uses is not None:
         yield from uses(scene, ref, data)
+    for name, path in known.classes(data) if known.classes is not None else ():
+        yield ReferenceLink((ref_of(STORAGE_CLASS, "", name),), "uses", path)
 
 
 def _is_optional(data: Data, path: Sequence[str | int]) -> bool:
@@ -224,42 +221,6 @@ def _of_clone(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[R
             yield _one(kind, ref, name, f"status.{member}")
 
 
-def _of_stakater(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    yield _one(MACHINE, ref, ref.name)
-    if at(data, "spec", "parameters", "service", "enabled"):
-        yield _one(SERVICE, ref, f"vm-{ref.name}-lb" if ref.name[:1].isdigit() else f"{ref.name}-lb")
-
-
-def _of_vitistack(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    yield _one(MACHINE, ref, texts(data, "status", "vmName") or ref.name, "status.vmName")
-
-
-def _of_network(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    yield _one(ATTACHMENT, ref, ref.name)
-
-
-def _of_rigaud_machine(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    """The machine of a Provider of type qemu is KubeVirt's, on this server."""
-    found = at(data, "status", "provider") or {}
-    if texts(found, "namespace") and texts(found, "uid"):
-        yield ReferenceLink((ObjectPlace(*MACHINE, texts(found, "namespace"), texts(found, "name")),), "made", "status.provider.name")
-
-
-def _of_rigaud_image(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    """The disk of an image at a Provider of type qemu is a DataVolume."""
-    if holds(data, "Ready"):
-        return
-    for provider, entry in (at(data, "status", "providerStatus") or {}).items():
-        # The image tells what failed there.
-        if (name := texts(entry, "id")) and not texts(entry, "reason"):
-            namespace = provider.partition("/")[0] if "/" in provider else ref.namespace
-            yield ReferenceLink((ObjectPlace(*DATA_VOLUME, namespace, name),), "made", f"status.providerStatus[{provider}].id")
-
-
-def _of_rigaud_set(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    yield from _members(scene, ref, data, RIGAUD_MACHINE)
-
-
 _MADE: dict[KindId, Callable[[ObjectSnapshot, ObjectPlace, Data], Iterator[ReferenceLink]]] = {
     MACHINE: _of_machine,
     INSTANCE: _of_instance,
@@ -271,12 +232,6 @@ _MADE: dict[KindId, Callable[[ObjectSnapshot, ObjectPlace, Data], Iterator[Refer
     SNAPSHOT: _of_snapshot,
     RESTORE: _of_restore,
     CLONE: _of_clone,
-    STAKATER: _of_stakater,
-    VITISTACK: _of_vitistack,
-    NETWORK: _of_network,
-    RIGAUD_MACHINE: _of_rigaud_machine,
-    RIGAUD_IMAGE: _of_rigaud_image,
-    RIGAUD_SET: _of_rigaud_set,
 }
 
 
@@ -336,16 +291,6 @@ def _classes_of_templates(ref: ObjectPlace, data: Data) -> Iterator[ReferenceLin
                 yield ReferenceLink((ref_of(STORAGE_CLASS, "", name),), "uses", path)
 
 
-def _of_front(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
-    storage = at(data, "spec", "parameters", "storage") if ref.id == STAKATER else None
-    if name := texts(storage, "storageClassName"):
-        yield ReferenceLink((ref_of(STORAGE_CLASS, "", name),), "uses", "spec.parameters.storage.storageClassName")
-    for index, disk in enumerate(entries(data, "spec", "disks")):
-        name = texts(disk, "storageClass")
-        if name not in ("", "default"):
-            yield ReferenceLink((ref_of(STORAGE_CLASS, "", name),), "uses", f"spec.disks[{index}].storageClass")
-
-
 def _of_source(scene: ObjectSnapshot, ref: ObjectPlace, data: Data) -> Iterator[ReferenceLink]:
     snapshot = at(data, "spec", "source", "snapshot") or {}
     if name := texts(snapshot, "name"):
@@ -359,8 +304,6 @@ _USES: dict[KindId, Callable[[ObjectSnapshot, ObjectPlace, Data], Iterator[Refer
     DATA_SOURCE: _of_source,
     MACHINE: _of_guest("spec.template.spec"),
     INSTANCE: _of_guest("spec"),
-    STAKATER: _of_front,
-    VITISTACK: _of_front,
 }
 
 
@@ -400,7 +343,7 @@ _LISTS: dict[KindId, Callable[[ObjectPlace, Data], Iterator[ChildQuery]]] = {
     INSTANCE: _pods,
     REPLICA_SET: _selected(INSTANCE),
     **dict.fromkeys(POOLS, _selected(MACHINE)),
-    RIGAUD_SET: _selected(RIGAUD_MACHINE),
+    **{kind: _selected(each.members) for kind, each in kinddiagnosis.items() if each.members is not None},
     SERVICE: _instances,
     CLAIM: _classes,
 }

@@ -6,16 +6,9 @@ import msgspec
 
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.links import (
-    MACHINE_CLASS,
-    NETWORK,
     PRIORITY,
-    RIGAUD_IMAGE,
-    RIGAUD_MACHINE,
-    RIGAUD_PROVIDER,
     SERVICE_ACCOUNT,
     STORAGE_CLASS,
-    TEMPLATE,
-    VIRTRIGAUD,
     VOLUME_SNAPSHOT,
 )
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, DiagnosisRule, Evidence, Look, RuleView
@@ -34,24 +27,18 @@ from paddock.kubevirt.plan.changes.references import (
     SECRET,
     SNAPSHOT,
 )
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 
 _YOUNG_SECONDS = 30.0
-_RIGAUD = tuple(f"{each}.infra.virtrigaud.io/" for each in ("virtualmachine", "provider", "snapshot", "clone", "vmmigration", "vmset"))
 # Finalizers that are ours, or of the backends, by what takes them off; others are somebody's.
 _OURS = (
     "kubevirt.io/",
     "snapshot.kubevirt.io/",
     "pool.kubevirt.io/",
     "cdi.kubevirt.io/",
-    "infrastructure.stakater.com/",
-    "vitistack.io/",
-    *_RIGAUD,
+    *(each for known in kinddiagnosis.every() for each in known.finalizers),
 )
 _KUBERNETES = ("kubernetes.io/", "foregroundDeletion", "orphan", "kubernetes")
-_BUILT_IN: dict[KindId, str] = {
-    TEMPLATE: "small, medium, large, and ",
-    MACHINE_CLASS: "small, medium, large, xlarge, largememory, and ",
-}
 # kind -> (rule, what people call it, how to look for those that exist)
 _MISSING: dict[KindId, tuple[str, str, str]] = {
     SECRET: ("secret-missing", "Secret", "secrets"),
@@ -65,18 +52,9 @@ _MISSING: dict[KindId, tuple[str, str, str]] = {
     STORAGE_CLASS: ("storageclass-missing", "Storage class", "storageclasses"),
     PRIORITY: ("priorityclass-missing", "PriorityClass", "priorityclasses"),
     ATTACHMENT: ("network-missing", "NetworkAttachmentDefinition", "network-attachment-definitions"),
-    NETWORK: ("networkconfiguration-missing", "NetworkConfiguration", "networkconfigurations"),
-    MACHINE_CLASS: ("machineclass-missing", "MachineClass", "machineclasses"),
-    TEMPLATE: ("template-missing", "MachineTemplate", "machinetemplates"),
     MACHINE: ("machine-missing", "VirtualMachine", "vm"),
     IMAGE: ("datasource-missing", "Image", "images.virtualization.k8c.io"),
-    RIGAUD_PROVIDER: ("provider-missing", "Provider", "providers.infra.virtrigaud.io"),
-    RIGAUD_IMAGE: ("vmimage-missing", "VMImage", "vmimages"),
-    RIGAUD_MACHINE: ("machine-missing", "VirtualMachine", "virtualmachines.infra.virtrigaud.io"),
-    (VIRTRIGAUD, "VMClass"): ("vmclass-missing", "VMClass", "vmclasses"),
-    (VIRTRIGAUD, "VMNetworkAttachment"): ("vmnetwork-missing", "VMNetworkAttachment", "vmnetworkattachments"),
-    (VIRTRIGAUD, "VMPlacementPolicy"): ("placementpolicy-missing", "VMPlacementPolicy", "vmplacementpolicies"),
-    (VIRTRIGAUD, "VMSnapshot"): ("snapshot-missing", "VMSnapshot", "vmsnapshots.infra.virtrigaud.io"),
+    **{kind: each.missing[:3] for kind, each in kinddiagnosis.items() if each.missing is not None},
     **{
         ("instancetype.kubevirt.io", kind): ("instancetype-missing", kind, "vminstancetypes,vmclusterinstancetypes")
         for kind in ("VirtualMachineInstancetype", "VirtualMachineClusterInstancetype")
@@ -100,7 +78,8 @@ def _missing(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
         where = f" in namespace {node.ref.namespace}" if node.ref.namespace else ""
         cause = f"{known[1]} {node.ref.name} does not exist{where}."
         listed = f"paddock get {known[2]}" + (f" -n {node.ref.namespace}" if node.ref.namespace else "")
-        known_ones = _BUILT_IN.get(node.ref.id, "")
+        own = kinddiagnosis.of(node.ref.id).missing
+        known_ones = own.built_in if own is not None else ""
         fix = f"Make it, or correct {node.path} of {node.above.ref} (those that exist: {known_ones}{listed})."
         yield rule.found(node, cause, fix=fix, seen=Evidence(node.path, node.ref.name))
 

@@ -7,11 +7,12 @@ import msgspec
 
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
-from paddock.fleet.diagnosis.links import POD, RIGAUD_IMAGE, RIGAUD_MACHINE, VITISTACK
+from paddock.fleet.diagnosis.links import POD
 from paddock.fleet.diagnosis.scene import EventQuery, ObjectSnapshot, at, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubernetes.meta import ages
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, INSTANCE, MACHINE
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 from paddock.kubevirt.plan.instance import ends
 
 # Conditions that are bad news when they do not hold ...
@@ -154,7 +155,7 @@ def _is_told_above(pod: WalkNode, condition: Data) -> bool:
 def _at_provider(node: WalkNode, data: Data) -> tuple[str, Data]:
     """Return what an image says of the Provider of the machine that needs it: the Provider's name in its status, and the entry."""
     machine = node.above
-    if machine is None or node.ref.id != RIGAUD_IMAGE or machine.ref.id != RIGAUD_MACHINE:
+    if machine is None or not kinddiagnosis.of(node.ref.id).is_image or kinddiagnosis.of(machine.ref.id).polls is None:
         return "", {}
     name, place = texts(machine.data, "spec", "providerRef", "name"), texts(machine.data, "spec", "providerRef", "namespace")
     key = name if (place or machine.ref.namespace) == node.ref.namespace else f"{place or machine.ref.namespace}/{name}"
@@ -170,9 +171,9 @@ def _status(node: WalkNode, data: Data) -> Iterator[Statement]:
 
     if message := texts(data, "status", "error", "message"):
         yield said("status.error.message", message)
-    if node.ref.id == VITISTACK and texts(data, "status", "phase") == "Failed" and not entries(data, "status", "conditions"):
-        # Vitistack's own operator writes no conditions.
-        yield said("status.failureMessage", texts(data, "status", "failureMessage"), texts(data, "status", "failureReason"))
+    statement = kinddiagnosis.of(node.ref.id).statement
+    if statement is not None and (own := statement(data)) is not None:
+        yield said(*own)
     for index, each in enumerate(entries(data, "status", "volumeStatus")):
         if texts(each, "phase") in ("Pending", "MemoryDumpFailed") and texts(each, "message"):
             yield said(f"status.volumeStatus[{index}].message", texts(each, "message"), texts(each, "reason") or texts(each, "phase"))

@@ -1,15 +1,19 @@
 """The known part of a cluster at one moment: objects, events, and the gaps."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from functools import cache
+from typing import NamedTuple
 
 import msgspec
 
 from paddock.base.jsondata import Data
+from paddock.base.jsondata import at as at
+from paddock.base.jsondata import entries as entries
+from paddock.base.jsondata import texts as texts
+from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.dialect import KindId
-
-# Before kinds that KubeVirt has, too.
-_WHOSE = {"infrastructure.stakater.com": "Stakater ", "infra.virtrigaud.io": "VirtRigaud "}
+from paddock.kubevirt.plan.diagnosis.kinddiagnosis import conditions as conditions
+from paddock.kubevirt.plan.diagnosis.kinddiagnosis import holds as holds
 
 
 class ObjectPlace(NamedTuple):
@@ -26,7 +30,14 @@ class ObjectPlace(NamedTuple):
         return self.group, self.kind
 
     def __str__(self) -> str:
-        return f"{_WHOSE.get(self.group, '')}{self.kind} {self.name}"
+        return f"{_whose().get(self.group, '')}{self.kind} {self.name}"
+
+
+@cache
+def _whose() -> Mapping[str, str]:
+    """Return what stands before kinds that KubeVirt has, too, by group."""
+    known = {each.kind for each in catalog.dialect(catalog.HUB).machines}
+    return {each.group: f"{each.title} " for each in catalog.fronts() if known & {machine.kind for machine in each.machines}}
 
 
 class ChildQuery(NamedTuple):
@@ -77,33 +88,3 @@ class ObjectSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     def is_missing(self, ref: ObjectPlace) -> bool:
         """Return whether the object is known not to exist."""
         return ref in self.missing or (ref not in self.objects and ref.id in self.absent)
-
-
-def at(data: Any, *path: str) -> Any:
-    """A member below; None where something on the way is not there."""
-    for name in path:
-        # Objects are dicts nearly always, and a look at an abstract class costs four times as much.
-        data = data.get(name) if isinstance(data, dict | Mapping) else None
-    return data
-
-
-def texts(data: Any, *path: str) -> str:
-    """A text below; empty where there is none."""
-    found = at(data, *path)
-    return found if isinstance(found, str) else ""
-
-
-def entries(data: Any, *path: str) -> Sequence[Data]:
-    """The objects of a list below."""
-    found = at(data, *path)
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else ()
-
-
-def conditions(data: Any) -> Mapping[str, Data]:
-    """The conditions of an object by type."""
-    return {texts(each, "type"): each for each in entries(data, "status", "conditions")}
-
-
-def holds(data: Any, type: str, status: str = "True") -> bool:
-    """Return whether a condition has this status."""
-    return texts(conditions(data).get(type), "status") == status

@@ -1,10 +1,10 @@
 """The field, in the object that people write, that sets the source of a disk or a guest."""
 
 from paddock.base.jsondata import Data
-from paddock.fleet.diagnosis.links import RIGAUD_IMAGE, STAKATER, VITISTACK
 from paddock.fleet.diagnosis.scene import at, entries, texts
 from paddock.fleet.diagnosis.walk import WalkNode
 from paddock.kubevirt.plan.changes.references import DATA_VOLUME, INSTANCE, MACHINE
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
 
 _SOMEWHERE = "the image's address (source.http.url, source.registry.url or containerDisk.image)"
 _TEMPLATE = "spec.dataVolumeTemplates["
@@ -12,7 +12,8 @@ _TEMPLATE = "spec.dataVolumeTemplates["
 
 def written(node: WalkNode) -> WalkNode:
     """Return the object that people write: nobody corrects the disk that was made for an image of VirtRigaud's, but the image."""
-    return node.above if node.ref.id == DATA_VOLUME and node.above is not None and node.above.ref.id == RIGAUD_IMAGE else node
+    above = node.above
+    return above if node.ref.id == DATA_VOLUME and above is not None and kinddiagnosis.of(above.ref.id).is_image else node
 
 
 def address(node: WalkNode, message: str) -> str:
@@ -21,10 +22,10 @@ def address(node: WalkNode, message: str) -> str:
     if name := texts(other, "name"):
         where = texts(other, "namespace")
         return f"spec.source of {texts(other, 'kind') or 'DataSource'} {name}" + (f" in namespace {where}" if where else "")
-    front = next((each for each in node.trail if each.ref.id in (STAKATER, VITISTACK)), None)
+    front = next((each for each in node.trail if kinddiagnosis.of(each.ref.id).is_namesake), None)
     if front is not None:
         return f"the image's address in {front.ref}"
-    if node.ref.id == RIGAUD_IMAGE:
+    if kinddiagnosis.of(node.ref.id).is_image:
         return f"the address in spec.source of {node.ref}"
     if node.ref.id == DATA_VOLUME:
         return _of_disk(node)

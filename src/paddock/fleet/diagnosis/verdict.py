@@ -1,43 +1,25 @@
 """The verdict on one object, from its own status."""
 
 from collections.abc import Callable
-from typing import Literal
-
-import msgspec
 
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.links import (
     CLONE,
     EXPORT,
-    NETWORK,
     POOLS,
     REPLICA_SET,
     RESTORE,
-    RIGAUD_IMAGE,
-    RIGAUD_MACHINE,
-    RIGAUD_PROVIDER,
     SERVICE,
-    STAKATER,
-    VIRTRIGAUD,
-    VITISTACK,
 )
 from paddock.fleet.diagnosis.scene import ObjectPlace, at, conditions, entries, holds, texts
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, INSTANCE, MACHINE, SNAPSHOT
+from paddock.kubevirt.plan.diagnosis import kinddiagnosis
+from paddock.kubevirt.plan.diagnosis.kinddiagnosis import ObjectVerdict as ObjectVerdict
+from paddock.kubevirt.plan.diagnosis.kinddiagnosis import State as State
 from paddock.kubevirt.plan.machine import fencing
 
-# good: as it should be; off: at rest, as somebody wanted; waits: on its way; bad: something is wrong; going: being deleted;
-# unknown: it does not say, and no rule knows its kind
-State = Literal["good", "off", "waits", "bad", "going", "unknown"]
-
 _NOTES = "cdi.kubevirt.io/storage.condition."
-
-
-class ObjectVerdict(msgspec.Struct, frozen=True):
-    """The state of an object. `word` goes on after the object's name: `runs`, `is stopped, as it should be`."""
-
-    state: State
-    word: str
 
 
 def of(ref: ObjectPlace, data: Data) -> ObjectVerdict:
@@ -178,87 +160,6 @@ def _service(data: Data) -> ObjectVerdict:
     return ObjectVerdict("good", "is published" if balanced else "is served")
 
 
-def _stakater(data: Data) -> ObjectVerdict:
-    if holds(data, "Synced", "False"):
-        return ObjectVerdict("bad", "is not as it should be")
-    if holds(data, "Ready"):
-        halted = texts(data, "spec", "parameters", "runStrategy") == "Halted"
-        return ObjectVerdict("off", "is stopped, as its run strategy Halted says") if halted else ObjectVerdict("good", "runs")
-    ready = conditions(data).get("Ready")
-    waits = texts(ready, "reason") in ("", "Creating")
-    return ObjectVerdict("waits", "is not ready yet") if waits else ObjectVerdict("bad", "is not ready")
-
-
-def _vitistack(data: Data) -> ObjectVerdict:
-    """Also of a Machine that Vitistack's own operator reports on: with phases of its own, and without conditions."""
-    phase = texts(data, "status", "phase")
-    if phase == "Running" and not holds(data, "Ready", "False"):
-        return ObjectVerdict("good", "runs")
-    if phase in ("Stopped", "Succeeded", "Terminated"):
-        broken = any(holds(data, each, "False") for each in ("StorageReady", "NetworkReady", "VirtualMachineReady"))
-        return ObjectVerdict("bad", "is stopped, and not as it should be") if broken else ObjectVerdict("off", "is stopped")
-    if phase == "Failed":
-        return ObjectVerdict("bad", "has failed")
-    if phase in ("Stopping", "Terminating"):
-        return ObjectVerdict("waits", "is stopping")
-    said = texts(conditions(data).get("Ready"), "reason")
-    waits = phase in ("Pending", "Creating", "") and said in ("", "MachineNotReady")
-    return ObjectVerdict("waits", "does not run yet") if waits else ObjectVerdict("bad", "does not run")
-
-
-def _network(data: Data) -> ObjectVerdict:
-    """A network of Vitistack is made for the first machine that uses it."""
-    if at(data, "status", "ready") is not False:
-        return ObjectVerdict("good", "is ready") if at(data, "status", "ready") else ObjectVerdict("waits", "is not ready yet")
-    used = bool(at(data, "status", "connectedMachines"))
-    return ObjectVerdict("bad", "is not ready") if used else ObjectVerdict("off", "is used by no machine")
-
-
-def _rigaud_machine(data: Data) -> ObjectVerdict:
-    phase, ready = texts(data, "status", "phase"), conditions(data).get("Ready")
-    if holds(data, "Ready"):
-        return ObjectVerdict("off", "is off, as its spec says") if phase == "Stopped" else ObjectVerdict("good", "runs")
-    if phase == "Failed":
-        return ObjectVerdict("bad", "has failed")
-    waits = texts(ready, "reason") in ("", "TaskInProgress", "Creating", "Updating", "ReconcileSuccess")
-    return ObjectVerdict("waits", "is not ready yet") if waits else ObjectVerdict("bad", "is not ready")
-
-
-def _rigaud_image(data: Data) -> ObjectVerdict:
-    """An image is prepared for the first machine that needs it."""
-    phase, reason = texts(data, "status", "phase"), texts(conditions(data).get("Ready"), "reason")
-    if holds(data, "Ready"):
-        return ObjectVerdict("good", "is ready")
-    if phase == "Pending" and reason == "WaitingForDependencies":
-        return ObjectVerdict("off", "is needed by no machine")
-    bad = phase == "Failed" or reason in ("WaitingForImage", "PreparationFailed")
-    return ObjectVerdict("bad", "is not ready") if bad else ObjectVerdict("waits", "is not ready yet")
-
-
-def _rigaud_provider(data: Data) -> ObjectVerdict:
-    running, available = conditions(data).get("ProviderRuntimeReady"), conditions(data).get("ProviderAvailable")
-    if holds(data, "ProviderAvailable"):
-        return ObjectVerdict("good", "answers")
-    if texts(running, "status") == "False" and texts(running, "reason") not in ("DeploymentNotReady", ""):
-        return ObjectVerdict("bad", "is not served")
-    if texts(available, "reason") == "RemoteUnchecked" and texts(running, "status") == "True":
-        unchecked = at(data, "spec", "healthCheck", "enabled") is False
-        return ObjectVerdict("good", "is served, and nobody checks it") if unchecked else ObjectVerdict("waits", "is not checked yet")
-    return ObjectVerdict("bad", "does not answer") if texts(available, "status") == "False" else ObjectVerdict("waits", "is not ready yet")
-
-
-def _rigaud_phased(data: Data) -> ObjectVerdict:
-    """Snapshots, clones and migrations."""
-    phase = texts(data, "status", "phase")
-    if phase == "Ready":
-        return ObjectVerdict("good", "is complete")
-    if phase == "Expired":
-        return ObjectVerdict("off", "has expired")
-    if at(data, "spec", "schedule", "enabled") and holds(data, "Ready"):
-        return ObjectVerdict("good", "is kept to")
-    return ObjectVerdict("bad", "has failed") if phase == "Failed" else ObjectVerdict("waits", "is not complete yet")
-
-
 def _any(data: Data) -> ObjectVerdict:
     """An object of a kind that is known by its conditions alone."""
     phase = texts(data, "status", "phase")
@@ -288,8 +189,7 @@ PASSIVE: frozenset[KindId] = (
     | _of("kubevirt.io", "VirtualMachineInstancePreset")
     | _of("cdi.kubevirt.io", "VolumeImportSource VolumeUploadSource VolumeCloneSource StorageProfile CDIConfig")
     | _of("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
-    | _of("vitistack.io", "MachineTemplate MachineClass")
-    | _of(VIRTRIGAUD, "VMClass VMNetworkAttachment")
+    | frozenset(kind for kind, each in kinddiagnosis.items() if each.is_passive)
 )
 
 
@@ -305,12 +205,6 @@ _KINDS: dict[KindId, Callable[[Data], ObjectVerdict]] = {
     REPLICA_SET: _series,
     **dict.fromkeys(POOLS, _series),
     SERVICE: _service,
-    STAKATER: _stakater,
-    VITISTACK: _vitistack,
-    NETWORK: _network,
-    RIGAUD_MACHINE: _rigaud_machine,
-    RIGAUD_IMAGE: _rigaud_image,
-    RIGAUD_PROVIDER: _rigaud_provider,
-    (VIRTRIGAUD, "VMSet"): _series,
-    **dict.fromkeys(((VIRTRIGAUD, kind) for kind in ("VMSnapshot", "VMClone", "VMMigration")), _rigaud_phased),
+    **{kind: each.verdict for kind, each in kinddiagnosis.items() if each.verdict is not None},
+    **{kind: _series for kind, each in kinddiagnosis.items() if each.members is not None},
 }

@@ -16,6 +16,7 @@ from paddock.fleet.documents.inputobjects import InputObjects
 from paddock.fleet.documents.objects import InputObject
 from paddock.fleet.documents.rendering import RenderedObject, RenderSummary, dialect_of, render
 from paddock.kubernetes import admission
+from paddock.kubernetes.catalog import every_dialect
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.meta.translated import Loss
@@ -24,38 +25,31 @@ from paddock.kubernetes.meta.world import DEFAULT_NAMESPACE, ObjectSet
 from paddock.kubernetes.releases import is_of_kubevirt
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubernetes.schema.kind import AdmissionSettings, Kind
-from paddock.kubevirt.plan.changes.references import CLAIM, DATA_SOURCE, DATA_VOLUME, references
+from paddock.kubevirt.plan.changes import adapters
+from paddock.kubevirt.plan.changes.references import DATA_SOURCE, references
 
 Objects = list[dict[str, Any]]
 Name = tuple[KindId, str, str]
 _DEFINITION: KindId = ("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
 
 
-VITISTACK = "vitistack"
-# The forms of Vitistack's Machine, in which an object is written as the user asks.
-FORMS = ("document", "own")
+# The dialect whose machines have forms, in which an object is written as the user asks.
+WITH_FORMS, FORMS = next(((each.name, each.forms) for each in every_dialect() if each.forms), ("", ()))
 
 
 def convert(gathered: InputObjects, target: str, rendering: Rendering, outcome: RenderSummary, *, form: str = "") -> Objects:
-    """The objects of the input in another dialect; with a form, Vitistack's Machines in that one."""
+    """The objects of the input in another dialect; with a form, the machines that have several in that one."""
     made = _converted(gathered, target, rendering, outcome, form)
     return [_in_own_form(data, gathered, outcome) for data in made] if form == "own" else made
 
 
 def _in_own_form(data: dict[str, Any], gathered: InputObjects, outcome: RenderSummary) -> dict[str, Any]:
     admitted = admission.admit(data, AdmissionSettings())
-    if not _is_of_vitistack(admitted.kind):
-        return data
-    # Only Vitistack's Machines have forms; everybody else does without this dialect.
-    from paddock.dialects.vitistack.kinds import ownform  # noqa: PLC0415
-    from paddock.dialects.vitistack.kinds.machine import Machine  # noqa: PLC0415
-    from paddock.dialects.vitistack.translate import to_own  # noqa: PLC0415
-
-    machine = admitted.value
-    if not isinstance(machine, Machine) or ownform.is_own(machine.spec):
+    dialect, machine = _with_forms(admitted.kind), admitted.value
+    if not dialect or not isinstance(machine, Resource) or catalog.is_own(dialect, machine):
         return data
     origin = next((each for each in gathered.subjects if _name(each.data) == _name(data)), gathered.subjects[0])
-    translated = to_own(machine, gathered.world)
+    translated = catalog.to_own(dialect)(machine, gathered.world)
     outcome.lose(translated.losses, machine, origin, {})
     return to_data(translated.value)
 
@@ -84,18 +78,14 @@ def _is_of(subject: InputObject, target: str) -> bool:
 
 
 def _is_own(subject: InputObject) -> bool:
-    if not _is_of_vitistack(subject.admission.kind):
-        return False
-    # As above.
-    from paddock.dialects.vitistack.kinds import ownform  # noqa: PLC0415
-    from paddock.dialects.vitistack.kinds.machine import Machine  # noqa: PLC0415
-
-    value = subject.admission.value
-    return isinstance(value, Machine) and ownform.is_own(value.spec)
+    dialect = _with_forms(subject.admission.kind)
+    return bool(dialect) and catalog.is_own(dialect, subject.admission.value)
 
 
-def _is_of_vitistack(kind: Kind | None) -> bool:
-    return kind is not None and kinds.of(kind.group, kind.kind) is kinds.VITISTACK
+def _with_forms(kind: Kind | None) -> str:
+    """Return the dialect of machines of a kind if these have forms."""
+    found = kinds.of(kind.group, kind.kind) if kind is not None else None
+    return found.dialect if found is not None and found.front and catalog.has_forms(found.dialect) else ""
 
 
 def _from_hub(
@@ -197,15 +187,11 @@ def _name(data: dict[str, Any]) -> Name:
 
 
 def _imported(data: dict[str, Any]) -> Iterator[Name]:
-    """The claim or network that an object of VirtRigaud's names; at other providers the same fields name something else."""
-    (group, kind), namespace, _ = _name(data)
-    spec = data.get("spec") or {}
-    if (group, kind) == ("infra.virtrigaud.io", "VirtualMachine") and spec.get("importedDisk"):
-        for disk in (CLAIM, DATA_VOLUME):
-            yield disk, namespace, str(spec["importedDisk"].get("diskID"))
-    if (group, kind) == ("infra.virtrigaud.io", "VMNetworkAttachment"):
-        libvirt = (spec.get("network") or {}).get("libvirt") or {}
-        yield _DEFINITION, namespace, str(libvirt.get("networkName"))
+    """The claim or network that an object names for its Provider; at other providers the same fields name something else."""
+    kind, namespace, _ = _name(data)
+    for each in adapters.every():
+        for to, name in each.imported(kind, data):
+            yield to, namespace, name
 
 
 def _referred(data: dict[str, Any]) -> Iterator[Name]:

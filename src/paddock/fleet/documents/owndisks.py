@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from paddock.fleet.documents.rendering import RenderedObject
+from paddock.kubernetes import catalog
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta.storage import StorageSpec
 from paddock.kubernetes.meta.world import namespace_of
@@ -19,14 +20,13 @@ from paddock.kubevirt.kinds.datavolume_kind import DataVolume
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, DataVolumeTemplateMeta, VirtualMachine
 from paddock.kubevirt.kinds.volumes import DataVolumeVolume, Volume
 
-# The dialects that make a machine's disks themselves. With VirtRigaud, an empty root disk is one that is there already: it stays beside.
-TARGETS = {"stakater": False, "virtrigaud": True}
 _LAST = 1000
 
 
 def folded(hub: list[RenderedObject], target: str) -> list[RenderedObject]:
     """Return the objects with each disk that one machine alone uses inside that machine."""
-    if target not in TARGETS:
+    dialect = catalog.dialect(target)
+    if not dialect.makes_disks:
         return hub
     machines = [each.value for each in hub if isinstance(each.value, VirtualMachine)]
     users = Counter((namespace_of(vm), name) for vm in machines for name in _claims(vm))
@@ -43,7 +43,7 @@ def folded(hub: list[RenderedObject], target: str) -> list[RenderedObject]:
         if isinstance(each.value, VirtualMachine):
             own = {name: disks[key] for name in _claims(each.value) if (key := (namespace_of(each.value), name)) in disks}
             root = own.get(_root(each.value))
-            if TARGETS[target] and root is not None and (root.spec.source is None or root.spec.source.blank is not None):
+            if dialect.keeps_empty_root and root is not None and (root.spec.source is None or root.spec.source.blank is not None):
                 del own[_root(each.value)]
             inside.update((namespace_of(each.value), name) for name in own)
             found.append(msgspec.structs.replace(each, value=_with(each.value, own)))

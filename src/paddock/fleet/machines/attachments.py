@@ -4,25 +4,25 @@ from collections.abc import Sequence
 
 from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
-from paddock.fleet.kinds import VITISTACK
+from paddock.fleet.kinds import named_target
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView
-from paddock.fleet.machines.nics import POD
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.targets import kind_target
+from paddock.kubevirt.plan.changes.adapters import POD
 
 _DEFINITIONS = kind_target("k8s.cni.cncf.io", "NetworkAttachmentDefinition")
-_CONFIGURATIONS = plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration")
 
 
 async def check(server: ServerSession, machine: MachineView, network: str) -> None:
     """Raise `ChangeRefused` if a network does not exist: the guest would wait for it without a word."""
     if network == POD:
         return
-    target = _CONFIGURATIONS if machine.kind is VITISTACK else _DEFINITIONS
+    own = machine.kind.adapter.network_kind
+    target = named_target(own) if own is not None else _DEFINITIONS
     namespace, slash, name = network.rpartition("/")
     key = Key(namespace if slash else machine.namespace, name)
     try:

@@ -7,13 +7,14 @@ import msgspec
 from paddock.base import quantity
 from paddock.fleet.diagnosis.scene import at, texts
 from paddock.fleet.machines.disks import DiskRow
-from paddock.fleet.machines.edits import ChangeRefused, ObjectEdit, copy, place
+from paddock.fleet.machines.edits import ObjectEdit, copy
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import DeletionOptions
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.targets import kind_target
+from paddock.kubevirt.plan.changes.adapters import ChangeRefused, place
 
 CLAIMS = kind_target("", "PersistentVolumeClaim")
 DATA_VOLUMES = kind_target("cdi.kubevirt.io", "DataVolume")

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from paddock.fleet.kinds import VIRTRIGAUD, VM
+from paddock.fleet.kinds import VM
 from paddock.fleet.machines import snapshots, writing
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView, find
@@ -25,7 +25,7 @@ async def carry_out(server: ServerSession, machine: MachineView, new: str, optio
     """Make a clone; return its `WORD/NAME`. Raises `ChangeRefused` and `SnapshotNotTaken`."""
     name = f"{new}-{int(server.clock.seconds())}"
     target, wanted = snapshots.clone_wish(machine, new, name, as_kubevirt=options.as_kubevirt, start=options.start)
-    kind = VIRTRIGAUD if machine.kind is VIRTRIGAUD else VM
+    kind = machine.kind if machine.kind.adapter.clone_kind is not None else VM
     if options.start and not options.seconds and kind is VM:
         raise ChangeRefused("cannot start a clone without waiting for it", fix="leave out --start or --no-wait")
     key = Key(wanted["metadata"]["namespace"], new)

@@ -4,37 +4,23 @@ A disk on a claim lives in two objects: the machine names it, and the claim has 
 has the size as well, and its controller passes it on.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from paddock.base import quantity
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
-from paddock.fleet.machines.edits import ChangeRefused, copy, named, names, place
+from paddock.fleet.kinds import VM, VMI
+from paddock.fleet.machines.edits import copy
 from paddock.fleet.machines.finding import MachineView
-from paddock.fleet.machines.sizekeys import amount
+from paddock.kubevirt.plan.changes.adapters import ChangeRefused, check_new_disk, named, names, place, unknown_disk
+from paddock.kubevirt.plan.changes.adapters import DiskWish as DiskWish
 
-_GIB = 2**30
-ROOT = "root"
-# Of a machine in Vitistack's own form that lists no disk.
-_OWN_ROOT_GB = 10
-_COUNTS = {VIRTRIGAUD: "VirtRigaud", VITISTACK: "Vitistack's own form"}
 # Sources of a volume that is a claim, with the member that names it.
 _CLAIMS = {"dataVolume": "name", "persistentVolumeClaim": "claimName", "memoryDump": "claimName"}
 # Volumes that are no disks of their own, and why they neither grow nor count.
 _CONFIGURATION = ("cloudInitNoCloud", "cloudInitConfigDrive", "sysprep", "configMap", "secret", "serviceAccount", "downwardAPI")
-
-
-class DiskWish(msgspec.Struct, frozen=True, kw_only=True):
-    """A new disk: an empty one of a size, or one on a claim that exists."""
-
-    name: str
-    size: str = ""
-    claim: str = ""
-    storage_class: str = ""
-    bus: str = ""
 
 
 class DiskRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +53,7 @@ def listed(machine: MachineView) -> list[DiskRow]:
                 device="",
                 state="",
             )
-            for each in entries(machine.data, *_PATHS.get(machine.kind, ("spec", "disks")))
+            for each in entries(machine.data, *machine.kind.adapter.disks)
         ]
     running = {texts(each, "name"): each for each in entries(at(machine.vmi, "spec"), "volumes")}
     volumes = {texts(each, "name"): each for each in entries(below, "volumes")}
@@ -126,30 +112,27 @@ def _requested(template: Data) -> object:
 def added(machine: MachineView, wish: DiskWish) -> Data:
     """Return the object that the user wrote with one disk more. Raises `ChangeRefused`."""
     if wish.size:
-        amount(wish.size, "20Gi")
+        quantity.amount(wish.size, "20Gi")
     if machine.kind is not VM and wish.claim:
         raise ChangeRefused(
             f"cannot put the claim {wish.claim} into {machine}",
             why=f"{machine.dialect} makes the disks of its machines itself",
             fix="give a size: the disk is new and empty",
         )
-    data = copy(machine.data)
-    _ADDING[machine.kind](machine, data, wish)
+    if machine.kind is VMI:
+        raise _fixed(machine)
+    data, present = copy(machine.data), [row.name for row in listed(machine)]
+    if machine.kind is VM:
+        _add_kubevirt(machine, data, wish, present)
+    else:
+        machine.kind.adapter.add_disk(machine, data, wish, present)
     return data
 
 
-def _unused(machine: MachineView, present: object, name: str) -> None:
-    taken = name in {row.name for row in listed(machine)} or named(present, name) is not None
-    if taken:
-        raise ChangeRefused(
-            f'{machine} already has a disk "{name}"', fix=f"choose another name; `paddock disk ls {machine.name}` lists them"
-        )
-
-
-def _add_kubevirt(machine: MachineView, data: Data, wish: DiskWish) -> None:
+def _add_kubevirt(machine: MachineView, data: Data, wish: DiskWish, present: Collection[str]) -> None:
     spec = place(data, "spec", "template", "spec")
     devices = place(spec, "domain", "devices")
-    _unused(machine, spec.get("volumes"), wish.name)
+    check_new_disk(machine, present, spec.get("volumes"), wish.name)
     claim = wish.claim or f"{machine.name}-{wish.name}"
     if wish.claim:
         source = {"persistentVolumeClaim": {"claimName": claim, "hotpluggable": True}}
@@ -165,63 +148,8 @@ def _add_kubevirt(machine: MachineView, data: Data, wish: DiskWish) -> None:
     devices["disks"] = [*(devices.get("disks") or ()), disk]
 
 
-def _add_stakater(machine: MachineView, data: Data, wish: DiskWish) -> None:
-    parameters = place(data, "spec", "parameters")
-    _unused(machine, parameters.get("additionalDisks"), wish.name)
-    disk: Data = {"name": wish.name, "size": wish.size, "sourceType": "blank"}
-    disk |= {key: value for key, value in (("storageClassName", wish.storage_class), ("bus", wish.bus)) if value}
-    parameters["additionalDisks"] = [*(parameters.get("additionalDisks") or ()), disk]
-
-
-def _add_vitistack(machine: MachineView, data: Data, wish: DiskWish) -> None:
-    spec = place(data, "spec")
-    _unused(machine, spec.get("disks"), wish.name)
-    if is_own_form(data):
-        _no_class(machine, wish)
-        own = {"name": wish.name, "sizeGB": _gib(machine, wish.size), **({"type": wish.bus} if wish.bus else {})}
-        # Without a list there is the default root disk, which the list then has to name.
-        spec["disks"] = [*(spec.get("disks") or ({"name": ROOT, "sizeGB": _OWN_ROOT_GB, "boot": True},)), own]
-        return
-    _no_bus(machine, wish)
-    disk = {"name": wish.name, "size": wish.size, **({"storageClass": wish.storage_class} if wish.storage_class else {})}
-    spec["disks"] = [*(spec.get("disks") or ()), disk]
-
-
-def _add_virtrigaud(machine: MachineView, data: Data, wish: DiskWish) -> None:
-    _no_bus(machine, wish)
-    spec = place(data, "spec")
-    _unused(machine, spec.get("disks"), wish.name)
-    disk = {"name": wish.name, "sizeGiB": _gib(machine, wish.size), **({"storageClass": wish.storage_class} if wish.storage_class else {})}
-    spec["disks"] = [*(spec.get("disks") or ()), disk]
-
-
-def _no_class(machine: MachineView, wish: DiskWish) -> None:
-    if wish.storage_class:
-        raise ChangeRefused(
-            f"cannot put a disk of {machine} on a storage class of your choice",
-            why="Vitistack's own form of the Machine has no field for it",
-            fix="leave --storage-class out: the default class is used",
-        )
-
-
-def _no_bus(machine: MachineView, wish: DiskWish) -> None:
-    if wish.bus:
-        raise ChangeRefused(
-            f"cannot choose the bus of a disk of {machine}", why=f"{machine.dialect} has no field for it", fix="leave --bus out"
-        )
-
-
-def _gib(machine: MachineView, size: str) -> int:
-    count, rest = divmod(amount(size, "20Gi"), _GIB)
-    if rest:
-        raise ChangeRefused(
-            f"a disk of {machine} cannot have {size}", why=f"{_COUNTS[machine.kind]} counts disks in whole GiB", fix=f"write {count + 1}Gi"
-        )
-    return count
-
-
-def _no_instance(machine: MachineView, *_: object) -> None:
-    raise ChangeRefused(
+def _fixed(machine: MachineView) -> ChangeRefused:
+    return ChangeRefused(
         f"cannot change the disks of {machine}",
         why="the spec of an instance without a VirtualMachine does not change",
         fix="make a VirtualMachine of it",
@@ -234,9 +162,9 @@ def _no_instance(machine: MachineView, *_: object) -> None:
 def target_size(rows: Sequence[DiskRow], name: str, text: str) -> str:
     """Return the new size of a disk: as given, or with what `+20Gi` adds to the present one. Raises `ChangeRefused`."""
     if not text.startswith("+"):
-        amount(text, "40Gi")
+        quantity.amount(text, "40Gi")
         return text
-    more = amount(text[1:], "+20Gi")
+    more = quantity.amount(text[1:], "+20Gi")
     row = next((each for each in rows if each.name == name), None)
     if row is None:
         raise ChangeRefused(f'there is no disk "{name}"', fix=f"its disks: {names([{'name': each.name} for each in rows])}")
@@ -250,7 +178,7 @@ def grown(machine: MachineView, name: str, size: str) -> tuple[Data, str]:
 
     Raises `ChangeRefused`.
     """
-    wanted = amount(size, "40Gi")
+    wanted = quantity.amount(size, "40Gi")
     row = next((each for each in listed(machine) if each.name == name), None)
     if row is not None and row.size is not None and wanted < row.size:
         raise ChangeRefused(
@@ -258,14 +186,17 @@ def grown(machine: MachineView, name: str, size: str) -> tuple[Data, str]:
             why=f"it has {quantity.binary(row.size)}, and a smaller one would lose data",
             fix="add a smaller disk and copy what you need",
         )
+    if machine.kind is VMI:
+        raise _fixed(machine)
     data = copy(machine.data)
-    claim = _GROWING[machine.kind](machine, data, name, size)
-    return data, claim
+    if machine.kind is VM:
+        return data, _grow_kubevirt(machine, data, name, size)
+    machine.kind.adapter.grow_disk(machine, data, DiskWish(name=name, size=size), [each.name for each in listed(machine)])
+    return data, ""
 
 
 def _unknown(machine: MachineView, name: str, present: object = ()) -> ChangeRefused:
-    rows = [{"name": row.name} for row in listed(machine)] or present
-    return ChangeRefused(f'{machine} has no disk "{name}"', fix=f"its disks: {names(rows)}")
+    return unknown_disk(machine, [row.name for row in listed(machine)], name, present)
 
 
 def _grow_kubevirt(machine: MachineView, data: Data, name: str, size: str) -> str:
@@ -292,52 +223,6 @@ def _grow_kubevirt(machine: MachineView, data: Data, name: str, size: str) -> st
     return claim
 
 
-def _grow_stakater(machine: MachineView, data: Data, name: str, size: str) -> str:
-    parameters = place(data, "spec", "parameters")
-    disk = named(parameters.get("additionalDisks"), name)
-    if disk is not None:
-        disk["size"] = size
-    elif name in (ROOT, "rootdisk"):
-        place(parameters, "storage")["size"] = size
-    else:
-        raise _unknown(machine, name, [{"name": ROOT}, *(parameters.get("additionalDisks") or ())])
-    return ""
-
-
-def _grow_vitistack(machine: MachineView, data: Data, name: str, size: str) -> str:
-    spec = place(data, "spec")
-    disk = named(spec.get("disks"), name)
-    if is_own_form(data):
-        own: Data | None = disk if disk is not None else {"name": name} if name == ROOT and not spec.get("disks") else None
-        if own is None:
-            raise _unknown(machine, name, spec.get("disks"))
-        own["sizeGB"] = _gib(machine, size)
-        spec["disks"] = spec.get("disks") or [own]
-    elif disk is not None:
-        disk["size"] = size
-    elif spec.get("template") and (name == ROOT or name in {row.name for row in listed(machine)}):
-        # The template's disk: the machine's own entry adds to it.
-        spec["disks"] = [*(spec.get("disks") or ()), {"name": name, "size": size}]
-    else:
-        raise _unknown(machine, name, spec.get("disks"))
-    return ""
-
-
-def _grow_virtrigaud(machine: MachineView, data: Data, name: str, size: str) -> str:
-    disk = named(at(data, "spec", "disks"), name)
-    if disk is not None:
-        disk["sizeGiB"] = _gib(machine, size)
-        return ""
-    if name == ROOT or name in {row.name for row in listed(machine)}:
-        class_name = texts(data, "spec", "classRef", "name")
-        raise ChangeRefused(
-            f'the disk "{name}" of {machine} cannot grow',
-            why=f"VirtRigaud takes its size from diskDefaults of the VMClass {class_name} when it makes the machine",
-            fix=f"add a disk: paddock disk add {machine.name} NAME SIZE",
-        )
-    raise _unknown(machine, name, at(data, "spec", "disks"))
-
-
 _NO_GROWTH = {
     "containerDisk": "it is a copy of an image, and what the guest writes to it is gone when the machine stops",
     "ephemeral": "it is a layer over a claim, and what the guest writes to it is gone when the machine stops",
@@ -355,11 +240,11 @@ def removed(machine: MachineView, name: str) -> tuple[Data, str]:
     Raises `ChangeRefused`.
     """
     if machine.kind is VMI:
-        _no_instance(machine)
+        raise _fixed(machine)
     data = copy(machine.data)
     if machine.kind is VM:
         return data, _remove_kubevirt(machine, data, name)
-    path = _PATHS[machine.kind]
+    path = machine.kind.adapter.disks
     owner = place(data, *path[:-1])
     present = owner.get(path[-1]) or []
     if named(present, name) is None:
@@ -389,31 +274,3 @@ def _remove_kubevirt(machine: MachineView, data: Data, name: str) -> str:
     if templates:
         data["spec"]["dataVolumeTemplates"] = [each for each in templates if not claim or texts(each, "metadata", "name") != claim]
     return claim
-
-
-_PATHS: Mapping[MachineKind, tuple[str, ...]] = {
-    STAKATER: ("spec", "parameters", "additionalDisks"),
-    VITISTACK: ("spec", "disks"),
-    VIRTRIGAUD: ("spec", "disks"),
-}
-_ADDING: Mapping[MachineKind, Callable[[MachineView, Data, DiskWish], None]] = {
-    VM: _add_kubevirt,
-    STAKATER: _add_stakater,
-    VITISTACK: _add_vitistack,
-    VIRTRIGAUD: _add_virtrigaud,
-    VMI: _no_instance,
-}
-
-
-def _no_growth(machine: MachineView, *_: object) -> str:
-    _no_instance(machine)
-    return ""
-
-
-_GROWING: Mapping[MachineKind, Callable[[MachineView, Data, str, str], str]] = {
-    VM: _grow_kubevirt,
-    STAKATER: _grow_stakater,
-    VITISTACK: _grow_vitistack,
-    VIRTRIGAUD: _grow_virtrigaud,
-    VMI: _no_growth,
-}

@@ -7,17 +7,13 @@ from typing import Any
 
 import msgspec
 
-from paddock.base.errors import Terminal
 from paddock.base.jsondata import Data, copied
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.target import Key, Target
+from paddock.kubevirt.plan.changes.adapters import ChangeRefused as ChangeRefused
 
 # Members that the server writes, and that are no part of a wish.
 _SERVER_WRITTEN = ("managedFields", "resourceVersion", "uid", "generation", "creationTimestamp")
-
-
-class ChangeRefused(Terminal):
-    """The dialect of a machine has no field for a change, or the change contradicts the machine."""
 
 
 class ObjectEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,22 +69,3 @@ def copy(data: Data) -> Data:
     """Return a copy to change."""
     made: Data = copied(data)
     return made
-
-
-def place(data: Data, *path: str) -> Data:
-    """Return the mapping at a path, made where it is missing."""
-    for name in path:
-        if not isinstance(data.get(name), dict):
-            data[name] = {}
-        data = data[name]
-    return data
-
-
-def named(entries: Any, name: str) -> Data | None:
-    """Return the entry of a list that has a name."""
-    return next((each for each in entries or () if each.get("name") == name), None)
-
-
-def names(entries: Any) -> str:
-    """Return the names of a list for a message."""
-    return ", ".join(str(each.get("name")) for each in entries or ()) or "none"

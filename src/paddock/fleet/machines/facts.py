@@ -11,7 +11,6 @@ from paddock.base.jsondata import Data
 from paddock.base.lines import Colour
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import at, conditions, entries, holds, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK
 from paddock.fleet.machines.finding import MachineView
 
 _COLOURS: Mapping[str, Colour] = {"good": "green", "off": "grey", "waits": "yellow", "bad": "red", "going": "yellow", "unknown": ""}
@@ -120,7 +119,7 @@ def _template(machine: MachineView) -> Data:
 
 def _ips(machine: MachineView) -> Iterator[str]:
     if machine.vmi is None:
-        for member in _IPS_OF.get(machine.kind.dialect, ()):
+        for member in machine.kind.adapter.ips:
             yield from (each for each in at(machine.data, "status", member) or () if isinstance(each, str))
     found = [texts(each, "ipAddress") for each in entries(machine.vmi, "status", "interfaces")]
     more = [other for each in entries(machine.vmi, "status", "interfaces") for other in at(each, "ipAddresses") or ()]
@@ -136,25 +135,12 @@ def _cpus(machine: MachineView, template: Data) -> int:
         return _product(cpu)
     if requested := at(template, "domain", "resources", "requests", "cpu"):
         return whole(requested) or 1
-    for path in _CPU_OF.get(machine.kind.dialect, ()):
+    for path in machine.kind.adapter.cpus:
         found = at(machine.data, *path)
         if found:
             return _product(found) if isinstance(found, dict) else whole(found)
     # A guest without a word about processors has one.
     return 1 if at(template, "domain") and "instancetype" not in (at(machine.vm, "spec") or {}) else 0
-
-
-# Machines whose guest runs on another server say their addresses themselves.
-_IPS_OF: Mapping[str, tuple[str, ...]] = {VIRTRIGAUD.dialect: ("ips",), VITISTACK.dialect: ("ipAddresses", "ipv6Addresses")}
-_CPU_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    STAKATER.dialect: (("status", "vm", "cpuCores"), ("spec", "parameters", "cpu")),
-    VIRTRIGAUD.dialect: (("status", "currentResources", "cpu"), ("spec", "resources", "cpu")),
-    VITISTACK.dialect: (("spec", "resources", "cpu"), ("spec", "cpu")),
-}
-_MEMORY_OF: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    STAKATER.dialect: (("spec", "parameters", "memory", "guest"), ("status", "vm", "memory")),
-    VITISTACK.dialect: (("spec", "resources", "memory", "size"), ("spec", "memory")),
-}
 
 
 def _product(cpu: Data) -> int:
@@ -170,16 +156,15 @@ def _memory(machine: MachineView, template: Data) -> int:
         at(machine.vmi, "status", "memory", "guestCurrent"),
         at(template, "domain", "memory", "guest"),
         at(template, "domain", "resources", "requests", "memory"),
-        *(at(machine.data, *path) for path in _MEMORY_OF.get(machine.kind.dialect, ())),
+        *(at(machine.data, *path) for path in machine.kind.adapter.memory),
     )
     for found in places:
         if found:
             return whole(found)
-    if machine.kind is VIRTRIGAUD:
-        for member in ("currentResources", "resources"):
-            mebibytes = at(machine.data, "status" if member == "currentResources" else "spec", member, "memoryMiB")
-            if isinstance(mebibytes, int):
-                return mebibytes * _KIBI * _KIBI
+    for path in machine.kind.adapter.mebibytes:
+        mebibytes = at(machine.data, *path)
+        if isinstance(mebibytes, int):
+            return mebibytes * _KIBI * _KIBI
     return 0
 
 
@@ -201,14 +186,14 @@ def _since(vmi: Data | None) -> str:
 def _node(machine: MachineView) -> str:
     if found := texts(machine.vmi, "status", "nodeName"):
         return found
-    provider = texts(machine.data, "spec", "providerRef", "name")
-    return f"provider/{provider}" if machine.kind is VIRTRIGAUD and provider else ""
+    provider = machine.kind.adapter.provider(machine.data)
+    return f"provider/{provider}" if provider else ""
 
 
 def _image(machine: MachineView) -> str:
     """Return where the first disk came from."""
-    for path in (("spec", "imageRef", "name"), ("metadata", "annotations", "vitistack.io/root-image")):
-        if machine.kind.front and (found := texts(machine.data, *path)):
+    for path in machine.kind.adapter.images:
+        if found := texts(machine.data, *path):
             return found
     templates = {texts(each, "metadata", "name"): each for each in entries(machine.vm, "spec", "dataVolumeTemplates")}
     for volume in entries(_template(machine), "volumes"):

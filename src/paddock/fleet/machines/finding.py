@@ -11,15 +11,13 @@ from paddock.base.names import check_name
 from paddock.base.nearest import nearest
 from paddock.fleet import kinds
 from paddock.fleet.diagnosis.scene import ObjectPlace, at, entries, texts
-from paddock.fleet.kinds import FRONTS, MACHINES, STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind
+from paddock.fleet.kinds import FRONTS, MACHINES, VM, VMI, MachineKind
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.matching import parse_labels
 
-# Marks of the machines that a VirtRigaud provider on KubeVirt makes.
-_OWNER_UID, _OWNER = "virtrigaud.io/owner-uid", "virtrigaud.io/owner"
 _FEW = 3
 
 
@@ -77,7 +75,7 @@ class MachineView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def console(self) -> str:
         """The address where another hypervisor shows its screen; empty where none does."""
-        return texts(self.data, "status", "consoleURL") if self.kind is VIRTRIGAUD else ""
+        return self.kind.adapter.console(self.data)
 
     def __str__(self) -> str:
         return f"{self.kind.word}/{self.name}"
@@ -90,9 +88,9 @@ def needs_vm(machine: MachineView, what: str) -> Key:
     """
     if machine.vm is not None:
         return _key(machine.vm)
-    provider = texts(machine.data, "spec", "providerRef", "name")
-    if machine.kind is VIRTRIGAUD and texts(machine.data, "status", "id") and not at(machine.data, "status", "provider", "uid"):
-        why = f"it runs on another hypervisor, by Provider {provider}"
+    adapter = machine.kind.adapter
+    if adapter.is_elsewhere(machine.data):
+        why = f"it runs on another hypervisor, by Provider {adapter.provider(machine.data)}"
         fix = f"its console is at {machine.console}" if machine.console else "use that hypervisor's own tools for it"
         raise MachineNotFound(f"cannot {what} of {machine}", why=why, fix=fix)
     if machine.kind is VMI:
@@ -249,19 +247,14 @@ def _key(data: Data) -> Key:
 
 def _below(kind: MachineKind, data: Data) -> Key | None:
     """Return the place of the VirtualMachine that an object of a dialect becomes; None where it becomes none, or none yet."""
-    namespace, name = _key(data)
-    if kind is STAKATER:
-        return Key(namespace, name)
-    if kind is VITISTACK:
-        return Key(namespace, texts(data, "status", "vmName") or name)
-    if kind is VIRTRIGAUD and texts(data, "status", "provider", "uid"):
-        return Key(texts(data, "status", "provider", "namespace"), texts(data, "status", "provider", "name"))
-    return None
+    found = kind.adapter.below(data)
+    return Key(*found) if found is not None else None
 
 
 def _mark(vm: Data) -> str:
-    """Return the UID of the VirtRigaud machine that a provider made a VirtualMachine for, or ""."""
-    return str((at(vm, "metadata", "labels") or {}).get(_OWNER_UID, ""))
+    """Return the UID of the object that a provider made a VirtualMachine for, or ""."""
+    labels = at(vm, "metadata", "labels") or {}
+    return next((str(labels[each.adapter.owner_label]) for each in FRONTS if each.adapter.owner_label in labels), "")
 
 
 def _is_made_of(vm: Data, front: Data) -> bool:
@@ -291,9 +284,10 @@ def _above(vm: Data) -> Iterator[_Place]:
         kind = kinds.of(texts(owner, "apiVersion").partition("/")[0], texts(owner, "kind"))
         if kind is not None and kind.front:
             yield kind, Key(namespace, texts(owner, "name"))
-    owner_name = (at(vm, "metadata", "annotations") or {}).get(_OWNER, "")
-    if owner_name:
-        yield VIRTRIGAUD, Key.of(owner_name)
+    notes = at(vm, "metadata", "annotations") or {}
+    for front in FRONTS:
+        if owner_name := notes.get(front.adapter.owner_annotation, ""):
+            yield front, Key.of(owner_name)
 
 
 def _places(machine: MachineView) -> Iterator[_Place]:

@@ -1,25 +1,17 @@
 """Network interfaces of a machine, as each dialect writes them. Pure."""
 
-from collections.abc import Callable, Mapping
-
 import msgspec
 
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI, MachineKind, is_own_form
-from paddock.fleet.machines.edits import ChangeRefused, copy, named, names, place
+from paddock.fleet.kinds import VM, VMI
+from paddock.fleet.machines.edits import copy
 from paddock.fleet.machines.finding import MachineView
+from paddock.kubevirt.plan.changes.adapters import POD as POD
+from paddock.kubevirt.plan.changes.adapters import ChangeRefused, check_new_nic, named, names, place
+from paddock.kubevirt.plan.changes.adapters import NicWish as NicWish
 
-POD = "pod"
-
-
-class NicWish(msgspec.Struct, frozen=True, kw_only=True):
-    """A new interface. `network` is a NetworkAttachmentDefinition or NetworkConfiguration, or `pod`."""
-
-    name: str
-    network: str
-    mac: str = ""
-    model: str = ""
+_INTERFACES = ("spec", "template", "spec", "domain", "devices", "interfaces")
 
 
 class NicRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +40,7 @@ def listed(machine: MachineView) -> list[NicRow]:
                 addresses=(),
                 state="",
             )
-            for each in entries(machine.data, *_PATHS.get(machine.kind, ("spec", "networks")))
+            for each in entries(machine.data, *machine.kind.adapter.nics)
         ]
     seen = {texts(each, "name"): each for each in entries(machine.vmi, "status", "interfaces")}
     networks = {texts(each, "name"): each for each in entries(below, "networks")}
@@ -81,21 +73,31 @@ def _row(interface: Data, network: Data, seen: Data | None) -> NicRow:
 
 def added(machine: MachineView, wish: NicWish) -> Data:
     """Return the object that the user wrote with one interface more. Raises `ChangeRefused`."""
+    _check(machine)
     data = copy(machine.data)
-    _ADDING[machine.kind](machine, data, wish)
+    if machine.kind is VM:
+        _add_kubevirt(machine, data, wish)
+    else:
+        machine.kind.adapter.add_nic(machine, data, wish)
     return data
 
 
-def _unused(machine: MachineView, present: list[Data], name: str) -> None:
-    if named(present, name) is not None:
-        raise ChangeRefused(f'{machine} already has an interface "{name}"', fix="choose another name with --name")
+def _check(machine: MachineView) -> None:
+    """Raise `ChangeRefused` if the interfaces of the machine stay as they are."""
+    if machine.kind is VMI:
+        raise ChangeRefused(
+            f"cannot change the interfaces of {machine}",
+            why="the spec of an instance without a VirtualMachine does not change",
+            fix="make a VirtualMachine of it",
+        )
+    machine.kind.adapter.check_nics(machine)
 
 
 def _add_kubevirt(machine: MachineView, data: Data, wish: NicWish) -> None:
     spec = place(data, "spec", "template", "spec")
     devices = place(spec, "domain", "devices")
     networks, interfaces = list(spec.get("networks") or ()), list(devices.get("interfaces") or ())
-    _unused(machine, interfaces, wish.name)
+    check_new_nic(machine, interfaces, wish.name)
     if not interfaces and devices.get("autoattachPodInterface") is not False:
         # Without any entry KubeVirt attaches the pod network by itself, and with one it does not.
         networks.append({"name": "default", "pod": {}})
@@ -113,73 +115,20 @@ def _add_kubevirt(machine: MachineView, data: Data, wish: NicWish) -> None:
     spec["networks"], devices["interfaces"] = networks, interfaces
 
 
-def _add_stakater(machine: MachineView, data: Data, wish: NicWish) -> None:
-    parameters = place(data, "spec", "parameters")
-    # Nothing written means one interface on the pod network.
-    networks = list(parameters["networks"]) if "networks" in parameters else [{"name": "default", "type": "pod"}]
-    _unused(machine, networks, wish.name)
-    if wish.mac:
-        raise ChangeRefused(
-            f"cannot give {machine} an interface with a MAC address of your choice",
-            why="stakater has no field for it",
-            fix="leave --mac out",
-        )
-    where = {"type": "pod"} if wish.network == POD else {"multus": {"networkName": wish.network}, "bindingName": "bridge"}
-    networks.append({"name": wish.name, **where, **({"interfaceModel": wish.model} if wish.model else {})})
-    parameters["networks"] = networks
-
-
-def _add_vitistack(machine: MachineView, data: Data, wish: NicWish) -> None:
-    if wish.network == POD:
-        raise ChangeRefused(
-            f"cannot add an interface on the pod network to {machine}",
-            why="vitistack's interfaces are on networks with a NetworkConfiguration",
-            fix="name one: --network NAME",
-        )
-    spec = place(data, "spec")
-    if is_own_form(data):
-        raise ChangeRefused(
-            f"cannot add an interface to {machine}",
-            why="Vitistack's own form of the Machine has one card, which spec.network.networkNamespaceName attaches",
-            fix="write the machine in the document's form: paddock convert --to vitistack --form document",
-        )
-    networks = list(spec.get("networks") or ())
-    _unused(machine, networks, wish.name)
-    more = {"model": wish.model, "macAddress": wish.mac}
-    networks.append({"name": wish.name, "networkName": wish.network, **{key: value for key, value in more.items() if value}})
-    spec["networks"] = networks
-
-
-def _no_virtrigaud(machine: MachineView, *_: object) -> None:
-    raise ChangeRefused(
-        f"cannot change the interfaces of {machine}",
-        why="VirtRigaud wires a machine when it makes it, and its providers have no call for a change",
-        fix="clone the machine with a VMClone that has other target.networks",
-    )
-
-
-def _no_instance(machine: MachineView, *_: object) -> None:
-    raise ChangeRefused(
-        f"cannot change the interfaces of {machine}",
-        why="the spec of an instance without a VirtualMachine does not change",
-        fix="make a VirtualMachine of it",
-    )
-
-
 # --- removing ---------------------------------------------------------------------------------------------------------------
 
 
 def removed(machine: MachineView, name: str) -> Data:
     """Return the object that the user wrote without an interface. Raises `ChangeRefused`."""
-    if machine.kind in (VIRTRIGAUD, VMI):
-        _ADDING[machine.kind](machine, {}, NicWish(name=name, network=""))
+    _check(machine)
     data = copy(machine.data)
-    path = _PATHS[machine.kind]
+    adapter = machine.kind.adapter
+    path = _INTERFACES if machine.kind is VM else adapter.nics
     owner = place(data, *path[:-1])
     present = owner.get(path[-1]) or []
     if named(present, name) is None:
         has = names(present)
-        why = "it has the pod network's interface, which nobody wrote" if not present and machine.kind is not VITISTACK else f"it has {has}"
+        why = "it has the pod network's interface, which nobody wrote" if not present and adapter.has_pod_nic else f"it has {has}"
         raise ChangeRefused(f'{machine} has no interface "{name}" in its spec', why=why, fix=f"`paddock nic ls {machine.name}` lists them")
     owner[path[-1]] = [each for each in present if each.get("name") != name]
     if machine.kind is VM:
@@ -189,18 +138,3 @@ def removed(machine: MachineView, name: str) -> Data:
             # Otherwise KubeVirt would attach the pod network by itself.
             place(spec, "domain", "devices")["autoattachPodInterface"] = False
     return data
-
-
-_PATHS: Mapping[MachineKind, tuple[str, ...]] = {
-    VM: ("spec", "template", "spec", "domain", "devices", "interfaces"),
-    STAKATER: ("spec", "parameters", "networks"),
-    VITISTACK: ("spec", "networks"),
-    VIRTRIGAUD: ("spec", "networks"),
-}
-_ADDING: Mapping[MachineKind, Callable[[MachineView, Data, NicWish], None]] = {
-    VM: _add_kubevirt,
-    STAKATER: _add_stakater,
-    VITISTACK: _add_vitistack,
-    VIRTRIGAUD: _no_virtrigaud,
-    VMI: _no_instance,
-}

@@ -11,13 +11,10 @@ import msgspec
 
 from paddock.base.errors import Terminal
 from paddock.fleet.diagnosis.scene import at, entries, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK
 from paddock.fleet.machines import facts, parts
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.shares import MachineShare
 from paddock.kubernetes.client.target import Key
-
-ORPHAN_AT_PROVIDER = "virtrigaud.io/orphan-on-delete"
 
 
 class ProtectedMachine(Terminal):
@@ -81,12 +78,8 @@ def _title(machine: MachineView) -> str:
 
 def _refuse_loss(machine: MachineView) -> None:
     """Refuse to delete a machine whose dialect leaves no disks behind."""
-    if machine.kind is VITISTACK:
-        why = "Vitistack deletes the disks of a Machine with it"
-        raise CannotKeepDisks(f"cannot delete {machine} and keep its disks", why=why, fix="add --purge if they may go")
-    if machine.kind is VIRTRIGAUD:
-        why = "its Provider deletes the disks with the machine"
-        fix = f"add --purge if they may go, or leave the whole machine at its Provider with the annotation {ORPHAN_AT_PROVIDER}=true"
+    if machine.kind.adapter.disks_go is not None:
+        why, fix = machine.kind.adapter.disks_go
         raise CannotKeepDisks(f"cannot delete {machine} and keep its disks", why=why, fix=fix)
 
 
@@ -96,11 +89,11 @@ def owned_claims(machine: MachineView, claims: Collection[Mapping[str, Any]], vo
     own_volumes = {texts(each, "metadata", "uid"): texts(each, "metadata", "name") for each in volumes if _owners(each) & uids}
     found = {texts(each, "metadata", "name") for each in claims if _owners(each) & (uids | set(own_volumes))}
     found |= set(own_volumes.values())
-    if machine.kind is VITISTACK:
+    if label := machine.kind.adapter.claim_label:
         found |= {
             texts(each, "metadata", "name")
             for each in claims
-            if (at(each, "metadata", "labels") or {}).get("vitistack.io/machine") == machine.name and _owners(each)
+            if (at(each, "metadata", "labels") or {}).get(label) == machine.name and _owners(each)
         }
     return found
 
@@ -111,16 +104,4 @@ def _owners(data: Mapping[str, Any]) -> set[str]:
 
 def leftovers(machine: MachineView) -> list[tuple[str, Key]]:
     """Return the Secrets and the Service that a dialect may have made for a machine, by plural. They go only if it owns them."""
-    if machine.kind is not STAKATER or machine.vm is None:
-        return []
-    spec = at(machine.vm, "spec", "template", "spec")
-    names = [
-        texts(volume, source, reference, "name")
-        for volume in entries(spec, "volumes")
-        for source in ("cloudInitNoCloud", "cloudInitConfigDrive")
-        for reference in ("secretRef", "networkDataSecretRef")
-    ]
-    names += [texts(each, "sshPublicKey", "source", "secret", "secretName") for each in entries(spec, "accessCredentials")]
-    service = f"vm-{machine.name}-lb" if machine.name[:1].isdigit() else f"{machine.name}-lb"
-    secrets = [("secrets", Key(machine.namespace, name)) for name in dict.fromkeys(names) if name]
-    return [*secrets, ("services", Key(machine.namespace, service))]
+    return [(plural, Key(machine.namespace, name)) for plural, name in machine.kind.adapter.leftovers(machine)]

@@ -2,7 +2,6 @@
 
 from paddock.base.errors import Terminal
 from paddock.base.jsondata import Data
-from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import snapshots, waiting, writing
 from paddock.fleet.machines.finding import MachineView, find
 from paddock.fleet.servers.session import ServerSession
@@ -20,8 +19,8 @@ async def carry_out(
     server: ServerSession, machine: MachineView, snapshot: str, seconds: float, *, start: bool, disks_only: bool = False
 ) -> None:
     """Bring a machine back. With `start`, a machine that ran runs again afterwards, also if the restore failed."""
-    # VirtRigaud's Providers stop and start the machine themselves.
-    by_hand = waiting.runs(machine) and machine.kind is not VIRTRIGAUD
+    # Providers stop and start the machine themselves.
+    by_hand = waiting.runs(machine) and machine.kind.adapter.snapshot_kind is None
     if by_hand:
         await snapshots.stopped(server, machine, seconds)
     name = f"{snapshot}-{int(server.clock.seconds())}"

@@ -9,7 +9,6 @@ from paddock.base import ownnames
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
 from paddock.fleet.diagnosis.scene import at, conditions, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK
 from paddock.fleet.machines import waiting, writing
 from paddock.fleet.machines.finding import MachineNotFound, MachineView, needs_vm
 from paddock.fleet.machines.waiting import Done, MachineWaiter
@@ -79,7 +78,7 @@ class MachineRunner:
         self._demand_awake(machine, "restart")
         if self._options.soft:
             return await self._call(machine, "softreboot", "rebooting", None)
-        if machine.kind is VIRTRIGAUD:
+        if machine.kind.adapter.restarts_by_power:
             return await self._restart_by_power(machine)
         options: dict[str, Any] = {"gracePeriodSeconds": 0} if self._options.force else {}
         key = needs_vm(machine, "restart a guest")
@@ -149,7 +148,7 @@ class MachineRunner:
         return word if done is None else await self._wait(machine, done, word, word)
 
     async def _restart_by_power(self, machine: MachineView) -> str:
-        """Switch a machine of VirtRigaud off and on: its dialect has no word for a restart."""
+        """Switch a machine off and on: its dialect has no word for a restart."""
         if self._options.dry_run:
             return await self._rehearse(writing.power(machine, "stop", force=self._options.force))
         seconds = self._options.seconds or 300.0
@@ -162,7 +161,7 @@ class MachineRunner:
 
     async def _cut_power(self, machine: MachineView) -> None:
         """Shorten the time of a guest whose dialect has no word for it, once its VirtualMachine has heard of the stop."""
-        if machine.kind not in (STAKATER, VITISTACK) or machine.vm is None or machine.vmi is None:
+        if not machine.kind.front or machine.kind.adapter.has_forced_stop or machine.vm is None or machine.vmi is None:
             return
         heard = await self._waiter.until(machine, _is_told_to_stop, self._options.seconds or 30.0, "stopping")
         if heard is None or heard.vm_key is None or heard.vmi is None:

@@ -50,14 +50,5 @@ def _checked(key: str, value: str) -> str:
     if key in ("cpu", "grace") and (not value.isdecimal() or (key == "cpu" and int(value) < 1)):
         raise UsageError(f'"{value}" is no number for {key}', fix=f"write a whole number: {key}={'4' if key == 'cpu' else '60'}")
     if key == "mem":
-        amount(value, "mem=4Gi")
+        quantity.amount(value, "mem=4Gi")
     return value
-
-
-def amount(text: str, example: str) -> int:
-    """Return the bytes of an amount such as 4Gi. Raises `UsageError` with what was probably meant."""
-    if quantity.is_quantity(text) and quantity.parse(text) >= quantity.UNIT:
-        return quantity.whole(text)
-    meant = quantity.meant(text)
-    fix = f"did you mean {' or '.join(meant)}?" if meant else f"write a number with a unit: {example}"
-    raise UsageError(f'"{text}" is no amount', fix=fix)

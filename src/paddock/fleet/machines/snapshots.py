@@ -1,4 +1,4 @@
-"""Snapshots of machines: KubeVirt's for every machine that has a VirtualMachine here, VirtRigaud's own for its machines.
+"""Snapshots of machines: KubeVirt's for every machine that has a VirtualMachine here, or those of a dialect with a kind of its own.
 
 A restore of a machine with a front changes its disks and nothing that the user wrote: the claims keep their names, so that the controller
 of the front finds what it made.
@@ -14,22 +14,19 @@ from paddock.base import ownnames
 from paddock.base.jsondata import Data
 from paddock.base.nearest import nearest
 from paddock.fleet.diagnosis.scene import at, conditions, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, MachineKind
+from paddock.fleet.kinds import FRONTS, MachineKind, named_target
 from paddock.fleet.machines import finding, waiting, writing
 from paddock.fleet.machines.edits import ChangeRefused
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers.session import ServerSession
 from paddock.kubernetes.client.errors import AlreadyExists, NotFound
 from paddock.kubernetes.client.options import DeletionOptions, Selection, merge_patch
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.targets import kind_target
 from paddock.kubevirt.plan.snapshots.memory import note_of
 
 SNAPSHOTS = kind_target("snapshot.kubevirt.io", "VirtualMachineSnapshot")
 RESTORES = kind_target("snapshot.kubevirt.io", "VirtualMachineRestore")
-RIGAUD_SNAPSHOTS = plain("infra.virtrigaud.io", "v1beta1", "vmsnapshots", "VMSnapshot")
-# Stakater's controller leaves a machine alone that has this.
-_PAUSED = "crossplane.io/paused"
 
 
 class SnapshotNotTaken(ChangeRefused):
@@ -58,12 +55,13 @@ class SnapshotRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def kind_of(kind: MachineKind) -> Target[Data]:
     """Return the kind of the snapshots of machines of a kind."""
-    return RIGAUD_SNAPSHOTS if kind is VIRTRIGAUD else SNAPSHOTS
+    own = kind.adapter.snapshot_kind
+    return named_target(own) if own is not None else SNAPSHOTS
 
 
 def place_of(machine: MachineView, name: str) -> Key:
     """Return the place of a snapshot. Raises `MachineNotFound` for a machine without a VirtualMachine."""
-    if machine.kind is VIRTRIGAUD:
+    if machine.kind.adapter.snapshot_kind is not None:
         return Key(machine.namespace, name)
     return Key(finding.needs_vm(machine, "take snapshots").namespace, name)
 
@@ -84,10 +82,9 @@ def default_name(machine: str, seconds: float) -> str:
 def wish(machine: MachineView, name: str, *, memory: bool = False) -> Data:
     """Return the object that asks for a snapshot."""
     metadata: dict[str, Any] = {"name": name, "namespace": place_of(machine, name).namespace}
-    if machine.kind is VIRTRIGAUD:
-        head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMSnapshot"}
-        spec = {"vmRef": {"name": machine.name}, **({"snapshotConfig": {"includeMemory": True}} if memory else {})}
-        return {**head, "metadata": metadata, "spec": spec}
+    adapter = machine.kind.adapter
+    if adapter.snapshot_kind is not None:
+        return {**adapter.snapshot_kind.head, "metadata": metadata, "spec": adapter.snapshot_spec(machine, memory=memory)}
     if memory:
         metadata["annotations"] = {ownnames.MEMORY.name: "true"}
     head = {"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot"}
@@ -97,8 +94,7 @@ def wish(machine: MachineView, name: str, *, memory: bool = False) -> Data:
 async def take(server: ServerSession, machine: MachineView, name: str, seconds: float, *, memory: bool = False) -> Data:
     """Take a snapshot, and wait until it can be restored unless `seconds` is 0. Raises `SnapshotNotTaken`."""
     target, key = kind_of(machine.kind), place_of(machine, name)
-    if machine.kind is VIRTRIGAUD and not texts(machine.data, "status", "id"):
-        why = "its provider has no machine for it yet"
+    if why := machine.kind.adapter.no_snapshot(machine.data):
         raise SnapshotNotTaken(f"cannot take a snapshot of {machine}", why=why, fix=f"`paddock why {machine}` says what it waits for")
     try:
         await server.client.create(target, wish(machine, name, memory=memory), key.namespace)
@@ -140,7 +136,8 @@ def reason_of(found: Data) -> str:
 async def listed(server: ServerSession, machine: MachineView | None, namespace: str) -> list[SnapshotRow]:
     """Return the snapshots of a machine, or of all machines of a namespace, the oldest first."""
     rows = []
-    for target in (SNAPSHOTS, RIGAUD_SNAPSHOTS) if machine is None else (kind_of(machine.kind),):
+    every = (SNAPSHOTS, *(named_target(own) for each in FRONTS if (own := each.adapter.snapshot_kind) is not None))
+    for target in every if machine is None else (kind_of(machine.kind),):
         where = namespace if machine is None else place_of(machine, "-").namespace
         try:
             answer = await server.client.list(target, Selection(namespace=where))
@@ -151,8 +148,8 @@ async def listed(server: ServerSession, machine: MachineView | None, namespace: 
 
 
 def _is_of(machine: MachineView, snapshot: Data) -> bool:
-    if machine.kind is VIRTRIGAUD:
-        return texts(snapshot, "spec", "vmRef", "name") == machine.name
+    if path := machine.kind.adapter.snapshot_machine:
+        return texts(snapshot, *path) == machine.name
     return machine.vm_key is not None and texts(snapshot, "spec", "source", "name") == machine.vm_key.name
 
 
@@ -215,18 +212,19 @@ async def restore(
     server: ServerSession, machine: MachineView, snapshot: str, restore_name: str, seconds: float, *, disks_only: bool = False
 ) -> None:
     """Bring a stopped machine back to a snapshot, with the memory that is in it. Raises `SnapshotNotTaken`."""
-    if machine.kind is VIRTRIGAUD:
+    if machine.kind.adapter.snapshot_kind is not None:
         await _revert(server, machine, snapshot, seconds)
         return
-    paused = machine.kind is STAKATER
-    if paused:
-        await _annotate(server, machine, "true")
+    # The controller of a front leaves a machine alone that has it.
+    pause = machine.kind.paused_by
+    if pause:
+        await _annotate(server, machine, pause, "true")
     try:
         notes = {ownnames.MEMORY.name: "false"} if disks_only else {}
         await _replace_disks(server, machine, snapshot, RestoreRequest(restore_name, notes, seconds))
     finally:
-        if paused:
-            await _annotate(server, machine, at(machine.data, "metadata", "annotations", _PAUSED))
+        if pause:
+            await _annotate(server, machine, pause, at(machine.data, "metadata", "annotations", pause))
 
 
 class RestoreRequest(msgspec.Struct, frozen=True):
@@ -270,13 +268,13 @@ async def _replace_disks(server: ServerSession, machine: MachineView, snapshot: 
         )
 
 
-async def _annotate(server: ServerSession, machine: MachineView, value: object) -> None:
-    document = {"metadata": {"annotations": {_PAUSED: value}}}
+async def _annotate(server: ServerSession, machine: MachineView, name: str, value: object) -> None:
+    document = {"metadata": {"annotations": {name: value}}}
     await server.client.patch(machine.kind.target, machine.key, merge_patch(document))
 
 
 async def _revert(server: ServerSession, machine: MachineView, snapshot: str, seconds: float) -> None:
-    """Have VirtRigaud revert the machine. A reference that is the same as before would ask for nothing."""
+    """Have the Provider revert the machine. A reference that is the same as before would ask for nothing."""
     client, key = server.client, machine.key
     found: Data = {}
 
@@ -325,16 +323,19 @@ async def stopped(server: ServerSession, machine: MachineView, seconds: float) -
 # --- clones -----------------------------------------------------------------------------------------------------------------
 
 CLONES = kind_target("clone.kubevirt.io", "VirtualMachineClone")
-RIGAUD_CLONES = plain("infra.virtrigaud.io", "v1beta1", "vmclones", "VMClone")
 _OVER: Mapping[str, bool] = {"Succeeded": True, "Ready": True, "Failed": False}
 
 
 def clone_wish(machine: MachineView, new: str, name: str, *, as_kubevirt: bool, start: bool) -> tuple[Target[Data], Data]:
     """Return the object that asks for a clone, of its kind. Raises `ChangeRefused`."""
-    if machine.kind is VIRTRIGAUD:
-        head = {"apiVersion": "infra.virtrigaud.io/v1beta1", "kind": "VMClone"}
-        spec = {"source": {"vmRef": {"name": machine.name}}, "target": {"name": new}, "options": {"powerOn": start}}
-        return RIGAUD_CLONES, {**head, "metadata": {"name": name, "namespace": machine.namespace}, "spec": spec}
+    adapter = machine.kind.adapter
+    if adapter.clone_kind is not None:
+        spec = adapter.clone_spec(machine, new, start=start)
+        return named_target(adapter.clone_kind), {
+            **adapter.clone_kind.head,
+            "metadata": {"name": name, "namespace": machine.namespace},
+            "spec": spec,
+        }
     if machine.kind.front and not as_kubevirt:
         raise ChangeRefused(
             f"cannot clone {machine} as a machine of {machine.dialect}",

@@ -7,7 +7,6 @@ from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError, Transient
 from paddock.fleet.diagnosis.explain import Explanation, explain
 from paddock.fleet.diagnosis.scene import at, holds, texts
-from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import facts, finding
 from paddock.fleet.machines.finding import MachineNotFound, MachineView
 from paddock.fleet.servers.serverreader import ServerReader
@@ -152,7 +151,7 @@ def runs(machine: MachineView) -> bool:
     """Return True if the guest runs, here or on another hypervisor."""
     if machine.vmi is not None:
         return texts(machine.vmi, "status", "phase") not in _ENDED
-    return machine.vm is None and machine.kind is VIRTRIGAUD and texts(machine.data, "status", "powerState") == "On"
+    return machine.vm is None and machine.kind.adapter.is_on(machine.data)
 
 
 async def until(holds: Callable[[], Awaitable[bool]], seconds: float) -> bool:

@@ -4,8 +4,8 @@ A wish becomes an `ObjectWrite`, which says what it changes before it is sent. K
 KubeVirt's subresources, which write `spec.running` or `spec.runStrategy` as virtctl does.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import orjson
@@ -13,17 +13,14 @@ import orjson
 from paddock.base.errors import Terminal
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, texts
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VMI, MachineKind
+from paddock.fleet.kinds import VMI
 from paddock.fleet.machines.finding import MachineView, needs_vm
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.options import WriteOptions, merge_patch
 from paddock.kubernetes.client.target import Key, Target
+from paddock.kubevirt.plan.changes.adapters import FieldChange, Power
 
-Power = Literal["start", "stop"]
 SUBRESOURCES = "/apis/subresources.kubevirt.io/v1"
-_POWER_STATE = "vitistack.io/power-state"
-# Stakater's default, and the one that a machine gets that was halted.
-_RUNS = "RerunOnFailure"
 
 
 class CannotWrite(Terminal):
@@ -86,25 +83,23 @@ def power(machine: MachineView, wish: Power, *, force: bool = False, paused: boo
         raise CannotWrite(
             f"cannot start {machine} paused", why=f"{machine.dialect} has no word for it", fix="start it, and use `paddock pause`"
         )
-    written = _OF_FRONTS.get(machine.kind)
-    if written is not None:
-        return written(machine, wish, force)
     options: dict[str, Any] = {}
     if wish == "stop" and force:
         options = {"gracePeriod": 0}
-    elif paused:
+    if machine.kind.front:
+        asked = machine.kind.adapter.power(machine, wish, force=force)
+        if isinstance(asked, FieldChange):
+            return member(machine, asked.path, asked.value)
+        return call("virtualmachines", needs_vm(machine, wish), wish, asked.text, options)
+    if paused and not options:
         options = {"paused": True}
     return call("virtualmachines", machine.key, wish, _of_kubevirt(machine, wish), options)
 
 
 def wants_to_run(machine: MachineView) -> bool:
     """Return whether the object that the user wrote wants the machine to run now."""
-    if machine.kind is STAKATER:
-        return _strategy(machine) != "Halted"
-    if machine.kind is VIRTRIGAUD:
-        return (texts(machine.data, "spec", "powerState") or "On") == "On"
-    if machine.kind is VITISTACK and (state := at(machine.data, "metadata", "annotations", _POWER_STATE)) in ("running", "stopped"):
-        return bool(state == "running")
+    if (wish := machine.kind.adapter.wants_to_run(machine.data)) is not None:
+        return wish
     if machine.vm is not None and (running := at(machine.vm, "spec", "running")) is not None:
         return bool(running)
     return (texts(machine.vm, "spec", "runStrategy") or "Always") != "Halted"
@@ -120,34 +115,3 @@ def _of_kubevirt(machine: MachineView, wish: Power) -> str:
     if wish == "stop" and strategy in ("Always", "Once"):
         return f"spec.runStrategy: {strategy} -> Halted"
     return f"status.stateChangeRequests: a request to {wish}"
-
-
-def _strategy(machine: MachineView) -> str:
-    return texts(machine.data, "spec", "parameters", "runStrategy") or _RUNS
-
-
-def _of_stakater(machine: MachineView, wish: Power, force: bool) -> ObjectWrite:
-    strategy = _strategy(machine)
-    if wish == "start" and strategy == "Halted":
-        return member(machine, ("spec", "parameters", "runStrategy"), _RUNS)
-    if wish == "stop" and strategy != "Manual":
-        return member(machine, ("spec", "parameters", "runStrategy"), "Halted")
-    # The strategy leaves it to requests, which only the VirtualMachine takes.
-    options = {"gracePeriod": 0} if wish == "stop" and force else {}
-    return call("virtualmachines", needs_vm(machine, wish), wish, f"a request to {wish}; runStrategy {strategy} stays", options)
-
-
-def _of_virtrigaud(machine: MachineView, wish: Power, force: bool) -> ObjectWrite:
-    word = "On" if wish == "start" else "Off" if force else "OffGraceful"
-    return member(machine, ("spec", "powerState"), word)
-
-
-def _of_vitistack(machine: MachineView, wish: Power, force: bool) -> ObjectWrite:
-    return member(machine, ("metadata", "annotations", _POWER_STATE), "running" if wish == "start" else "stopped")
-
-
-_OF_FRONTS: Mapping[MachineKind, Callable[[MachineView, Power, bool], ObjectWrite]] = {
-    STAKATER: _of_stakater,
-    VIRTRIGAUD: _of_virtrigaud,
-    VITISTACK: _of_vitistack,
-}

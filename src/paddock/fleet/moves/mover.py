@@ -13,7 +13,7 @@ from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.waiting import MachineWaiter
 from paddock.fleet.moves import observed, references, transfer
 from paddock.fleet.moves.observed import ObservedMove
-from paddock.fleet.moves.plan import moveplan, objects, power, record, steps
+from paddock.fleet.moves.plan import moveplan, objects, record, steps
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.plan.steps import MoveStep
 from paddock.fleet.moves.sides import MoveSide
@@ -21,6 +21,7 @@ from paddock.fleet.moves.transfer import DiskCarrier
 from paddock.kubernetes.client.errors import AlreadyExists, Conflict, Invalid
 from paddock.kubernetes.client.options import merge_patch
 from paddock.kubernetes.meta import ages
+from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubevirt.disklinks import LinkChannel
 
 # label, done, total; without a total, a step of unknown length
@@ -122,7 +123,7 @@ class MachineMover:
             target=self._target.uid,
             address=self._target.address,
             namespace=self._target.namespace,
-            power=power.WORDS[kind].kept(machine.data, ran=ran),
+            power=machine.kind.adapter.power_words.kept(machine.data, ran=ran),
             ran=ran,
             agent=holds(machine.vmi, "AgentConnected"),
             macs=dict(moveplan.macs(spec, machine.vmi)),
@@ -141,7 +142,7 @@ class MachineMover:
         machine, moved = now.machine, now.moved
         assert moved is not None
         if now.source.wants_to_run:
-            document = power.WORDS[_kind(machine)].halted(machine.data)
+            document = machine.kind.adapter.power_words.halted(machine.data)
             await self._source.client.patch(machine.kind.target, machine.key, merge_patch(document))
         await fence_vm(self._source, machine, record.fence_text(moved))
         waiter = self._waiters[0]
@@ -214,7 +215,7 @@ class MachineMover:
         await self._patch_source(now.machine, document)
 
 
-def _kind(machine: MachineView) -> power.Id:
+def _kind(machine: MachineView) -> KindId:
     return machine.kind.group, machine.kind.kind
 
 
@@ -233,5 +234,5 @@ async def fence_vm(side: MoveSide, machine: MachineView, reason: str | None) -> 
 
 async def start_if_asked(side: MoveSide, machine: MachineView) -> None:
     """Start a machine that starts on request only."""
-    if machine.vmi is None and machine.vm is not None and power.WORDS[_kind(machine)].needs_start(machine.data):
+    if machine.vmi is None and machine.vm is not None and machine.kind.adapter.power_words.needs_start(machine.data):
         await writing.send(side.client, writing.power(machine, "start"))

@@ -12,7 +12,7 @@ from paddock.fleet.machines import finding, waiting, writing
 from paddock.fleet.machines.claims import CLAIMS, DATA_VOLUMES
 from paddock.fleet.machines.finding import MachineNotFound, MachineView
 from paddock.fleet.moves import references
-from paddock.fleet.moves.plan import disks, power, record
+from paddock.fleet.moves.plan import disks, record
 from paddock.fleet.moves.plan.disks import VolumeSurvey
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.plan.steps import CarryState, SourceState, TargetState
@@ -90,7 +90,7 @@ class ObservedMove(msgspec.Struct, frozen=True, kw_only=True):
 
 def is_at_rest(machine: MachineView) -> bool:
     """Return True if neither the object of the user nor what was made of it wants to run. A fence on one alone is not enough."""
-    kind = power.WORDS[machine.kind.group, machine.kind.kind]
+    kind = machine.kind.adapter.power_words
     halted = kind.halted(machine.data)
     if _differs(halted, machine.data) or (machine.vm is not None and _vm_wants(machine.vm)):
         return False

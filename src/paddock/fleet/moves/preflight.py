@@ -8,7 +8,7 @@ from paddock.base import quantity
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import at, entries, holds, texts
-from paddock.fleet.kinds import FRONTS, MACHINES, VIRTRIGAUD, VM, VMI
+from paddock.fleet.kinds import FRONTS, MACHINES, VM, VMI
 from paddock.fleet.machines import facts, finding, waiting
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.snapshots import SNAPSHOTS
@@ -78,8 +78,8 @@ class MovePreflight:
     def _unmovable(self, machine: MachineView) -> str:
         if self._source.uid == self._target.uid:
             return "both servers are the same one; `paddock clone` copies a machine on its server"
-        if machine.kind is VIRTRIGAUD:
-            return "a VMMigration moves machines of VirtRigaud, from one Provider to another"
+        if machine.kind.adapter.no_move:
+            return machine.kind.adapter.no_move
         if owner := next((each for each in entries(machine.data, "metadata", "ownerReferences") if each.get("controller")), None):
             return f"it belongs to {texts(owner, 'kind')} {texts(owner, 'name')}, which would make it anew"
         if machine.kind is VM and (maker := objects.maker(machine.data)):

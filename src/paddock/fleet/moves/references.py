@@ -7,6 +7,7 @@ import msgspec
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
+from paddock.fleet.kinds import named_target
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.trees import services_of
 from paddock.fleet.moves.plan import objects, record
@@ -15,9 +16,10 @@ from paddock.fleet.moves.sides import MoveSide
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden, NotFound
 from paddock.kubernetes.client.options import Selection, WriteOptions
-from paddock.kubernetes.client.target import Key, Target, plain
+from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubernetes.targets import kind_target
+from paddock.kubevirt.plan.changes import adapters
 from paddock.kubevirt.plan.changes.references import CLAIM, DATA_VOLUME, FieldReference, references
 
 _TYPES = "instancetype.kubevirt.io"
@@ -31,9 +33,7 @@ CARRIED: Mapping[KindId, Target[Data]] = {
     (_TYPES, "VirtualMachineClusterInstancetype"): kind_target(_TYPES, "VirtualMachineClusterInstancetype"),
     (_TYPES, "VirtualMachinePreference"): kind_target(_TYPES, "VirtualMachinePreference"),
     (_TYPES, "VirtualMachineClusterPreference"): kind_target(_TYPES, "VirtualMachineClusterPreference"),
-    ("vitistack.io", "MachineClass"): plain("vitistack.io", "v1alpha1", "machineclasses", "MachineClass", namespaced=False),
-    ("vitistack.io", "MachineTemplate"): plain("vitistack.io", "v1alpha1", "machinetemplates", "MachineTemplate"),
-    ("vitistack.io", "NetworkConfiguration"): plain("vitistack.io", "v1alpha1", "networkconfigurations", "NetworkConfiguration"),
+    **{(each.group, each.kind): named_target(each) for adapter in adapters.every() for each in adapter.carried},
 }
 # Only looked for: what they lead to is a disk already, but the machine's controller wants to see them.
 _EXPECTED: Mapping[KindId, Target[Data]] = {

@@ -13,7 +13,7 @@ from paddock.fleet.machines.waiting import MachineWaiter
 from paddock.fleet.moves import objectcalls, observed, transfer
 from paddock.fleet.moves.mover import CannotMove, fence_vm, start_if_asked
 from paddock.fleet.moves.observed import ObservedMove
-from paddock.fleet.moves.plan import objects, power, record, steps
+from paddock.fleet.moves.plan import objects, record, steps
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.fleet.moves.plan.steps import UndoStep
 from paddock.fleet.moves.sides import MoveSide
@@ -62,7 +62,7 @@ class MoveUndoer:
     async def _fence_target(self, now: ObservedMove) -> None:
         there = now.there
         assert there is not None
-        halted = power.WORDS[there.kind.group, there.kind.kind].halted(there.data)
+        halted = there.kind.adapter.power_words.halted(there.data)
         await _patch(self._target, there, objects.joined(halted, {"metadata": {"annotations": {record.FENCE: _FENCE}}}))
 
     async def _halt_target(self, now: ObservedMove) -> None:

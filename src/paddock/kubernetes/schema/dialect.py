@@ -42,6 +42,8 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """A dialect. A module that is named here without `paddock.` lies in the dialect's own package."""
 
     name: str
+    # as people write it, before its kinds where KubeVirt has some of the same name
+    title: str = ""
     # the module of each kind, in the order of the catalog; it has a tuple KINDS
     kinds: Mapping[KindId, str]
     machines: tuple[DialectMachine, ...] = ()
@@ -59,6 +61,25 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     extends_kubevirt: bool = False
     # a machine is nothing but the KubeVirt objects that it becomes
     is_all_in_kubevirt: bool = False
+
+    # --- documents ---
+    # its disks are copies of a DataSource
+    copies_data_sources: bool = False
+    # a field of its machines has the seconds to shut down
+    has_grace_period: bool = True
+    # it makes a machine's disks itself; an empty root disk may be one that is there already, and stays beside
+    makes_disks: bool = False
+    keeps_empty_root: bool = False
+    # the forms of its machines; the translator has `is_own(value)` and `to_own(value, world)` for the second one
+    forms: tuple[str, ...] = ()
+    # a member of the spec that every release of Paddock has declared, by kind: a definition without it is somebody else's
+    always: Mapping[str, str] = {}
+
+    # --- what people ask of machines ---
+    # the module with ADAPTER, which reads and writes machines in the words of the dialect
+    adapter: str = ""
+    # the module with DIAGNOSIS, what `paddock why` knows of its kinds
+    diagnosis: str = ""
 
     # --- changes ---
     # the module with EFFECTS, the effect of each field's change, by kind

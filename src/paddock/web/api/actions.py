@@ -7,7 +7,6 @@ import msgspec
 
 from paddock.base.names import check_name
 from paddock.cli import protection
-from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import clones, restores, running, snapshots
 from paddock.fleet.machines.clones import MachineCloneOptions
 from paddock.fleet.machines.finding import MachineView
@@ -70,7 +69,7 @@ async def act(request: WebRequest) -> WebDone:
 async def _run(action: Action) -> str:
     """Start, stop, pause: the state that follows comes with the stream."""
     options = RunOptions(force=action.options.force, soft=action.options.soft, paused=action.options.paused)
-    if action.verb == "restart" and action.machine.kind is VIRTRIGAUD:
+    if action.verb == "restart" and action.machine.kind.adapter.restarts_by_power:
         # Off and on again: the second step needs the end of the first.
         options = msgspec.structs.replace(options, seconds=_LONG_SECONDS)
     return await running.VERBS[action.verb](MachineRunner(action.server.client, action.server.clock, options, _ignore), action.machine)

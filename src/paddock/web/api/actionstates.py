@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from paddock.fleet.diagnosis.scene import texts
-from paddock.fleet.kinds import VIRTRIGAUD, VMI
+from paddock.fleet.kinds import VMI
 from paddock.fleet.machines import facts, removal, waiting, writing
 from paddock.fleet.machines.finding import MachineView
 from paddock.web.answers.machine import WebActionState, WebSnapshotPart
@@ -48,7 +48,7 @@ def _restart(machine: MachineView) -> str:
         return _BARE
     if not waiting.is_live(machine):
         return "it does not run"
-    return "" if machine.kind is VIRTRIGAUD or machine.vm is not None else _NO_VM
+    return "" if machine.kind.adapter.restarts_by_power or machine.vm is not None else _NO_VM
 
 
 def _of_guest(machine: MachineView) -> str:
@@ -68,7 +68,7 @@ def _unpause(machine: MachineView) -> str:
 def _snapshot(machine: MachineView) -> str:
     if machine.kind is VMI:
         return _BARE
-    return "" if machine.kind is VIRTRIGAUD or machine.vm is not None else _NO_VM
+    return "" if machine.kind.adapter.snapshot_kind is not None or machine.vm is not None else _NO_VM
 
 
 def _restore(machine: MachineView, snapshots: list[WebSnapshotPart]) -> str:

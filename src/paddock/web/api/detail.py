@@ -10,7 +10,6 @@ import orjson
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import holds, texts
-from paddock.fleet.kinds import VIRTRIGAUD
 from paddock.fleet.machines import snapshots, trees, usage
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.machines.writing import SUBRESOURCES
@@ -75,9 +74,9 @@ async def gathered(server: ServerSession, machine: MachineView) -> WebMachineDet
 
 async def snapshot_parts(client: Client, machine: MachineView, namespace: str) -> list[WebSnapshotPart]:
     """Return the snapshots of a machine as a tree."""
-    if machine.kind is VIRTRIGAUD:
-        found = await _list(client, snapshots.RIGAUD_SNAPSHOTS, machine.namespace)
-        return snapshottrees.snapshot_parts(snapshottrees.of_machine(found, machine.name, "spec", "vmRef", "name"), ())
+    if path := machine.kind.adapter.snapshot_machine:
+        found = await _list(client, snapshots.kind_of(machine.kind), machine.namespace)
+        return snapshottrees.snapshot_parts(snapshottrees.of_machine(found, machine.name, *path), ())
     if machine.vm_key is None:
         return []
     name = machine.vm_key.name

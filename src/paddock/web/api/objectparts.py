@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import at, entries, holds, texts
-from paddock.fleet.kinds import STAKATER, VITISTACK, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines import parts
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.target import Target
@@ -95,11 +95,7 @@ def made_of(machine: MachineView) -> str:
 
 def run_strategy(machine: MachineView) -> str:
     """Return the run strategy, in the words of the dialect."""
-    if machine.kind is STAKATER:
-        return texts(machine.data, "spec", "parameters", "runStrategy") or "RerunOnFailure"
-    if machine.kind is VITISTACK or machine.vm is None:
-        return texts(machine.data, "spec", "powerState") or (verdict.strategy_of(machine.vm) if machine.vm is not None else "")
-    return texts(machine.data, "spec", "powerState") or verdict.strategy_of(machine.vm)
+    return machine.kind.adapter.strategy(machine.data) or (verdict.strategy_of(machine.vm) if machine.vm is not None else "")
 
 
 def firmware(machine: MachineView) -> str:

@@ -16,9 +16,9 @@ from paddock.web.rights import SUBRESOURCES
 _METRICS = "metrics.k8s.io"
 # Every server has them.
 _ALWAYS = frozenset(("usage", "tasks", "events"))
-# A kind that belongs to a dialect: its machines, or for Kubermatic, whose machines are KubeVirt's, its images.
+# A kind that belongs to a dialect: its machines, or where these are KubeVirt's, its images.
 _DIALECTS: Mapping[str, Collection[str]] = {
-    name: tuple(each.qualified for each in kinds.MACHINES if each.dialect == name)[:1] or (kindtable.KUBERMATIC_IMAGES.qualified,)
+    name: tuple(each.qualified for each in kinds.MACHINES if each.dialect == name)[:1] or tuple(each.qualified for each in kindtable.IMAGES)
     for name in catalog.DIALECTS
 }
 NO_SUSPENSION = "KubeVirt cannot suspend machines; Paddock's own server can"
@@ -69,8 +69,8 @@ class ServedParts(msgspec.Struct, frozen=True):
 
 def _of_parts() -> Mapping[str, Collection[Target[Data]]]:
     """Return the kinds of each topic, and of each verb that makes an object."""
-    found: dict[str, Collection[Target[Data]]] = {"snapshot": (kindtable.SNAPSHOTS, kindtable.RIGAUD_SNAPSHOTS)}
-    found["clone"] = (kindtable.CLONES, kindtable.RIGAUD_CLONES)
+    found: dict[str, Collection[Target[Data]]] = {"snapshot": (kindtable.SNAPSHOTS, *kindtable.OWN_SNAPSHOTS)}
+    found["clone"] = (kindtable.CLONES, *kindtable.OWN_CLONES)
     for topic in topics.TOPICS:
         if topic not in _ALWAYS and topic != "machines":
             found[topic] = tuple(each for each in topics.source(topic).kinds if each not in MACHINE_TARGETS)

@@ -11,7 +11,7 @@ from paddock.fleet.machines import facts, snapshots
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta.ages import timestamp
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE
 from paddock.web.answers.rows import WebObjectRow
 from paddock.web.images import WebImageSource, WebLibraryImage
 from paddock.web.live import kindtable as kinds
@@ -20,12 +20,12 @@ from paddock.web.live.machinerows import MACHINE_TARGETS
 from paddock.web.live.objects import LiveObjects
 from paddock.web.live.parts import Cells, key_of, percent_of, row
 
-IMAGE_KINDS = (kinds.DATA_SOURCES, kinds.IMPORT_CRONS, kinds.KUBERMATIC_IMAGES, kinds.RIGAUD_IMAGES)
+IMAGE_KINDS = (kinds.DATA_SOURCES, kinds.IMPORT_CRONS, *kinds.IMAGES, *kinds.PROVIDER_IMAGES)
 VOLUME_KINDS = (kinds.CLAIMS, kinds.DATA_VOLUMES)
-NETWORK_KINDS = (kinds.ATTACHMENTS, kinds.VITISTACK_NETWORKS, kinds.RIGAUD_NETWORKS)
-SNAPSHOT_KINDS = (kinds.SNAPSHOTS, kinds.RIGAUD_SNAPSHOTS, kinds.VOLUME_SNAPSHOTS)
-POOL_KINDS = (kinds.POOLS, kinds.KUBERMATIC_POOLS, kinds.REPLICA_SETS, kinds.RIGAUD_SETS)
-MIGRATION_KINDS = (kinds.MIGRATIONS, kinds.RIGAUD_MIGRATIONS)
+NETWORK_KINDS = (kinds.ATTACHMENTS, *kinds.NETWORKS, *kinds.PROVIDER_NETWORKS)
+SNAPSHOT_KINDS = (kinds.SNAPSHOTS, *kinds.OWN_SNAPSHOTS, kinds.VOLUME_SNAPSHOTS)
+POOL_KINDS = (kinds.POOLS, kinds.FLAT_POOLS, kinds.REPLICA_SETS, *kinds.SETS)
+MIGRATION_KINDS = (kinds.MIGRATIONS, *kinds.OWN_MIGRATIONS)
 
 
 def images(objects: LiveObjects) -> Iterator[WebObjectRow]:
@@ -189,17 +189,19 @@ def networks(objects: LiveObjects) -> Iterator[WebObjectRow]:
     """Yield networks: `type`, `bridge`, `vlan`, `subnet`, `mtu`."""
     for data in objects.of(kinds.ATTACHMENTS):
         yield row(kinds.ATTACHMENTS, data, _cni(texts(data, "spec", "config")), list(objects.networks.get(key_of(data), ())))
-    for data in objects.of(kinds.VITISTACK_NETWORKS):
-        spec = at(data, "spec") or {}
-        cells: Cells = {"type": "vitistack", "subnet": texts(spec, "ipam", "subnet"), **_plain(spec, "bridge", "vlan", "mtu")}
-        machines = [f"vitistack/{key_of(data).namespace}/{each}" for each in at(data, "status", "connectedMachines") or ()]
-        yield row(kinds.VITISTACK_NETWORKS, data, cells, _existing(machines, objects))
-    for data in objects.of(kinds.RIGAUD_NETWORKS):
-        network = at(data, "spec", "network") or {}
-        cells = {"type": "virtrigaud", **_plain(network, "mtu")}
-        for hypervisor in ("libvirt", "proxmox", "vsphere"):
-            cells |= _plain(network.get(hypervisor) or {}, "bridge", "vlan")
-        yield row(kinds.RIGAUD_NETWORKS, data, cells, [])
+    for target, front in kinds.NETWORKS.items():
+        for data in objects.of(target):
+            spec = at(data, "spec") or {}
+            cells: Cells = {"type": front.dialect, "subnet": texts(spec, "ipam", "subnet"), **_plain(spec, "bridge", "vlan", "mtu")}
+            machines = [f"{front.word}/{key_of(data).namespace}/{each}" for each in at(data, "status", "connectedMachines") or ()]
+            yield row(target, data, cells, _existing(machines, objects))
+    for target, front in kinds.PROVIDER_NETWORKS.items():
+        for data in objects.of(target):
+            network = at(data, "spec", "network") or {}
+            cells = {"type": front.dialect, **_plain(network, "mtu")}
+            for hypervisor in ("libvirt", "proxmox", "vsphere"):
+                cells |= _plain(network.get(hypervisor) or {}, "bridge", "vlan")
+            yield row(target, data, cells, [])
 
 
 def _existing(machines: list[str], objects: LiveObjects) -> list[str]:
@@ -225,7 +227,7 @@ def _plain(source: Data, *names: str) -> Cells:
 
 def snapshot_rows(objects: LiveObjects) -> Iterator[WebObjectRow]:
     """Yield snapshots: `of`, `consistency`, `size`, `parent`."""
-    for target in (kinds.SNAPSHOTS, kinds.RIGAUD_SNAPSHOTS):
+    for target in (kinds.SNAPSHOTS, *kinds.OWN_SNAPSHOTS):
         for data in objects.of(target):
             found = snapshots.row(data)
             machine = _source_machine(target, data, found.machine, objects)
@@ -244,8 +246,8 @@ def snapshot_rows(objects: LiveObjects) -> Iterator[WebObjectRow]:
 
 def _source_machine(target: Target[Data], data: Data, name: str, objects: LiveObjects) -> list[str]:
     namespace = key_of(data).namespace
-    if target is kinds.RIGAUD_SNAPSHOTS:
-        return _existing([f"virtrigaud/{namespace}/{name}"], objects)
+    if front := kinds.OWN_SNAPSHOTS.get(target):
+        return _existing([f"{front.word}/{namespace}/{name}"], objects)
     found = objects.places.get(Key(namespace, name))
     return [found] if found is not None else []
 
@@ -274,16 +276,17 @@ def _owners(data: Data) -> Iterator[Data]:
 
 def providers(objects: LiveObjects) -> Iterator[WebObjectRow]:
     """Yield Providers: `type`, `endpoint`, `version`, `count`."""
-    for data in objects.of(kinds.PROVIDERS):
-        key = key_of(data)
-        machines = [parts.place(each) for each in objects.machines if _is_of(each.data, key)]
-        cells: Cells = {
-            "type": texts(data, "spec", "type"),
-            "endpoint": texts(data, "spec", "endpoint"),
-            "version": texts(data, "status", "version"),
-            "count": len(machines),
-        }
-        yield row(kinds.PROVIDERS, data, cells, machines)
+    for target in kinds.PROVIDERS:
+        for data in objects.of(target):
+            key = key_of(data)
+            machines = [parts.place(each) for each in objects.machines if _is_of(each.data, key)]
+            cells: Cells = {
+                "type": texts(data, "spec", "type"),
+                "endpoint": texts(data, "spec", "endpoint"),
+                "version": texts(data, "status", "version"),
+                "count": len(machines),
+            }
+            yield row(target, data, cells, machines)
 
 
 def _is_of(machine: Data, provider: Key) -> bool:
@@ -304,13 +307,14 @@ def migrations(objects: LiveObjects) -> Iterator[WebObjectRow]:
         }
         machine = objects.places.get(Key(key_of(data).namespace, texts(data, "spec", "vmiName")))
         yield row(kinds.MIGRATIONS, data, cells, [machine] if machine else [])
-    for data in objects.of(kinds.RIGAUD_MIGRATIONS):
-        cells = {
-            "phase": texts(data, "status", "phase"),
-            "from": texts(data, "spec", "source", "providerRef", "name"),
-            "to": texts(data, "spec", "target", "providerRef", "name"),
-            "text": texts(data, "status", "message"),
-        }
-        machine = f"virtrigaud/{key_of(data).namespace}/{texts(data, 'spec', 'source', 'vmRef', 'name')}"
-        percent = percent_of(data, "status", "progress", "percentage")
-        yield row(kinds.RIGAUD_MIGRATIONS, data, cells, _existing([machine], objects), percent=percent)
+    for target, front in kinds.OWN_MIGRATIONS.items():
+        for data in objects.of(target):
+            cells = {
+                "phase": texts(data, "status", "phase"),
+                "from": texts(data, "spec", "source", "providerRef", "name"),
+                "to": texts(data, "spec", "target", "providerRef", "name"),
+                "text": texts(data, "status", "message"),
+            }
+            machine = f"{front.word}/{key_of(data).namespace}/{texts(data, 'spec', 'source', 'vmRef', 'name')}"
+            percent = percent_of(data, "status", "progress", "percentage")
+            yield row(target, data, cells, _existing([machine], objects), percent=percent)

@@ -7,6 +7,7 @@ import msgspec
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis import verdict
 from paddock.fleet.diagnosis.scene import ObjectPlace, at, conditions, texts
+from paddock.fleet.kinds import MachineKind
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.meta import ages
@@ -115,9 +116,9 @@ def _place_at(*path: str) -> Callable[[Data, LiveObjects], str]:
     return find
 
 
-def _rigaud_at(*path: str) -> Callable[[Data, LiveObjects], str]:
+def _of_front(front: MachineKind, *path: str) -> Callable[[Data, LiveObjects], str]:
     def find(data: Data, objects: LiveObjects) -> str:
-        place = f"virtrigaud/{texts(data, 'metadata', 'namespace')}/{texts(data, *path)}"
+        place = f"{front.word}/{texts(data, 'metadata', 'namespace')}/{texts(data, *path)}"
         return place if any(parts.place(each) == place for each in objects.machines) else ""
 
     return find
@@ -164,22 +165,31 @@ TASK_KINDS: tuple[TaskKind, ...] = (
     ),
     TaskKind(target=kinds.EXPORTS, title=_named("Prepare the export", "metadata", "name"), machine=_place_at("spec", "source", "name")),
     TaskKind(target=kinds.MIGRATIONS, title=_named("Migrate", "spec", "vmiName"), machine=_place_at("spec", "vmiName")),
-    TaskKind(
-        target=kinds.RIGAUD_SNAPSHOTS,
-        title=_named("Take the snapshot", "metadata", "name"),
-        machine=_rigaud_at("spec", "vmRef", "name"),
-        progress=("progress", "percentage"),
+    *(
+        TaskKind(
+            target=target,
+            title=_named("Take the snapshot", "metadata", "name"),
+            machine=_of_front(front, *front.adapter.snapshot_machine),
+            progress=("progress", "percentage"),
+        )
+        for target, front in kinds.OWN_SNAPSHOTS.items()
     ),
-    TaskKind(
-        target=kinds.RIGAUD_CLONES,
-        title=_named("Clone into", "spec", "target", "name"),
-        machine=_rigaud_at("spec", "source", "vmRef", "name"),
-        progress=("progress", "overallPercentage"),
+    *(
+        TaskKind(
+            target=target,
+            title=_named("Clone into", "spec", "target", "name"),
+            machine=_of_front(front, *front.adapter.clone_machine),
+            progress=front.adapter.clone_percentage,
+        )
+        for target, front in kinds.OWN_CLONES.items()
     ),
-    TaskKind(
-        target=kinds.RIGAUD_MIGRATIONS,
-        title=_named("Migrate", "spec", "source", "vmRef", "name"),
-        machine=_rigaud_at("spec", "source", "vmRef", "name"),
-        progress=("progress", "percentage"),
+    *(
+        TaskKind(
+            target=target,
+            title=_named("Migrate", "spec", "source", "vmRef", "name"),
+            machine=_of_front(front, "spec", "source", "vmRef", "name"),
+            progress=("progress", "percentage"),
+        )
+        for target, front in kinds.OWN_MIGRATIONS.items()
     ),
 )

@@ -71,6 +71,6 @@ _SOURCES: Mapping[WebTopic, Callable[[], RowSource]] = {
     "networks": lambda: _ObjectRows(objectrows.NETWORK_KINDS, objectrows.networks),
     "snapshots": lambda: _ObjectRows(objectrows.SNAPSHOT_KINDS, objectrows.snapshot_rows),
     "pools": lambda: _ObjectRows(objectrows.POOL_KINDS, objectrows.pools),
-    "providers": lambda: _ObjectRows((kinds.PROVIDERS,), objectrows.providers),
+    "providers": lambda: _ObjectRows(kinds.PROVIDERS, objectrows.providers),
     "migrations": lambda: _ObjectRows(objectrows.MIGRATION_KINDS, objectrows.migrations),
 }

@@ -90,7 +90,7 @@ def test_every_option_of_every_command_completes() -> None:
 
 def test_kinds_and_their_places() -> None:
     declared = {(f"{kind.group}/{version.name}", kind.plural) for kind in catalog.every() for version in kind.versions}
-    assert {*names.MACHINES, *names.PROVIDERS} <= declared
+    assert {*names.machines(), *names.providers()} <= declared
     assert Candidate("virtualmachines", "VirtualMachine of kubevirt") in names.lookup(NamesQuery(KnownNames.KINDS, "virtualmach", [""]))
 
 

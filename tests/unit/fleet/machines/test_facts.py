@@ -10,11 +10,12 @@ from paddock.cli.commands import info, ls, tree
 from paddock.cli.console import Console
 from paddock.cli.live import LiveView
 from paddock.cli.terminal import PIPE, Screen
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines import facts, trees
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.meta import ages
 from tests.golden import Golden
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD, VITISTACK
 from tests.unit.fleet.machines.examples import Data, stakater, virtrigaud, vitistack, vm, vmi
 
 NOW = ages.seconds_of("2026-11-23T12:00:00Z") or 0.0

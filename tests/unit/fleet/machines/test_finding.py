@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from paddock.fleet.kinds import MACHINES, STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
+from paddock.fleet.kinds import MACHINES, VM, VMI
 from paddock.fleet.machines import finding
 from paddock.fleet.machines.finding import AmbiguousMachine, MachineNotFound, MachineView
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Forbidden
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD, VITISTACK
 from tests.unit.fleet.machines.examples import Data, stakater, virtrigaud, vitistack, vm, vmi
 
 

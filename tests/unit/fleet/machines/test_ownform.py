@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.fleet.kinds import VITISTACK
 from paddock.fleet.machines import facts, planning
 from paddock.fleet.machines.edits import ObjectEdit
 from paddock.fleet.machines.finding import MachineView
 from paddock.fleet.servers import surroundings
 from paddock.kubernetes.client.target import Key
 from tests.coroutines import run_by
+from tests.kit.declarations.frontkinds import VITISTACK
 from tests.kit.servers.apiclient import inside
 from tests.kit.servers.apiharness import Harness
 from tests.unit.cli.commands import paddock

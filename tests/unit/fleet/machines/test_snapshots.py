@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from paddock.cli import confirming
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM
+from paddock.fleet.kinds import VM
 from paddock.fleet.machines import snapshots
 from paddock.fleet.machines.finding import MachineView
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD
 from tests.unit.cli.test_changing import CLASS
 from tests.unit.cli.test_changing import VIRTRIGAUD as RIGAUD
 from tests.unit.cli.test_changing import vm as whole_vm

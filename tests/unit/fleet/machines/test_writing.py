@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines import writing
 from paddock.fleet.machines.finding import MachineView
-from paddock.fleet.machines.writing import CannotWrite, Power
+from paddock.fleet.machines.writing import CannotWrite
+from paddock.kubevirt.plan.changes.adapters import Power
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD, VITISTACK
 from tests.unit.fleet.machines.examples import Data, stakater, virtrigaud, vitistack, vm, vmi
 
 VERB = "/apis/subresources.kubevirt.io/v1/namespaces/default/virtualmachines/web/"

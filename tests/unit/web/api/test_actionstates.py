@@ -3,10 +3,11 @@
 import pytest
 
 from paddock.base.jsondata import Data
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VITISTACK, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.fleet.machines.finding import MachineView
 from paddock.web.api import actionstates
 from paddock.web.live import verbs
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD, VITISTACK
 from tests.unit.fleet.machines.examples import stakater, virtrigaud, vitistack, vm, vmi
 
 RUNNING = vmi(phase="Running", conditions=[{"type": "Ready", "status": "True"}])

@@ -5,6 +5,7 @@ from paddock.web.api.serverparts import NO_SUSPENSION, ServedParts
 from paddock.web.live import kindtable
 from paddock.web.live.topics import TOPICS
 from paddock.web.rights import SUBRESOURCES
+from tests.kit.declarations.frontkinds import VITISTACK
 
 EVERY = frozenset(each.qualified for each in kinds.MACHINES) | frozenset(each.qualified for each in kindtable.EVERY)
 
@@ -39,10 +40,10 @@ def test_a_cluster_without_kubevirt() -> None:
     ("gone", "lacking"),
     [
         (kinds.VM, {"kubevirt"}),
-        (kinds.VITISTACK, {"vitistack"}),
-        (kindtable.PROVIDERS, {"providers"}),
+        (VITISTACK, {"vitistack"}),
+        (kindtable.PROVIDERS[0], {"providers"}),
         (kindtable.SNAPSHOTS, set()),
-        (kindtable.KUBERMATIC_IMAGES, {"kubermatic"}),
+        (kindtable.IMAGES[0], {"kubermatic"}),
     ],
     ids=str,
 )

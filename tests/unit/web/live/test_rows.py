@@ -7,7 +7,7 @@ import pytest
 
 from paddock.base.clock import SystemClock
 from paddock.base.jsondata import Data
-from paddock.fleet.kinds import STAKATER, VIRTRIGAUD, VM, VMI
+from paddock.fleet.kinds import VM, VMI
 from paddock.kubernetes.client.target import EVENTS, Target
 from paddock.web.answers.rows import WebObjectRow, WebTaskRow
 from paddock.web.images import NoImages, WebLibraryImage
@@ -17,6 +17,7 @@ from paddock.web.live.objects import LiveObjects
 from paddock.web.live.taskrows import TaskRows
 from paddock.web.live.topicnames import WebTopic
 from tests.coroutines import scripted
+from tests.kit.declarations.frontkinds import STAKATER, VIRTRIGAUD
 from tests.kit.servers.apiharness import Harness
 from tests.unit.fleet.machines import examples
 
@@ -175,8 +176,8 @@ def test_pools_know_their_members() -> None:
 
 
 def test_providers_know_their_machines() -> None:
-    provider = made(kindtable.PROVIDERS, "esx", spec={"type": "vsphere", "endpoint": "https://esx.example"})
-    row = one(objectrows.providers(live((kindtable.PROVIDERS, [provider]), (VIRTRIGAUD.target, [examples.virtrigaud()]))))
+    provider = made(kindtable.PROVIDERS[0], "esx", spec={"type": "vsphere", "endpoint": "https://esx.example"})
+    row = one(objectrows.providers(live((kindtable.PROVIDERS[0], [provider]), (VIRTRIGAUD.target, [examples.virtrigaud()]))))
     assert (row.cells["count"], row.machines) == (1, ["virtrigaud/default/db"])
 
 
@@ -192,9 +193,9 @@ def test_migrations_say_from_where_to_where() -> None:
 @pytest.mark.parametrize(
     ("target", "source", "shown"),
     [
-        (kindtable.KUBERMATIC_IMAGES, {"http": {"url": "https://a/b"}}, "https://a/b"),
+        (kindtable.IMAGES[0], {"http": {"url": "https://a/b"}}, "https://a/b"),
         (kindtable.DATA_SOURCES, {"source": {"pvc": {"name": "golden", "namespace": "x"}}}, "pvc/golden"),
-        (kindtable.RIGAUD_IMAGES, {"source": {"libvirt": {"path": "/a.qcow2"}}}, "/a.qcow2"),
+        (kindtable.PROVIDER_IMAGES[0], {"source": {"libvirt": {"path": "/a.qcow2"}}}, "/a.qcow2"),
         (
             kindtable.IMPORT_CRONS,
             {"schedule": "0 * * * *", "template": {"spec": {"source": {"registry": {"url": "docker://q/a"}}}}},

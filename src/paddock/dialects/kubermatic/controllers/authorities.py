@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paddock.dialects.kubermatic.controllers import targets
 from paddock.dialects.kubermatic.controllers.actions import ClusterWriter, is_ours
 from paddock.dialects.kubermatic.controllers.reader import CONSUMING, Views, templates_of
-from paddock.kubevirt.kinds.kubermaticsources import is_cached
+from paddock.kubevirt.kinds.extendedsources import is_cached
 
 _END = "-ca"
 

@@ -18,7 +18,7 @@ from paddock.kubernetes.meta.rendering import Rendering
 from paddock.kubernetes.runtime.cache import CacheChange
 from paddock.kubernetes.runtime.controller import Controller, ControllerSettings, Keys, Reconcile, own_key, owners
 from paddock.kubernetes.runtime.program import ControllerManager
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE
 
 
 def wire(

@@ -23,7 +23,7 @@ from paddock.kubernetes.runtime.reference import is_owned, reference
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSource
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticsources import golden_name, is_cached
+from paddock.kubevirt.kinds.extendedsources import golden_name, is_cached
 
 
 class GoldenImages(KindReconciler):

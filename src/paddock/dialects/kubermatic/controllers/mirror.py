@@ -41,8 +41,7 @@ from paddock.kubernetes.runtime.statuses import StatusWriter, status_of
 from paddock.kubernetes.runtime.unreadfields import UnreadFieldEvents
 from paddock.kubevirt.kinds import missinggates
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticmarks import RESOLVED
-from paddock.kubevirt.kinds.kubermaticsources import references
+from paddock.kubevirt.kinds.extendedsources import RESOLVED, references
 from paddock.kubevirt.kinds.missinggates import MissingGates
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine

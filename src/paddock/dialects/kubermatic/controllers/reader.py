@@ -17,8 +17,8 @@ from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubevirt.kinds.datasource import DataSource
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.extendedsources import names_read, references
 from paddock.kubevirt.kinds.gates import ClusterGates, of_installations
-from paddock.kubevirt.kinds.kubermaticsources import names_read, references
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
 

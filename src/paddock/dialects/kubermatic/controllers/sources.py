@@ -27,8 +27,7 @@ from paddock.kubernetes.runtime.statuses import StatusWriter, status_of
 from paddock.kubernetes.runtime.unreadfields import UnreadFieldEvents
 from paddock.kubevirt.kinds.datasource import DataSource, source_type
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE
-from paddock.kubevirt.kinds.kubermaticsources import golden_name, is_address, is_cached
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE, golden_name, is_address, is_cached
 from paddock.kubevirt.plan.storage import datasources
 from paddock.kubevirt.plan.storage.contents import Lookup
 from paddock.kubevirt.plan.storage.datasources import SourceLookup

@@ -3,7 +3,7 @@
 import msgspec
 
 from paddock.base.jsondata import Data
-from paddock.kubevirt.kinds.kubermaticmarks import RESOLVED
+from paddock.kubevirt.kinds.extendedsources import RESOLVED
 
 FAILURE = "Failure"
 

@@ -14,8 +14,7 @@ import orjson
 from paddock.base.jsondata import Data
 from paddock.kubernetes.meta.objects import TemplateMeta
 from paddock.kubernetes.meta.wire import to_data
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.kubevirt.kinds.kubermaticsources import with_class
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE, IMMEDIATE, MANAGED_BY, with_class
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate
 
 # What is about the object where it was written, and means nothing in another API.

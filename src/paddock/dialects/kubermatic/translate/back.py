@@ -20,8 +20,7 @@ from paddock.kubernetes.meta.world import ObjectSet, namespace_of
 from paddock.kubevirt.kinds import poolform
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, SOURCES, DataSource, DataSourceSource, DataSourceSpec
 from paddock.kubevirt.kinds.datavolume import CDI_GROUP, CertConfig, DataVolumeSource, HttpSource, SourceReference
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.kubevirt.kinds.kubermaticsources import is_kubermatic
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE, IMMEDIATE, MANAGED_BY, is_extended
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
 
@@ -61,7 +60,7 @@ class _Reading:
     def machine(self, vm: VirtualMachine) -> VirtualMachine:
         templates = self._templates(vm.spec.dataVolumeTemplates)
         # The marks come back by themselves when the machine is translated forward, if it is in Kubermatic's form.
-        marked = is_kubermatic(templates, self.namespace, finder(self.seen()))
+        marked = is_extended(templates, self.namespace, finder(self.seen()))
         metadata = _unmarked(vm.metadata, self.rendering) if marked else _said(vm.metadata)
         spec = msgspec.structs.replace(vm.spec, dataVolumeTemplates=templates)
         return msgspec.structs.replace(vm, metadata=metadata, spec=spec, status=None)

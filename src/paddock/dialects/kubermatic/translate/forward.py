@@ -20,8 +20,7 @@ from paddock.kubevirt.kinds import poolform
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSpec
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE, IMMEDIATE, MANAGED_BY
-from paddock.kubevirt.kinds.kubermaticsources import Find, is_address, is_cached, is_kubermatic, with_class
+from paddock.kubevirt.kinds.extendedsources import DATA_SOURCE, IMMEDIATE, MANAGED_BY, Find, is_address, is_cached, is_extended, with_class
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
 
@@ -39,7 +38,7 @@ def to_kubevirt(source: Resource, object_set: ObjectSet, rendering: Rendering) -
 @to_kubevirt.register
 def _machine(source: VirtualMachine, object_set: ObjectSet, rendering: Rendering) -> Translated[tuple[Resource, ...]]:
     ledger = LossCollector(f"VirtualMachine/{source.metadata.name}")
-    marked = is_kubermatic(source.spec.dataVolumeTemplates, namespace_of(source), finder(object_set))
+    marked = is_extended(source.spec.dataVolumeTemplates, namespace_of(source), finder(object_set))
     resolver = Resolver(namespace_of(source), object_set, rendering)
     templates, objects = _templates(source.spec.dataVolumeTemplates, _TEMPLATES, resolver)
     hardware = cluster.hardware(source.spec.template.spec, ("spec", "template", "spec"), ledger)
@@ -64,7 +63,7 @@ def _pool(source: VirtualMachinePool, object_set: ObjectSet, rendering: Renderin
     folded = poolform.fold(source)
     given = folded.spec.virtualMachineTemplate
     own_form = source.apiVersion == ALIAS_VERSION or folded is not source
-    marked = own_form or is_kubermatic(given.spec.dataVolumeTemplates, namespace_of(source), finder(object_set))
+    marked = own_form or is_extended(given.spec.dataVolumeTemplates, namespace_of(source), finder(object_set))
     resolver = Resolver(namespace_of(source), object_set, rendering)
     templates, objects = _templates(given.spec.dataVolumeTemplates, (*poolform.MACHINE, "dataVolumeTemplates"), resolver)
     machine = msgspec.structs.replace(given.spec, dataVolumeTemplates=templates)

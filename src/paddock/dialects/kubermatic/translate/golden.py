@@ -9,8 +9,7 @@ from paddock.kubernetes.meta.world import ObjectSet, namespace_of
 from paddock.kubevirt.kinds.datasource import DataSource
 from paddock.kubevirt.kinds.datavolume import DataVolumeSource, DataVolumeSpec
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticmarks import BIND_NOW, DATA_SOURCE, MANAGED_BY
-from paddock.kubevirt.kinds.kubermaticsources import golden_name, with_class
+from paddock.kubevirt.kinds.extendedsources import BIND_NOW, DATA_SOURCE, MANAGED_BY, golden_name, with_class
 from paddock.kubevirt.kinds.pool import VirtualMachinePool
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate, VirtualMachine
 

@@ -36,8 +36,7 @@ from paddock.kubevirt.kinds.datavolume import (
     S3Source,
     SourceReference,
 )
-from paddock.kubevirt.kinds.kubermaticmarks import MANAGED_BY
-from paddock.kubevirt.kinds.kubermaticsources import golden_name, is_cached, needs_secret
+from paddock.kubevirt.kinds.extendedsources import MANAGED_BY, golden_name, is_cached, needs_secret
 
 R = TypeVar("R", bound=Resource)
 CA_KEY = "ca.pem"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from paddock.base import quantity
-from paddock.dialects.vitistack.kinds import boot, machinetemplate, templates
+from paddock.dialects.vitistack.kinds import boot, machinetemplate, ownform, templates
 from paddock.dialects.vitistack.kinds.effective import Effective, EffectiveDisk, effective
 from paddock.dialects.vitistack.kinds.fields import MachineCloudInit, MachineDisk, OperatingSystem
 from paddock.dialects.vitistack.kinds.machine import Machine
@@ -27,6 +27,11 @@ _REASONS: Reasons = (
     (("spec", "domain", "firmware"), _EFI),
     (("spec", "domain"), ("Vitistack's own form has no mainboard and no features", "the backend chooses")),
 )
+
+
+def is_own(value: object) -> bool:
+    """Return whether an object is a Machine in Vitistack's own form."""
+    return isinstance(value, Machine) and ownform.is_own(value.spec)
 
 
 def to_own(machine: Machine, object_set: ObjectSet) -> Translated[Machine]:

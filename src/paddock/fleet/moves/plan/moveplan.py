@@ -6,8 +6,11 @@ import msgspec
 
 from paddock.base import quantity
 from paddock.base.jsondata import Data
-from paddock.fleet.moves.plan import power
+from paddock.fleet import kinds
 from paddock.fleet.moves.plan.disks import CarriedDisk
+from paddock.kubernetes.meta import fieldpath
+from paddock.kubernetes.schema.dialect import KindId
+from paddock.kubevirt.plan.changes.references import MACHINE
 
 # What a plain network carries; the plan says that it is a guess.
 _BYTES_PER_SECOND = 100 << 20
@@ -61,10 +64,10 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
         return f"the machine {state}; the disks take {span} at most at 100 MiB/s, and {quantity.readable(self.size)} of room"
 
 
-def addresses(kind: power.Id, data: Data, spec: Data, vmi: Data | None) -> Iterator[str]:
+def addresses(kind: KindId, data: Data, spec: Data, vmi: Data | None) -> Iterator[str]:
     """Yield the addresses of a machine that do not move. `spec` is the guest's."""
     moves = _moving_macs(kind, data, macs(spec, vmi))
-    why = "the machine is off, and its spec names none" if kind == power.VM else "its dialect names none"
+    why = "the machine is off, and its spec names none" if kind == MACHINE else "its dialect names none"
     known = [str(each.get("name")) for each in _interfaces(spec)]
     for name in dict.fromkeys((*known, *_status(vmi))):
         found = _status(vmi).get(name) or {}
@@ -75,11 +78,12 @@ def addresses(kind: power.Id, data: Data, spec: Data, vmi: Data | None) -> Itera
             yield f"interface {name}: its MAC address changes, because {why}"
 
 
-def _moving_macs(kind: power.Id, data: Data, known: Mapping[str, str]) -> set[str]:
+def _moving_macs(kind: KindId, data: Data, known: Mapping[str, str]) -> set[str]:
     """Return the interfaces that keep their MAC addresses, because the object of the user can name them."""
-    if kind == power.VITISTACK:
-        return {str(each.get("name")) for each in (data.get("spec") or {}).get("networks") or ()} & known.keys()
-    return set(known) if kind == power.VM else set()
+    adapter = kinds.adapter(kind)
+    if adapter.names_macs:
+        return {str(each.get("name")) for each in fieldpath.value_at(data, adapter.nics) or ()} & known.keys()
+    return set(known) if kind == MACHINE else set()
 
 
 def macs(spec: Data, vmi: Data | None) -> Mapping[str, str]:

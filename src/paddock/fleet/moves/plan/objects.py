@@ -4,10 +4,14 @@ from collections.abc import Iterable
 
 from paddock.base import ownnames
 from paddock.base.jsondata import Data, copied
-from paddock.fleet.moves.plan import power, record
+from paddock.fleet import kinds
+from paddock.fleet.moves.plan import record
 from paddock.fleet.moves.plan.record import MoveRecord
 from paddock.kubernetes.meta import fieldpath
 from paddock.kubernetes.meta.patch import apply_merge_patch
+from paddock.kubernetes.schema.dialect import KindId
+from paddock.kubevirt.plan.changes import adapters
+from paddock.kubevirt.plan.changes.references import MACHINE
 
 # Annotations about the object at its place, by their beginnings.
 _LOCAL = (
@@ -19,14 +23,12 @@ _LOCAL = (
     "meta.helm.sh/",
     ownnames.UNCONFIRMED_OWNER.name,
 )
-# What a provider of VirtRigaud writes on its machines, and the field manager of Kubermatic's on a cluster.
-_PROVIDED, _PROVIDED_FOR, _MIRROR = "virtrigaud.io/owner-uid", "virtrigaud.io/owner", "paddock-kubermatic"
 _SELECTOR = ("spec", "template", "spec", "nodeSelector")
 # Fields of a Service that its cluster chooses.
 _ADDRESSES = ("clusterIP", "clusterIPs", "healthCheckNodePort", "loadBalancerIP", "externalIPs", "ipFamilies", "ipFamilyPolicy")
 
 
-def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
+def machine(data: Data, kind: KindId, moved: MoveRecord) -> Data:
     """Return the machine at the target: as it is, halted, with a fence and the id of its move."""
     made = {
         "apiVersion": data["apiVersion"],
@@ -35,27 +37,20 @@ def machine(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
         "spec": copied(data.get("spec") or {}),
     }
     made["metadata"].setdefault("annotations", {})[record.FENCE] = "its disks are being carried here"
-    changed: Data = apply_merge_patch(made, power.WORDS[kind].halted(data))
-    if kind == power.VM:
+    changed: Data = apply_merge_patch(made, kinds.adapter(kind).power_words.halted(data))
+    if kind == MACHINE:
         changed = _with_macs(apply_merge_patch(changed, opened(data)), moved)
         for member in ("instancetype", "preference"):
             # The revision is an object of the source.
             (changed["spec"].get(member) or {}).pop("revisionName", None)
-    elif kind == power.VITISTACK:
-        # The target's controller would derive others, because the machine has another UID there.
-        _name_macs(changed["spec"].get("networks") or (), moved)
+    elif (adapter := kinds.adapter(kind)).names_macs:
+        _name_macs(fieldpath.value_at(changed, adapter.nics) or (), moved)
     return changed
 
 
 def maker(vm: Data) -> str:
     """Return a text that names the program that maintains a VirtualMachine for an object of another API; empty if there is none."""
-    found = vm["metadata"]
-    if (found.get("labels") or {}).get(_PROVIDED):
-        owner = (found.get("annotations") or {}).get(_PROVIDED_FOR, "of a manager")
-        return f"a Provider of VirtRigaud keeps it for the machine {owner}"
-    if any(each.get("manager") == _MIRROR and each.get("operation") == "Apply" for each in found.get("managedFields") or ()):
-        return "`paddock operator` keeps it for Kubermatic's machine of the same name in another API"
-    return ""
+    return next((text for each in adapters.every() if (text := each.maker(vm))), "")
 
 
 def released(moved: MoveRecord) -> Data:
@@ -63,17 +58,17 @@ def released(moved: MoveRecord) -> Data:
     return joined(moved.power, {"metadata": {"annotations": {record.FENCE: None}}})
 
 
-def restored(data: Data, kind: power.Id, moved: MoveRecord) -> Data:
+def restored(data: Data, kind: KindId, moved: MoveRecord) -> Data:
     """Return the patch that makes the source what it was before the move."""
     notes = joined(moved.power, {"metadata": {"annotations": {record.FENCE: None, record.RECORD: None}}})
-    return joined(notes, opened(data)) if kind == power.VM else notes
+    return joined(notes, opened(data)) if kind == MACHINE else notes
 
 
-def fenced(data: Data, kind: power.Id, moved: MoveRecord, reason: str, *, gated: bool = True) -> Data:
+def fenced(data: Data, kind: KindId, moved: MoveRecord, reason: str, *, gated: bool = True) -> Data:
     """Return the patch that fences and halts a machine, with the record of its move."""
     notes = {record.FENCE: reason, record.RECORD: record.write(moved)}
-    document = joined(power.WORDS[kind].halted(data), {"metadata": {"annotations": notes}})
-    return joined(document, CLOSED) if gated and kind == power.VM else document
+    document = joined(kinds.adapter(kind).power_words.halted(data), {"metadata": {"annotations": notes}})
+    return joined(document, CLOSED) if gated and kind == MACHINE else document
 
 
 def opened(vm: Data) -> Data:

@@ -24,7 +24,7 @@ from paddock.kubevirt.controllers.storage.transfers import Transfers
 from paddock.kubevirt.controllers.storage.transferwork import TransferWork
 from paddock.kubevirt.controllers.storage.uploads import UploadTargets
 from paddock.kubevirt.controllers.storage.view import StorageView
-from paddock.kubevirt.kinds.kubermaticsources import names_read
+from paddock.kubevirt.kinds.extendedsources import names_read
 from paddock.kubevirt.plan.storage.contents import POPULATED_FOR
 from paddock.kubevirt.plan.storage.importcrons import LABEL
 from paddock.kubevirt.plan.storage.transfers import STORAGE

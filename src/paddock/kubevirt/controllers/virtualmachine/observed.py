@@ -15,8 +15,8 @@ from paddock.kubernetes.runtime.reference import InvolvedObject, reference
 from paddock.kubevirt.controllers.virtualmachine import targets
 from paddock.kubevirt.kinds.datasource import DataSource
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
+from paddock.kubevirt.kinds.extendedsources import references
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
-from paddock.kubevirt.kinds.kubermaticsources import references
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from paddock.kubevirt.kinds.volumes import Volume
 from paddock.kubevirt.plan.machine import instancetypes

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from paddock.kubernetes.meta.conditions import Condition
+from paddock.kubevirt.kinds.extendedsources import RESOLVED
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
-from paddock.kubevirt.kinds.kubermaticmarks import RESOLVED
 from paddock.kubevirt.kinds.virtualmachine import (
     ControllerRevisionRef,
     InstancetypeStatusRef,

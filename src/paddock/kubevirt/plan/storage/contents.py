@@ -14,7 +14,7 @@ from paddock.kubernetes.schema.field import Object
 from paddock.kubevirt.kinds.datasource import DataSource, DataSourceSource, source_type
 from paddock.kubevirt.kinds.datavolume import DATA_SOURCES, DataVolumeSpec, HttpSource, RegistrySource, S3Source
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticsources import golden_name, is_cached, needs_secret
+from paddock.kubevirt.kinds.extendedsources import golden_name, is_cached, needs_secret
 from paddock.kubevirt.kinds.volumesources import VolumeCloneSource, VolumeImportSource, VolumeUploadSource
 
 CDI = "cdi.kubevirt.io"

@@ -15,8 +15,17 @@ from paddock.kubernetes.meta.world import namespace_of
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSource, NamespacedReference, SourceReference
 from paddock.kubevirt.kinds.datavolume_kind import DataVolume
-from paddock.kubevirt.kinds.kubermaticmarks import DATA_SOURCE, IMMEDIATE, RESOLVED
-from paddock.kubevirt.kinds.kubermaticsources import Find, golden_name, is_cached, is_kubermatic, needs_secret, references
+from paddock.kubevirt.kinds.extendedsources import (
+    DATA_SOURCE,
+    IMMEDIATE,
+    RESOLVED,
+    Find,
+    golden_name,
+    is_cached,
+    is_extended,
+    needs_secret,
+    references,
+)
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 NOT_FOUND, NOT_READY, CROSS_NAMESPACE = "DataSourceNotFound", "DataSourceNotReady", "CrossNamespaceSecret"
@@ -97,7 +106,7 @@ def is_lazy(machine: VirtualMachine, find: Find) -> bool:
     owner = next((each for each in machine.metadata.ownerReferences or () if each.controller), None)
     if owner is not None and owner.kind != "VirtualMachinePool":
         return False
-    return is_kubermatic(machine.spec.dataVolumeTemplates, namespace_of(machine), find)
+    return is_extended(machine.spec.dataVolumeTemplates, namespace_of(machine), find)
 
 
 def conditions(machine: VirtualMachine, found: Sequence[InlineSource | SourceBlocker | None]) -> Sequence[Condition]:

@@ -4,10 +4,12 @@ from typing import Any
 
 import pytest
 
-from paddock.fleet.moves.plan import disks, moveplan, objects, power, record
+from paddock.fleet import kinds
+from paddock.fleet.moves.plan import disks, moveplan, objects, record
 from paddock.fleet.moves.plan.moveplan import MovePlan
 from paddock.fleet.moves.plan.record import DamagedRecord, MoveRecord
 from paddock.kubernetes.meta.patch import apply_merge_patch
+from paddock.kubevirt.plan.changes.references import MACHINE
 
 Data = dict[str, Any]
 ID = "0123456789abcdef"
@@ -30,25 +32,27 @@ def moved(**more: Any) -> MoveRecord:
 
 
 STAKATER: Data = {"spec": {"parameters": {"runStrategy": "RerunOnFailure"}}, "metadata": {}}
+OF_STAKATER = ("infrastructure.stakater.com", "VirtualMachine")
+OF_VITISTACK = ("vitistack.io", "Machine")
 VITISTACK: Data = {"spec": {}, "metadata": {"annotations": {}}}
 
 
 @pytest.mark.parametrize(
     ("kind", "data", "ran", "after"),
     [
-        (power.VM, vm(runStrategy="Always"), True, {"spec": {"runStrategy": "Always"}}),
-        (power.VM, vm(runStrategy="RerunOnFailure"), False, {"spec": {"runStrategy": "Halted"}}),
-        (power.VM, vm(runStrategy="Manual"), False, {"spec": {"runStrategy": "Manual"}}),
-        (power.VM, vm(running=True), True, {"spec": {"running": True}}),
-        (power.VM, vm(running=True), False, {"spec": {"running": False}}),
-        (power.STAKATER, STAKATER, True, {"spec": {"parameters": {"runStrategy": "RerunOnFailure"}}}),
-        (power.STAKATER, {"spec": {"parameters": {}}}, True, {"spec": {"parameters": {"runStrategy": None}}}),
-        (power.VITISTACK, VITISTACK, True, {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}}),
-        (power.VITISTACK, VITISTACK, False, {"metadata": {"annotations": {"vitistack.io/power-state": "stopped"}}}),
+        (MACHINE, vm(runStrategy="Always"), True, {"spec": {"runStrategy": "Always"}}),
+        (MACHINE, vm(runStrategy="RerunOnFailure"), False, {"spec": {"runStrategy": "Halted"}}),
+        (MACHINE, vm(runStrategy="Manual"), False, {"spec": {"runStrategy": "Manual"}}),
+        (MACHINE, vm(running=True), True, {"spec": {"running": True}}),
+        (MACHINE, vm(running=True), False, {"spec": {"running": False}}),
+        (OF_STAKATER, STAKATER, True, {"spec": {"parameters": {"runStrategy": "RerunOnFailure"}}}),
+        (OF_STAKATER, {"spec": {"parameters": {}}}, True, {"spec": {"parameters": {"runStrategy": None}}}),
+        (OF_VITISTACK, VITISTACK, True, {"metadata": {"annotations": {"vitistack.io/power-state": "running"}}}),
+        (OF_VITISTACK, VITISTACK, False, {"metadata": {"annotations": {"vitistack.io/power-state": "stopped"}}}),
     ],
 )
-def test_the_wish_about_running_is_kept_in_the_words_of_the_kind(kind: power.Id, data: Data, ran: bool, after: Data) -> None:
-    assert power.WORDS[kind].kept(data, ran=ran) == after
+def test_the_wish_about_running_is_kept_in_the_words_of_the_kind(kind: tuple[str, str], data: Data, ran: bool, after: Data) -> None:
+    assert kinds.adapter(kind).power_words.kept(data, ran=ran) == after
 
 
 NEAR = {"spec": {"nodeSelector": {"zone": "near"}}}
@@ -56,14 +60,14 @@ NEAR = {"spec": {"nodeSelector": {"zone": "near"}}}
 
 @pytest.mark.parametrize("data", [vm(runStrategy="Always", template={"spec": {}}), vm(running=True, template=NEAR)])
 def test_the_source_is_fenced_and_becomes_what_it_was(data: Data) -> None:
-    here = moved(power=power.WORDS[power.VM].kept(data, ran=True))
-    fenced = apply_merge_patch(data, objects.fenced(data, power.VM, here, "it moves"))
+    here = moved(power=kinds.adapter(MACHINE).power_words.kept(data, ran=True))
+    fenced = apply_merge_patch(data, objects.fenced(data, MACHINE, here, "it moves"))
     assert record.fence_of(fenced) == "it moves" and record.read(fenced) == here
     assert fenced["spec"].get("runStrategy") == "Halted" or fenced["spec"]["running"] is False
     # A cluster knows no fence; no node has this label.
     assert fenced["spec"]["template"]["spec"]["nodeSelector"][record.FENCE] == "moved"
-    assert "nodeSelector" not in objects.machine(fenced, power.VM, here)["spec"]["template"]["spec"] or data["spec"]["template"] == NEAR
-    assert apply_merge_patch(fenced, objects.restored(fenced, power.VM, here)) == data
+    assert "nodeSelector" not in objects.machine(fenced, MACHINE, here)["spec"]["template"]["spec"] or data["spec"]["template"] == NEAR
+    assert apply_merge_patch(fenced, objects.restored(fenced, MACHINE, here)) == data
 
 
 def test_the_target_gets_the_machine_halted_and_fenced() -> None:
@@ -74,7 +78,7 @@ def test_the_target_gets_the_machine_halted_and_fenced() -> None:
     )
     data["metadata"]["annotations"] |= {record.RECORD: "{}", record.FENCE: "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
     macs = {"a": "02:00:00:00:00:01", "b": "02:00:00:00:00:02"}
-    made = objects.machine(data, power.VM, moved(macs=macs))
+    made = objects.machine(data, MACHINE, moved(macs=macs))
     assert made["metadata"]["namespace"] == "prod" and made["metadata"]["labels"] == {"app": "web", record.ID: ID}
     assert made["metadata"]["annotations"].keys() == {"mine", record.FENCE}
     assert made["spec"]["runStrategy"] == "Halted" and made["spec"]["instancetype"] == {"name": "small"}
@@ -95,12 +99,12 @@ def test_interfaces_that_nobody_wrote_are_written_with_their_addresses() -> None
     }
     interfaces, networks = moveplan.implied(spec, vmi)
     made = objects.machine(
-        vm(template={"spec": spec}), power.VM, moved(macs=moveplan.macs(spec, vmi), interfaces=interfaces, networks=networks)
+        vm(template={"spec": spec}), MACHINE, moved(macs=moveplan.macs(spec, vmi), interfaces=interfaces, networks=networks)
     )
     guest = made["spec"]["template"]["spec"]
     assert guest["domain"]["devices"]["interfaces"] == [{**interface, "macAddress": "02:00:00:00:00:01"}]
     assert guest["networks"] == [{"name": "default", "pod": {}}]
-    assert [*moveplan.addresses(power.VM, vm(), spec, vmi)] == [
+    assert [*moveplan.addresses(MACHINE, vm(), spec, vmi)] == [
         "interface default: the address 10.0.2.2 is the source's; the target gives another"
     ]
 
@@ -115,13 +119,13 @@ def test_a_front_keeps_the_addresses_that_its_object_can_name() -> None:
         "metadata": {"name": "node"},
         "spec": {"networks": [{"name": "eth0"}]},
     }
-    assert [*moveplan.addresses(power.VITISTACK, machine, spec, None)] == [
+    assert [*moveplan.addresses(OF_VITISTACK, machine, spec, None)] == [
         "interface default: its MAC address changes, because its dialect names none"
     ]
-    made = objects.machine(machine, power.VITISTACK, moved(macs=moveplan.macs(spec, None)))
+    made = objects.machine(machine, OF_VITISTACK, moved(macs=moveplan.macs(spec, None)))
     assert made["spec"]["networks"] == [{"name": "eth0", "macAddress": "02:00:00:00:00:00"}]
     assert machine["spec"]["networks"] == [{"name": "eth0"}]
-    assert len([*moveplan.addresses(power.STAKATER, machine, spec, None)]) == 2
+    assert len([*moveplan.addresses(OF_STAKATER, machine, spec, None)]) == 2
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,20 @@ import msgspec
 from paddock.kubernetes.meta.world import namespace_of
 from paddock.kubevirt.kinds.datasource import CDI_SOURCES, DataSource, DataSourceSource, source_type
 from paddock.kubevirt.kinds.datavolume import DataVolumeSpec, HttpSource, SourceReference
-from paddock.kubevirt.kinds.kubermaticmarks import CACHE
 from paddock.kubevirt.kinds.virtualmachine import DataVolumeTemplate
+
+# Labels and annotations (docs/spec/kubermatic.md 2.1 to 2.3).
+MANAGED_BY = "app.kubernetes.io/managed-by"
+# On a DataVolume whose source was taken from a DataSource: <namespace>/<name> of that DataSource.
+DATA_SOURCE = "virtualization.k8c.io/data-source"
+# On a DataSource: import its image once, and copy it from then on.
+CACHE = "virtualization.k8c.io/cache"
+# On a machine: "false" lets its DataVolumes wait until the machine is started.
+IMMEDIATE = "kubevirt.io/immediate-data-volume-creation"
+# CDI's, on a DataVolume: do not wait for a machine that uses it.
+BIND_NOW = "cdi.kubevirt.io/storage.bind.immediate.requested"
+# On a machine: whether its sources are known (docs/spec/kubermatic.md section 3).
+RESOLVED = "DataSourceResolved"
 
 Find = Callable[[str, str], DataSource | None]
 
@@ -56,7 +68,7 @@ def references(templates: Iterable[DataVolumeTemplate] | None) -> Iterator[Sourc
             yield template.spec.sourceRef
 
 
-def is_kubermatic(templates: Iterable[DataVolumeTemplate] | None, namespace: str, find: Find) -> bool:
+def is_extended(templates: Iterable[DataVolumeTemplate] | None, namespace: str, find: Find) -> bool:
     """Return whether a machine uses Kubermatic's own forms: a group in a sourceRef, or a source that is an address."""
     return any(each.apiGroup or _is_import(each, namespace, find) for each in references(templates))
 

@@ -1,0 +1,1 @@
+"""What `paddock why` knows of the kinds of a dialect."""
