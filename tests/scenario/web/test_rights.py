@@ -90,7 +90,7 @@ async def test_what_the_rights_do_not_reach_is_refused_by_the_server(
     assert "ada cannot" in caught.value.message
 
 
-@played_by(play, "tmp_path")
+@played_by(play, "tmp_path", ())
 async def test_who_may_read_nothing(host: FakeHost, page: Page, /) -> None:
     for more in ("", "/why", "/events", "/history", "/usage"):
         with pytest.raises(Refused) as caught:
