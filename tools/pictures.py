@@ -24,9 +24,9 @@ ROLES: Mapping[str, str] = {
     "kubevirt": "the hub: kinds, rules, decisions, controllers",
     "server": "the Kubernetes API: HTTP, store, security, admission",
     "contract": "what a driver promises",
-    "engine": "QEMU, images, disks, networks",
+    "engine": "QEMU, disks, networks",
     "kubernetes": "kinds and schemas, client, machinery of controllers",
-    "base": "quantities, clock, errors; standard library only",
+    "base": "quantities, clock, errors; images of disks and seeds of guests",
 }
 
 
@@ -105,7 +105,7 @@ _STEPS = (
     ("store", "one transaction, one revision; watchers see it", "server/store"),
     ("translate", "to KubeVirt's VirtualMachine, DataVolumes and Secrets", "dialects/stakater"),
     ("keep the run strategy", "VirtualMachine to VirtualMachineInstance", "kubevirt/controllers/virtualmachine"),
-    ("fill the disks", "download, verify, convert, clone", "kubevirt/controllers/storage, engine/images"),
+    ("fill the disks", "download, verify, convert, clone", "kubevirt/controllers/storage, base/images"),
     ("configure the machine", "VirtualMachineInstance to MachineConfig", "kubevirt/translate"),
     ("start QEMU", "MachineConfig to arguments; one owner per process", "engine/machine"),
     ("report", "status, conditions and events, back up to the Stakater object", "kubevirt, dialects/stakater"),

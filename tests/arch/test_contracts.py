@@ -29,14 +29,14 @@ PURE = (
     *(f"{room}.{floor}" for room in ("kubevirt", "dialects.alpha") for floor in FLOORS[:-1]),
     "fleet.moves.plan",
 )
-# The modules of the engine that hold values alone.
+# The floor of base and the modules of the engine that hold values alone.
 VALUES = (
+    "base.seeds",
     "engine.machine.config",
     "engine.machine.guest",
     "engine.machine.observation",
     "engine.networks.nics",
     "engine.networks.resolver",
-    "engine.seeds.configdrive",
 )
 
 
@@ -107,7 +107,7 @@ class Skeleton:
         ),
         *(f"kubernetes.{each}" for each in KUBERNETES),
         *(f"drivers.{each}" for each in DRIVERS),
-        *("server.edge", "server.store", "fleet.moves", "fleet.moves.plan"),
+        *("base.images", "base.seeds", "server.edge", "server.store", "fleet.moves", "fleet.moves.plan"),
     )
 
     def __init__(self, folder: Path) -> None:
@@ -158,6 +158,9 @@ ALLOWED = (
     ("dialects.alpha.controllers.it", "contract.it"),
     ("dialects.alpha.controllers.it", "kubevirt.plan.it"),
     ("kubevirt.controllers.one.it", "engine.it"),
+    ("kubevirt.controllers.one.it", "base.images.it"),
+    ("kubevirt.plan.instance.it", "base.seeds.it"),
+    ("engine.it", "base.images.it"),
     ("kubevirt.admission.it", "server.it"),
     ("kubernetes.runtime.it", "kubernetes.client.it"),
     ("kubernetes.client.it", "kubernetes.meta.it"),
@@ -167,6 +170,8 @@ ALLOWED = (
     ("drivers.libvirt.it", "contract.it"),
     ("drivers.libvirt.it", "dialects.alpha.translate.it"),
     ("drivers.libvirt.it", "drivers.kit.it"),
+    ("drivers.kit.it", "base.images.it"),
+    ("drivers.kit.it", "base.seeds.it"),
     *((_example(importer), _example(imported)) for importer, imported in EXCEPTED),
 )
 
@@ -213,7 +218,11 @@ PLANTED = (
     ("kubevirt.plan.it", "engine.networks.nics"),
     ("kubevirt.plan.network.it", "engine.machine.config"),
     ("kubevirt.plan.instance.it", "engine.machine.it"),
-    ("kubevirt.plan.instance.it", "engine.seeds.configdrive"),
+    ("kubevirt.plan.instance.it", "base.images.it"),
+    ("kubevirt.plan.network.it", "base.seeds.it"),
+    ("kubevirt.translate.it", "base.images.it"),
+    ("server.it", "base.images.it"),
+    ("web.it", "base.seeds.it"),
     ("kubevirt.plan.it", "server.store.it"),
     ("fleet.moves.plan.it", "kubernetes.client.it"),
     ("kubevirt.translate.it", "engine.machine.guest"),

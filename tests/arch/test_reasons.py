@@ -19,7 +19,7 @@ from paddock.kubevirt.plan.instance import ends
 from paddock.kubevirt.translate.limits import Code, Weight
 from tests.arch.trees import PACKAGE, trees_of
 
-EMITTERS = ("app", "contract", "dialects", "drivers", "engine", "kubernetes/runtime", "kubevirt", "server")
+EMITTERS = ("app", "base/images", "base/seeds", "contract", "dialects", "drivers", "engine", "kubernetes/runtime", "kubevirt", "server")
 # Where a reason is written: the function, and the position of the reason among its arguments. Keyword `reason` counts everywhere here.
 SINKS: Mapping[str, int] = {
     "ApplyBlocker": 99,

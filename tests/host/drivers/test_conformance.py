@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from paddock.base.images.build import tiny
 from paddock.contract import payloads as p
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
@@ -13,7 +14,6 @@ from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.engine.images.build import tiny
 from tests import providerruns
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import Play, Talk

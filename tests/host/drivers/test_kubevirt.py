@@ -7,11 +7,11 @@ from functools import partial
 
 import pytest
 
+from paddock.base.images.build import tiny
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.engine.images.build import tiny
 from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import PROMPT, Console, Data, Talk

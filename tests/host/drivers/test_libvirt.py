@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from paddock.base.clock import SystemClock
+from paddock.base.images.build import tiny
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
@@ -21,7 +22,6 @@ from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
-from paddock.engine.images.build import tiny
 from tests import providerruns
 from tests.coroutines import played_by
 from tests.host.conftest import Spawn

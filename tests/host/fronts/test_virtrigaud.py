@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.fronts.life import Proxy
 from tests.host.guests import serving
 from tests.host.networks.namespaces import Lab, there

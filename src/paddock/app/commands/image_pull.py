@@ -4,10 +4,10 @@ import argparse
 from pathlib import Path
 
 from paddock.app.directory import imagelibrary
+from paddock.base.images import catalogue, pins
+from paddock.base.images.sources import File, Http, RegistryImage, Source
 from paddock.cli import arguments, progress
 from paddock.cli.console import Console
-from paddock.engine.images import catalogue, pins
-from paddock.engine.images.sources import File, Http, RegistryImage, Source
 
 TEXT = "Fetch an image into the library of this host."
 
@@ -60,6 +60,6 @@ def _source(options: arguments.Parser, parsed: argparse.Namespace) -> Source:
 
 
 def _host() -> str:
-    from paddock.engine.images.registry import host_architecture  # noqa: PLC0415 - HTTP comes with it
+    from paddock.base.images.registry import host_architecture  # noqa: PLC0415 - HTTP comes with it
 
     return host_architecture()

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
+from paddock.base.images import catalogue, pins
+from paddock.base.images.errors import ImageRefused
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.engine.images import catalogue, pins
-from paddock.engine.images.errors import ImageRefused
 
 TEXT = "Compare a file with the pinned build of a known image. No network is needed."
 
@@ -22,7 +22,7 @@ def parser() -> arguments.Parser:
 
 def run(argv: list[str], console: Console) -> int:
     """Compare, and say which build it is."""
-    from paddock.engine.images.registry import host_architecture  # noqa: PLC0415 - HTTP comes with it
+    from paddock.base.images.registry import host_architecture  # noqa: PLC0415 - HTTP comes with it
 
     parsed = parser().parse_args(argv)
     pin = pins.of(parsed.name, parsed.arch or host_architecture())

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import yaml
 
+from paddock.base.seeds import configdrive, nocloud
+from paddock.base.seeds.seed import Seed, SeedIdentity, Texts
 from paddock.contract.payloads import NetworkPayload
 from paddock.drivers.kit import refusals
-from paddock.engine.seeds import configdrive, nocloud
-from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
 
 _EVERYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 _PREFIXES = {4: 24, 6: 64}

@@ -13,13 +13,13 @@ from typing import IO
 
 import msgspec
 
+from paddock.base.images.errors import Code, ImageError
+from paddock.base.images.library import Image, ImageLibrary
+from paddock.base.images.settings import ImageSettings
+from paddock.base.images.sources import Http, RegistryImage, Upload
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kit import conversion, refusals
 from paddock.drivers.kit.conversion import OpenLayer
-from paddock.engine.images.errors import Code, ImageError
-from paddock.engine.images.library import Image, ImageLibrary
-from paddock.engine.images.settings import ImageSettings
-from paddock.engine.images.sources import Http, RegistryImage, Upload
 
 _FOLDER = "paddock-images"
 _KINDS: dict[Code, ErrorKind] = {

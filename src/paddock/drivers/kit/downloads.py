@@ -7,12 +7,12 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base.images.download import Download, DownloadRules
+from paddock.base.images.http import DownloadRequest, DownloadResponse, WebClient
+from paddock.base.images.progress import Meter
+from paddock.base.images.reachpolicy import ReachPolicy
+from paddock.base.images.stopflag import StopFlag
 from paddock.drivers.kit import foreign, refusals
-from paddock.engine.images.download import Download, DownloadRules
-from paddock.engine.images.http import DownloadRequest, DownloadResponse, WebClient
-from paddock.engine.images.progress import Meter
-from paddock.engine.images.reachpolicy import ReachPolicy
-from paddock.engine.images.stopflag import StopFlag
 
 _DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 

@@ -10,14 +10,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from paddock.base.images import headers, vmdkgrains
+from paddock.base.images.convert import Tool
+from paddock.base.images.errors import ImageError
+from paddock.base.images.formats import Disk
+from paddock.base.images.progress import Meter
+from paddock.base.images.stopflag import StopFlag
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.drivers.kit import refusals
-from paddock.engine.images import headers, vmdkgrains
-from paddock.engine.images.convert import Tool
-from paddock.engine.images.errors import ImageError
-from paddock.engine.images.formats import Disk
-from paddock.engine.images.progress import Meter
-from paddock.engine.images.stopflag import StopFlag
 
 # The formats by the names that requests and files have.
 FORMATS: dict[str, Disk] = {"raw": "raw", "qcow2": "qcow2", "vmdk": "vmdk", "vdi": "vdi", "vhd": "vpc", "vpc": "vpc", "vhdx": "vhdx"}
