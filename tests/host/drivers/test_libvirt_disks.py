@@ -16,8 +16,8 @@ from paddock.contract import payloads as p
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.settings import ConformanceSettings
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt.volumes import VolumeStore
 from tests import providerruns
 from tests.host.drivers.libvirtd import Libvirtd

@@ -19,6 +19,7 @@ from pyVmomi import vim
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.driver import Driver
+from paddock.dialects.virtrigaud.translate import described
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.vsphere import factory as vsphere_factory
@@ -50,7 +51,9 @@ CASES = [
 async def qemu(host: Host, image: str, place: Path, staging: MigrationStaging) -> AsyncIterator[MigrationEnd]:
     """The driver of the own engine, as `paddock up` makes it, on the API of a server."""
     reach = msgspec.structs.replace(staging.settings, mounts={})
-    settings = KubeVirtDriverSettings(staging=reach, scratch=staging.folder, image_size="64Mi", disk_size="64Mi", poll_seconds=0.1)
+    settings = KubeVirtDriverSettings(
+        translation=described.translate, staging=reach, scratch=staging.folder, image_size="64Mi", disk_size="64Mi", poll_seconds=0.1
+    )
     async with host.client() as client:
         end = MigrationEnd("qemu", KubeVirtDriver(client, settings), p.ImagePayload(template_name="content"))
         spec = json.dumps({"source": {"http": {"url": image}}})

@@ -18,15 +18,16 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import features as f
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
-from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, VMImageSpec
+from paddock.contract.specs import ImagePrepare, VMImageSpec
+from paddock.dialects.virtrigaud.translate import described
 from paddock.drivers.firecracker import images as firecracker_images
 from paddock.drivers.firecracker import machinespecs
 from paddock.drivers.firecracker.driver import _FEATURES as FIRECRACKER
 from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.kit import cloudinit, description
 from paddock.drivers.kit.cloudinit import GuestDocuments
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, documents
 from paddock.drivers.kubevirt import images as kubevirt_images
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
@@ -230,7 +231,7 @@ def _proxmox_image(text: str) -> Any:
 
 # --- KubeVirt -------------------------------------------------------------------------------------------------------------------
 
-_KUBEVIRT = KubeVirtDriverSettings(processor_mhz=2000)
+_KUBEVIRT = KubeVirtDriverSettings(translation=described.translate, processor_mhz=2000)
 
 
 def _on_kubevirt(request: m.CreateRequest) -> Any:

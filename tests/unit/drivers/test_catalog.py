@@ -10,6 +10,7 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES
+from paddock.dialects.virtrigaud.translate import described
 from paddock.drivers import catalog
 from paddock.drivers.catalog import DriverUnavailable
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
@@ -23,8 +24,7 @@ async def test_the_fake_driver_is_made() -> None:
         assert (await driver.validate(m.ValidateRequest())).ok
 
 
-@pytest.mark.parametrize("name", ["kubevirt", "qemu"])
-def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
+def _kubeconfig(folder: Path) -> Path:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -33,15 +33,33 @@ def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: 
         "users": [{"name": "one", "user": {"token": "none"}}],
         "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one", "namespace": "machines"}}],
     }
-    path = tmp_path / "config"
+    path = folder / "config"
     path.write_text(json.dumps(config), encoding="utf-8")
+    return path
 
+
+@pytest.mark.parametrize("name", ["kubevirt", "qemu"])
+def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
     @scripted
     async def make() -> None:
-        async with catalog.find(name)(DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(path)})) as driver:
+        context = DriverContext(
+            clock=SystemClock(), environment={"KUBECONFIG": str(_kubeconfig(tmp_path))}, translation=described.translate
+        )
+        async with catalog.find(name)(context) as driver:
             assert isinstance(driver, KubeVirtDriver)
             with pytest.raises(ProviderError, match=r"cannot connect to 127\.0\.0\.1:1"):
                 await driver.validate(m.ValidateRequest())
+
+    make()
+
+
+def test_a_kubevirt_driver_without_a_translation_is_refused(tmp_path: Path) -> None:
+    @scripted
+    async def make() -> None:
+        context = DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(_kubeconfig(tmp_path))})
+        with pytest.raises(ProviderError, match=r"give DriverContext\.translation"):
+            async with catalog.find("qemu")(context):
+                pass
 
     make()
 

@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import ClassPayload, DiskDefaultsPayload, ImagePayload, NetworkPayload
+from paddock.dialects.virtrigaud.translate.described import translate
 from paddock.drivers.firecracker import machinespecs
 from paddock.drivers.firecracker.settings import FirecrackerSettings
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, documents
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.drivers.libvirt import interfaces
@@ -37,7 +38,7 @@ def test_proxmox_keeps_the_bridge_of_the_template() -> None:
 
 def test_the_own_engine_has_the_pod_network_once() -> None:
     given = described(BARE, NetworkPayload(name="wan"))
-    made = documents.build(given, booting.fetched(given.image), KubeVirtDriverSettings())
+    made = documents.build(given, booting.fetched(given.image), KubeVirtDriverSettings(translation=translate))
     networks = made.machine.spec.template.spec.networks or []
     assert [(each.name, each.pod is not None) for each in networks] == [("lan", True)]
     (left,) = made.limitations

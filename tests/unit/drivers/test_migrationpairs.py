@@ -18,6 +18,7 @@ from paddock.dialects.virtrigaud.kinds.vmmigration import VMMigration
 from paddock.dialects.virtrigaud.plan import health
 from paddock.dialects.virtrigaud.plan.migrations import verdicts
 from paddock.dialects.virtrigaud.plan.migrations.verdicts import TransferEnd
+from paddock.dialects.virtrigaud.translate import described
 from paddock.drivers import catalog
 from paddock.drivers.kit.staging import StagingSettings
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
@@ -73,7 +74,9 @@ def report(name: str, folder: Path) -> DriverReport:
 
     async def qemu() -> DriverReport:
         # As `paddock up` makes it.
-        settings = KubeVirtDriverSettings(staging=StagingSettings(claims=staging.folder), scratch=staging.folder)
+        settings = KubeVirtDriverSettings(
+            translation=described.translate, staging=StagingSettings(claims=staging.folder), scratch=staging.folder
+        )
         async with FakeHost(folder) as host:
             return await asked(KubeVirtDriver(host.api.client(), settings))
 

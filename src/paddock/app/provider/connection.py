@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from paddock.app.provider.translation import translate
 from paddock.base.clock import SystemClock
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -61,7 +62,7 @@ def split(address: str, port: int = _PORT) -> tuple[str, int]:
 async def connect(parsed: argparse.Namespace, *, calls: int) -> AsyncIterator[Driver]:
     """The provider of the options, for as many calls at a time."""
     if parsed.driver:
-        context = DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script)
+        context = DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script, translation=translate)
         async with catalog.find(parsed.driver)(context) as driver:
             yield driver
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.app.provider.translation import translate
 from paddock.app.server import eventloop
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.clock import SystemClock
@@ -82,6 +83,7 @@ async def serve(settings: ServeSettings, factory: DriverFactory, stop: asyncio.E
         environment=os.environ,
         credentials=settings.credentials,
         staging=settings.staging,
+        translation=translate,
         script=settings.script,
         seed=settings.seed,
     )

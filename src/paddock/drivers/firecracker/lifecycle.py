@@ -11,6 +11,7 @@ import secrets
 import msgspec
 
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.drivers.firecracker import configuration, machinespecs
 from paddock.drivers.firecracker.building import MicroVmBuilder
 from paddock.drivers.firecracker.images import ImageIntake
@@ -21,7 +22,6 @@ from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.firecracker.work import WorkBoard
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 
 CREATE, DELETE = "create", "delete"
 

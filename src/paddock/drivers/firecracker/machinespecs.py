@@ -10,12 +10,12 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.contract import payloads
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import ClassPayload, DiskPayload, ImagePayload, NetworkPayload, PlacementPayload
 from paddock.drivers.firecracker import apifacts
 from paddock.drivers.firecracker.records import ROOT_DISK, ImageOrigin, MicroVmDisk, MicroVmNic, MicroVmSpec
 from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 
 _GIB = 1 << 30
 _MOST_MIB, _MOST_GIB, _MOST_DISKS, _MOST_NICS = 1 << 24, 65536, 20, 8

@@ -12,6 +12,7 @@ import msgspec
 
 from paddock.base import reasons
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.drivers.firecracker import configuration, lifecycle, machinespecs, power, runs
 from paddock.drivers.firecracker.api import ApiCall
 from paddock.drivers.firecracker.building import MicroVmBuilder
@@ -22,7 +23,6 @@ from paddock.drivers.firecracker.runs import MicroVmRuns
 from paddock.drivers.firecracker.settings import FirecrackerSettings
 from paddock.drivers.firecracker.store import MicroVmStore
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 
 _IMAGE = "image: a machine keeps the disk and the kernel that it was made with"
 

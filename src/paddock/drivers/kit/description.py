@@ -2,41 +2,16 @@
 
 import hashlib
 
-import msgspec
-
 from paddock.base import names
 from paddock.contract import messages as m
 from paddock.contract import payloads
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import ClassPayload, DesiredPayload, DiskPayload, ImagePayload, NetworkPayload, PlacementPayload
 from paddock.drivers.kit import refusals
 
 # The most bytes that 63 bits can count, and the most that the name of a host and Kubernetes' labels can hold.
 _MOST_MIB = (1 << 43) - 1
 _LONGEST_NAME = 63
-
-
-class MachineDescription(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine as the manager wants it."""
-
-    name: str
-    hardware: ClassPayload
-    image: ImagePayload
-    networks: tuple[NetworkPayload, ...] = ()
-    disks: tuple[DiskPayload, ...] = ()
-    placement: PlacementPayload = PlacementPayload()
-    user_data: bytes = b""
-    meta_data: bytes = b""
-    tags: tuple[str, ...] = ()
-
-    @property
-    def datastore(self) -> str:
-        """The place of the disks, for a hypervisor whose storage classes are places: the class's, over that of the placement."""
-        defaults = self.hardware.disk_defaults
-        return (defaults.storage_class if defaults is not None else "") or self.placement.datastore
-
-    def __repr__(self) -> str:
-        # Documents for guests hold passwords.
-        return f"MachineDescription(name={self.name!r})"
 
 
 def of_create(request: m.CreateRequest) -> MachineDescription:

@@ -5,8 +5,9 @@ import enum
 import msgspec
 
 from paddock.base import quantity
+from paddock.contract.description import FirstDisk
 from paddock.contract.payloads import ImagePayload
-from paddock.dialects.virtrigaud.kinds.vmimage import DataVolumeImageSource, HTTPImageSource, ImageSource, RegistryImageSource
+from paddock.contract.specs import DataVolumeImageSource, HTTPImageSource, ImageSource, RegistryImageSource, VMImageSpec
 from paddock.drivers.kit import refusals
 from paddock.drivers.kubevirt import marks
 from paddock.kubernetes.core.persistentvolumeclaim import GUEST_SIZE, PersistentVolumeClaim, storage_request
@@ -37,6 +38,13 @@ class BootDisk(msgspec.Struct, frozen=True, kw_only=True):
     image: ImageSource = ImageSource()
     # the machine exists and keeps the disk
     kept: bool = False
+
+    def source(self, image: VMImageSpec | None = None) -> FirstDisk:
+        """Return what is translated; `image` is the whole spec of the image, if it is known."""
+        if self.kind is BootKind.CLAIM:
+            return FirstDisk(name=self.name)
+        namespace = self.namespace if self.kind is BootKind.COPY_SOURCE else ""
+        return FirstDisk(name=self.name, namespace=namespace, image=image or VMImageSpec(source=self.image))
 
 
 def named(image: ImagePayload) -> tuple[str, str]:

@@ -9,12 +9,12 @@ from paddock.base import names
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract import payloads
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ImagePayload, PlacementPayload
 from paddock.drivers.kit import refusals
 from paddock.drivers.kit.customization import CloneCustomization
 from paddock.drivers.kit.customization import read as read_customization
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kit.progress import failed
 from paddock.drivers.kubevirt import customization, differences, documents, marks, progress, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind

@@ -5,11 +5,11 @@ import base64
 import msgspec
 
 from paddock.base.jsondata import Data, copied
+from paddock.contract.description import USER_DATA, MachineDescription, is_ignition
 from paddock.contract.payloads import ClassPayload, ImagePayload
 from paddock.drivers.kit import refusals
 from paddock.drivers.kit.customization import CloneCustomization
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt import documents, rebuilt
+from paddock.drivers.kubevirt import documents
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.kubernetes.core.secret import Secret
@@ -70,7 +70,7 @@ def user_data_secret(machine: str, namespace: str, document: bytes) -> Secret | 
         kind="Secret",
         metadata=ObjectMeta(name=f"{machine}-custom-userdata", namespace=namespace),
         type="Opaque",
-        data={rebuilt.USER_DATA: base64.b64encode(document).decode()},
+        data={USER_DATA: base64.b64encode(document).decode()},
     )
 
 
@@ -126,7 +126,7 @@ def _address(
 
 def _tell(document: bytes, name: str, volumes: list[Data], disks: list[Data]) -> None:
     """Put the clone's own document in place of the source's."""
-    kind = "cloudInitConfigDrive" if rebuilt.is_ignition(document) else "cloudInitNoCloud"
+    kind = "cloudInitConfigDrive" if is_ignition(document) else "cloudInitNoCloud"
     reference = {"name": f"{name}-custom-userdata"}
     for volume in volumes:
         for carrier in _CARRIERS:

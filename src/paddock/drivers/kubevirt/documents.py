@@ -5,15 +5,12 @@ import re
 
 import msgspec
 
+from paddock.contract.description import MachineDescription, on_pod_network
 from paddock.contract.messages import ObjectIdentity
-from paddock.dialects.virtrigaud.translate import marks as translated
-from paddock.dialects.virtrigaud.translate import to_kubevirt
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import marks, megahertz
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind, asked_size
 from paddock.drivers.kubevirt.firewalls import MachineFirewall, firewall
-from paddock.drivers.kubevirt.rebuilt import on_pod_network, rebuild
 from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.kubernetes.core.networkattachment import NetworkAttachmentDefinition
 from paddock.kubernetes.core.secret import Secret
@@ -28,8 +25,6 @@ from paddock.kubevirt.kinds.volumes import ClaimVolume
 
 _GIB = 1 << 30
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
-# What the translation remembers of objects that are only there to be translated.
-_INVENTED = (translated.PROVIDER, translated.CLASS, translated.IMAGE, translated.NETWORKS, translated.SOURCE)
 # The rest of a create that was interrupted is made by the next one, as long as this is there.
 INCOMPLETE = "virtrigaud.io/incomplete"
 
@@ -53,26 +48,24 @@ def build(
     if hardware.guest_tools_policy == "skip":
         # KubeVirt installs nothing anyway, as asked.
         hardware = msgspec.structs.replace(hardware, guest_tools_policy="")
-    rebuilt = rebuild(msgspec.structs.replace(description, hardware=hardware), boot, settings.namespace, secrets=secrets)
+    described = msgspec.structs.replace(description, hardware=hardware)
     rendering = Rendering(product=settings.product, architecture=settings.architecture)
-    result = to_kubevirt(rebuilt.machine, rebuilt.world, rendering)
+    result = settings.translation(described, boot.source(), settings.namespace, rendering, secrets)
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))
-    found = [each for each in result.value if isinstance(each, Secret)]
-    if rebuilt.user_data is not None:
-        found.append(rebuilt.user_data)
+    found = tuple(each for each in result.value if isinstance(each, Secret))
     definitions = tuple(each for each in result.value if isinstance(each, NetworkAttachmentDefinition))
     machine = _with_imported(machine, description)
     sizes, templates = _templates(machine, boot, description)
     losses = (each for each in result.losses if not _is_invented(each, boot))
     limitations = (*map(_sentence, losses), *sizes, *_networks_left(description), *guarded.limitations)
-    annotations = {key: value for key, value in (machine.metadata.annotations or {}).items() if key not in _INVENTED}
+    annotations = dict(machine.metadata.annotations or {})
     imported = {each.name: each.size_gib for each in description.disks if each.path}
     annotations[marks.DISKS] = json.dumps({**_disk_sizes(templates, machine), **imported}, sort_keys=True)
     annotations[marks.LIMITATIONS] = json.dumps(limitations)
     annotations[marks.BOOT_VOLUME] = boot_volume(machine)
     metadata = msgspec.structs.replace(machine.metadata, annotations=annotations, ownerReferences=None)
     spec = msgspec.structs.replace(machine.spec, dataVolumeTemplates=templates or None, template=_template(machine, description, settings))
-    return MachineDocuments(msgspec.structs.replace(machine, metadata=metadata, spec=spec), tuple(found), definitions, limitations, guarded)
+    return MachineDocuments(msgspec.structs.replace(machine, metadata=metadata, spec=spec), found, definitions, limitations, guarded)
 
 
 def _template(machine: VirtualMachine, description: MachineDescription, settings: KubeVirtDriverSettings) -> VirtualMachineInstanceTemplate:

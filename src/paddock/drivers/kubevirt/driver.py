@@ -1,6 +1,6 @@
 """The driver: each call is carried out by the part that it concerns, and each error becomes a provider's error.
 
-    driver = KubeVirtDriver(client, KubeVirtDriverSettings(namespace="machines"))
+    driver = KubeVirtDriver(client, KubeVirtDriverSettings(translation=translate, namespace="machines"))
     made = await driver.create(CreateRequest(...))
 
 Nothing is kept between calls but transfers of disks: machines, tasks and owners are read from the target, so any number of drivers may be

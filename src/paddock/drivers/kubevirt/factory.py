@@ -8,6 +8,7 @@ import msgspec
 from paddock.base.directories import running_kubeconfigs
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
+from paddock.drivers.kit import refusals
 from paddock.drivers.kit.staging import StagingSettings, nfs_mounts
 from paddock.drivers.kubevirt import credentials
 from paddock.drivers.kubevirt.driver import KubeVirtDriver
@@ -32,9 +33,12 @@ async def make(context: DriverContext) -> AsyncIterator[Driver]:
 
 
 def _settings(context: DriverContext, namespace: str, server: str) -> KubeVirtDriverSettings:
+    if context.translation is None:
+        raise refusals.not_supported("this program makes no machines of KubeVirt", fix="give DriverContext.translation")
     claims = context.staging
     reach = StagingSettings(claims=claims, mounts=nfs_mounts(context.environment))
-    return KubeVirtDriverSettings(namespace=namespace, server=server, staging=reach, scratch=claims if claims.is_dir() else None)
+    scratch = claims if claims.is_dir() else None
+    return KubeVirtDriverSettings(translation=context.translation, namespace=namespace, server=server, staging=reach, scratch=scratch)
 
 
 def _access(context: DriverContext) -> tuple[Access, str]:

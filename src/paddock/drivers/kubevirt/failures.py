@@ -1,4 +1,4 @@
-"""The errors of the driver: each one of the client's, of the translation or of the driver's own becomes a `ProviderError` of its kind."""
+"""The errors of the driver: each one of the client's or of the driver's own becomes a `ProviderError` of its kind."""
 
 from contextlib import AbstractContextManager
 
@@ -6,7 +6,6 @@ from paddock.base import reasons
 from paddock.base.errors import PaddockError
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import InvalidPayload
-from paddock.dialects.virtrigaud.translate import EncryptionRequired, MissingReference, MissingReferences, UntranslatableVirtualMachine
 from paddock.drivers.kit import refusals
 from paddock.kubernetes.client import errors as client
 from paddock.kubevirt.kinds.missinggates import MissingGates
@@ -15,10 +14,6 @@ _QUOTA = "exceeded quota"
 # The first type that fits counts.
 _KINDS: tuple[tuple[type[PaddockError], ErrorKind], ...] = (
     (InvalidPayload, ErrorKind.INVALID_SPEC),
-    (EncryptionRequired, ErrorKind.NOT_SUPPORTED),
-    (MissingReference, ErrorKind.NOT_FOUND),
-    (MissingReferences, ErrorKind.NOT_FOUND),
-    (UntranslatableVirtualMachine, ErrorKind.INVALID_SPEC),
     (MissingGates, ErrorKind.NOT_SUPPORTED),
     (client.TimedOut, ErrorKind.TIMEOUT),
     (client.Unreachable, ErrorKind.UNAVAILABLE),

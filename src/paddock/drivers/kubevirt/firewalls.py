@@ -11,13 +11,12 @@ from typing import Any
 import msgspec
 
 from paddock.base.jsondata import Data
+from paddock.contract.description import MachineDescription, on_pod_network
 from paddock.contract.payloads import NetworkPayload
-from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import FirewallConfig, FirewallRule, NetworkIsolation
+from paddock.contract.specs import FirewallConfig, FirewallRule, NetworkIsolation
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import targets
 from paddock.drivers.kubevirt.cluster import TargetCluster, owner_reference
-from paddock.drivers.kubevirt.rebuilt import on_pod_network
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import DeletionOptions, json_patch
 from paddock.kubernetes.client.target import Key

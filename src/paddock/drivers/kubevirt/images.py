@@ -12,13 +12,11 @@ import msgspec
 from paddock.base import names, reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.contract import payloads
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.vmimage import VMImageSpec
-from paddock.dialects.virtrigaud.translate import fetching, to_kubevirt
+from paddock.contract import payloads, specs
+from paddock.contract.description import NOT_COMPARED, MachineDescription
+from paddock.contract.specs import VMImageSpec
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt import booting, marks, progress, rebuilt, targets
+from paddock.drivers.kubevirt import booting, marks, progress, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned
 from paddock.drivers.kubevirt.identifiers import TaskGoal, TaskId
@@ -151,7 +149,7 @@ def image_spec(text: str) -> VMImageSpec:
 
 def reachable_block(spec: VMImageSpec) -> str:
     """Return the block of an image that counts here; raises NotSupported when all of it is at other hypervisors."""
-    blocks = sources.image_blocks(spec.source, _TYPE)
+    blocks = specs.image_blocks(spec.source, _TYPE)
     if not blocks:
         raise refusals.invalid("the image has no source", fix="give source.http, source.registry or source.dataVolume")
     libvirt = spec.source.libvirt
@@ -175,8 +173,8 @@ def prepared_image(
     """Return the disk of an image: the one that a machine with this image would have. Pure."""
     given = MachineDescription(name=name, hardware=payloads.ClassPayload(cpu=1, memory_mib=1), image=payloads.ImagePayload())
     boot = BootDisk(kind=BootKind.FETCH, name=name, image=spec.source)
-    made = rebuilt.rebuild(given, boot, settings.namespace, secrets=secrets, image=spec)
-    result = to_kubevirt(made.machine, made.world, Rendering(product=settings.product, architecture=settings.architecture))
+    rendering = Rendering(product=settings.product, architecture=settings.architecture)
+    result = settings.translation(given, boot.source(spec), settings.namespace, rendering, secrets)
     _check_losses(result.losses)
     machine = next(each for each in result.value if isinstance(each, VirtualMachine))
     template = (machine.spec.dataVolumeTemplates or [])[0]
@@ -195,7 +193,7 @@ def prepared_image(
 def _check_losses(losses: tuple[Loss, ...]) -> None:
     """Raise InvalidSpec for an image whose content would not be compared as it has to be."""
     lost = next((each for each in losses if each.path[-1:] == ("checksum",) and each.of.startswith("VMImage/")), None)
-    if lost is not None and lost.why != fetching.NOT_COMPARED:
+    if lost is not None and lost.why != NOT_COMPARED:
         raise refusals.invalid("the image cannot be compared with its checksum", why=lost.why, fix="correct it, or set validateChecksum")
 
 

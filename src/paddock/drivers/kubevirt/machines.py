@@ -10,8 +10,8 @@ import msgspec
 
 from paddock.base import names, reasons
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, documents, marks, megahertz, observed, power, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import R, TargetCluster, check_owner, id_of, is_owned, owner_reference

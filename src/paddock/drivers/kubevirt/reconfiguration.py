@@ -10,8 +10,8 @@ import msgspec
 from paddock.base import quantity
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kubevirt import booting, differences, documents, marks, megahertz, observed, targets
 from paddock.drivers.kubevirt.booting import BootDisk, BootKind
 from paddock.drivers.kubevirt.cluster import TargetCluster, id_of, is_owned

@@ -4,12 +4,15 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.contract.description import DescriptionTranslator
 from paddock.drivers.kit.staging import StagingSettings
 
 
 class KubeVirtDriverSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The place where machines are kept, and what the target does not say itself."""
 
+    # what makes a machine's objects
+    translation: DescriptionTranslator
     namespace: str = "default"
     # the address under which users reach the target's API, for the URLs of consoles
     server: str = ""

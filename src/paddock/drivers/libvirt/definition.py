@@ -6,8 +6,8 @@ from xml.etree.ElementTree import Element
 
 import msgspec
 
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import ClassPayload, LimitsPayload, PerformancePayload, SecurityPayload
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import interfaces, marks, xmltree
 from paddock.drivers.libvirt.abilities import HypervisorAbilities
 from paddock.drivers.libvirt.marks import MachineMarks

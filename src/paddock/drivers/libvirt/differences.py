@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.base import reasons
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import domainview, marks, observed
 from paddock.drivers.libvirt.domainview import DiskView, DomainView, InterfaceView
 from paddock.drivers.libvirt.marks import MachineMarks

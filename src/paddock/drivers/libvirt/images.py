@@ -14,10 +14,9 @@ import msgspec
 from paddock.base import duration, reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.contract import payloads
+from paddock.contract import payloads, specs
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.vmimage import HTTPImageSource, ImagePrepare, LibvirtImageSource, PrepareStorage, VMImageSpec
+from paddock.contract.specs import HTTPImageSource, ImagePrepare, LibvirtImageSource, PrepareStorage, VMImageSpec
 from paddock.drivers.kit import downloads, refusals
 from paddock.drivers.kit.diskimages import DiskImages, WebImage
 from paddock.drivers.kit.progress import DONE, TaskProgress, failed
@@ -153,7 +152,7 @@ def read_source(spec: VMImageSpec) -> VolumeImage:
     """Return the source that counts here; raises NotSupported when all of it is at other hypervisors. Pure."""
     wish = spec.prepare or ImagePrepare()
     _check(wish)
-    for name in sources.image_blocks(spec.source, _TYPE):
+    for name in specs.image_blocks(spec.source, _TYPE):
         block = getattr(spec.source, name)
         if isinstance(block, LibvirtImageSource) and (block.path or block.url):
             checksum = downloads.checksum(block.checksum, block.checksumType) if wish.validateChecksum else None
@@ -167,7 +166,7 @@ def read_source(spec: VMImageSpec) -> VolumeImage:
             if block.pullSecretRef is not None:
                 raise refusals.not_supported("the image cannot be pulled with a Secret", why="the manager sends no credentials")
             return VolumeImage(block=name, web=WebImage(reference=block.image))
-    given = sources.image_blocks(spec.source, _TYPE)
+    given = specs.image_blocks(spec.source, _TYPE)
     fix = "give source.libvirt, source.http or source.registry"
     if not given:
         raise refusals.invalid("the image has no source", fix=fix)

@@ -12,11 +12,11 @@ import libvirt
 import msgspec
 
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import NetworkPayload
 from paddock.drivers.kit import cloudinit, description, refusals
 from paddock.drivers.kit.cloudinit import GuestDocuments
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress, failed
 from paddock.drivers.libvirt import clonexml, definition, domainview, failures, machines, marks, snapshots, support
 from paddock.drivers.libvirt.definition import DomainPlan

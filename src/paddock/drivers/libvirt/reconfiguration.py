@@ -12,10 +12,10 @@ import libvirt
 import msgspec
 
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import DiskPayload
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import (
     definition,
     differences,

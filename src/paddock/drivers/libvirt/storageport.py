@@ -9,8 +9,8 @@ from typing import Protocol
 
 import msgspec
 
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import DiskPayload
-from paddock.drivers.kit.description import MachineDescription
 
 
 class NamedMachine(msgspec.Struct, frozen=True):

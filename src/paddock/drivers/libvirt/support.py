@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from msgspec import UNSET
 
 from paddock.base import reasons
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import ClassPayload, LimitsPayload, NetworkPayload, PerformancePayload, SecurityPayload
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import interfaces
 from paddock.drivers.libvirt.abilities import HypervisorAbilities
 

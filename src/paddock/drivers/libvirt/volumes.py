@@ -14,10 +14,10 @@ import libvirt
 import msgspec
 
 from paddock.base import reasons
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import DiskPayload, ImagePayload
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import domainview, failures, imagesources, machines, marks, pools, records, streams, volumexml
 from paddock.drivers.libvirt.connection import LibvirtConnection
 from paddock.drivers.libvirt.storageport import DomainDisk, NamedMachine, StoredDisk

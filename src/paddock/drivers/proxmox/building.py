@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import diskplans, failures, guestdata, hardware, marks, naming, networking, placing, properties
 from paddock.drivers.proxmox.api import FormValue, ProxmoxRefusal, ProxmoxUploadedFile, path
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxLocatedMachine

@@ -8,10 +8,10 @@ import msgspec
 from paddock.base import names
 from paddock.contract import messages as m
 from paddock.contract import payloads
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import ClassPayload, ImagePayload, PlacementPayload
 from paddock.drivers.kit import customization, refusals
 from paddock.drivers.kit.customization import CloneCustomization
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import hardware, placing
 from paddock.drivers.proxmox.building import ProxmoxBuildOrder, ProxmoxMachineBuilder
 from paddock.drivers.proxmox.cluster import ProxmoxCluster, ProxmoxLocatedMachine, ProxmoxResource

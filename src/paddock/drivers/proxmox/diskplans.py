@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import msgspec
 
 from paddock.base import reasons
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import DiskDefaultsPayload, DiskPayload
 from paddock.drivers.kit import refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import naming, properties
 from paddock.drivers.proxmox.config import ProxmoxConfiguredDrive, ProxmoxMachineConfig
 

@@ -11,9 +11,9 @@ from urllib.parse import quote
 import msgspec
 import yaml
 
+from paddock.contract.description import MachineDescription
 from paddock.drivers.kit import cloudinit, refusals
 from paddock.drivers.kit.cloudinit import GuestDocuments
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import networking
 from paddock.drivers.proxmox.api import FormValue
 

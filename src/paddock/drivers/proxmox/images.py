@@ -11,11 +11,10 @@ import msgspec
 from paddock.base import reasons
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.contract import payloads
+from paddock.contract import payloads, specs
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ImagePayload
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, ImageSource, VMImageSpec
+from paddock.contract.specs import ImagePrepare, ImageSource, VMImageSpec
 from paddock.drivers.kit import refusals
 from paddock.drivers.proxmox import failures, placing
 from paddock.drivers.proxmox.api import FormValue, path
@@ -209,7 +208,7 @@ def origin(spec: VMImageSpec) -> ProxmoxImageOrigin:
     elif libvirt is not None and (libvirt.url or "").startswith("http"):
         found = _origin(libvirt.url or "", libvirt.format, libvirt.checksum or "", libvirt.checksumType or "")
     else:
-        blocks = sources.image_blocks(spec.source, "proxmox")
+        blocks = specs.image_blocks(spec.source, "proxmox")
         why = f"source.{blocks[0]} cannot be downloaded by Proxmox VE" if blocks else "it has no source"
         raise refusals.not_supported("the image cannot be imported", why=why, fix="give source.http, or source.proxmox with a template")
     return found if given.validateChecksum else msgspec.structs.replace(found, checksum="", checksum_type="")

@@ -15,8 +15,8 @@ from msgspec import UNSET
 
 from paddock.base import reasons
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import diskplans, failures, guestdata, hardware, networking, placing
 from paddock.drivers.proxmox.api import FormValue, ProxmoxRefusal
 from paddock.drivers.proxmox.building import ProxmoxBuildOrder, ProxmoxMachineBuilder

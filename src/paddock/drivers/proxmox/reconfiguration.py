@@ -6,9 +6,9 @@ A kept change is no failure: the machine is described with `restartRequired`, an
 import msgspec
 
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.proxmox import diskplans, hardware, naming, networking, placing
 from paddock.drivers.proxmox.api import FormValue
 from paddock.drivers.proxmox.building import ProxmoxMachineBuilder

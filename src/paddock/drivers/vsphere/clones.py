@@ -13,11 +13,11 @@ from pyVmomi import vim
 from paddock.base import names
 from paddock.contract import messages as m
 from paddock.contract import payloads
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import ClassPayload, ImagePayload, PlacementPayload
 from paddock.drivers.kit import customization, refusals
 from paddock.drivers.kit.customization import CloneCustomization
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.vsphere import failures, guestinfo, identifiers, identities, marks, networks, reconfiguration, snapshots
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
 from paddock.drivers.vsphere.identities import CloneIdentities

@@ -17,10 +17,9 @@ from pyVmomi import vim
 
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
-from paddock.contract import payloads
+from paddock.contract import payloads, specs
 from paddock.contract.payloads import ImagePayload, PlacementPayload
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, PrepareStorage, VMImageSpec, VSphereStorage
+from paddock.contract.specs import ImagePrepare, PrepareStorage, VMImageSpec, VSphereStorage
 from paddock.drivers.kit import downloads, foreign, refusals, staging
 from paddock.drivers.kit.downloads import DownloadOrder
 from paddock.drivers.kit.progress import DONE, TaskProgress, failed
@@ -70,7 +69,7 @@ class VSphereImages:
     async def prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
         """Make a template of an image, or answer with the one that is there."""
         spec = image_spec(request.image_json)
-        block = sources.image_block(spec.source, _TYPE)
+        block = specs.image_block(spec.source, _TYPE)
         own = spec.source.vsphere
         if block == _TYPE and own is not None and own.templateName and not own.ovaURL:
             image = ImagePayload(template_name=own.templateName)
@@ -189,7 +188,7 @@ def image_spec(text: str) -> VMImageSpec:
 
 def image_origin(spec: VMImageSpec, allowed: tuple[str, ...] = ()) -> VSphereImageOrigin:
     """Return where the content of an image is; raises InvalidSpec and NotSupported."""
-    block = sources.image_block(spec.source, _TYPE)
+    block = specs.image_block(spec.source, _TYPE)
     given = getattr(spec.source, block) if block is not None else None
     if given is None:
         raise refusals.invalid("the image has no source for vSphere", fix="give source.vsphere or source.http")

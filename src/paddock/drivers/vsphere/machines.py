@@ -13,10 +13,10 @@ from msgspec import UNSET
 from pyVmomi import vim, vmodl
 
 from paddock.contract import messages as m
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import ImagePayload, PlacementPayload
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.vsphere import failures, guestinfo, hardware, identifiers, identities, marks, paths, reconfiguration
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId
 from paddock.drivers.vsphere.identities import CloneIdentities

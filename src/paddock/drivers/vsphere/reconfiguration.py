@@ -12,9 +12,9 @@ from pyVmomi import vim
 
 from paddock.contract import messages as m
 from paddock.contract import payloads
+from paddock.contract.description import MachineDescription
 from paddock.contract.payloads import DesiredPayload, DiskPayload, NetworkPayload
 from paddock.drivers.kit import description, refusals
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.vsphere import disks, guestinfo, hardware, marks, networks
 from paddock.drivers.vsphere.disks import DiskWishes, VSphereDiskStorage
 from paddock.drivers.vsphere.identifiers import VSphereGoal, VSphereTaskId

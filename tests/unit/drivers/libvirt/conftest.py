@@ -12,8 +12,8 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import marks
 from paddock.drivers.libvirt.settings import LibvirtDriverSettings
 from paddock.drivers.libvirt.storageport import DomainDisk, NamedMachine, StoredDisk

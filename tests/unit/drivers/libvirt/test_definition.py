@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.description import MachineDescription
 from paddock.drivers.libvirt import definition, domainview, editing, marks, support, xmltree
 from paddock.drivers.libvirt.abilities import HypervisorAbilities
 from paddock.drivers.libvirt.definition import DomainPlan

@@ -1,56 +1,59 @@
-"""VirtRigaud's objects made again from a machine's description, so that there is one mapping to KubeVirt: `translate.virtrigaud`."""
+"""VirtRigaud's objects made again from a machine's description, so that there is one mapping to KubeVirt: `to_kubevirt`."""
 
 import base64
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from paddock.base.errors import PaddockError
+from paddock.contract.description import USER_DATA, FirstDisk, MachineDescription, is_ignition, on_pod_network
+from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, DiskPayload, NetworkPayload, PlacementPayload
+from paddock.contract.specs import ImageMetadata, ImagePrepare, VMImageSpec
+from paddock.contract.specs import LocalObjectReference as SecretReference
 from paddock.dialects.virtrigaud.kinds import machine as spec
 from paddock.dialects.virtrigaud.kinds import vmclass
 from paddock.dialects.virtrigaud.kinds import vmnetworkattachment as net
 from paddock.dialects.virtrigaud.kinds.provider import Provider, ProviderSpec
 from paddock.dialects.virtrigaud.kinds.shared import GROUP, ObjectRef
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference as SecretReference
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
-from paddock.dialects.virtrigaud.kinds.vmimage import ImageMetadata, ImagePrepare, VMImage, VMImageSpec
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt.booting import BootDisk, BootKind
+from paddock.dialects.virtrigaud.kinds.vmimage import VMImage
+from paddock.dialects.virtrigaud.translate import marks
+from paddock.dialects.virtrigaud.translate.errors import (
+    EncryptionRequired,
+    MissingReference,
+    MissingReferences,
+    UntranslatableVirtualMachine,
+)
+from paddock.dialects.virtrigaud.translate.forward import to_kubevirt
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubernetes.meta.objects import ObjectMeta, Resource
+from paddock.kubernetes.meta.rendering import Rendering
+from paddock.kubernetes.meta.translated import Translated
 from paddock.kubernetes.meta.world import ObjectSet
+from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 
 API_VERSION = f"{GROUP}/v1beta1"
-USER_DATA = "userdata"
-_IGNITION = b'"ignition"'
 # Names of what is only here to be looked up.
 _PROVIDER, _CLASS = "provider", "class"
 _MODELS = ("virtio", "e1000", "e1000e", "rtl8139", "pcnet", "ne2k_pci")
-# The network that KubeVirt gives a machine which names none.
-POD_NETWORK = "pod"
+# What the translation remembers of objects that are only there to be translated.
+_INVENTED = (marks.PROVIDER, marks.CLASS, marks.IMAGE, marks.NETWORKS, marks.SOURCE)
+# The first type that fits counts.
+_KINDS: tuple[tuple[type[PaddockError], ErrorKind], ...] = (
+    (EncryptionRequired, ErrorKind.NOT_SUPPORTED),
+    (MissingReference, ErrorKind.NOT_FOUND),
+    (MissingReferences, ErrorKind.NOT_FOUND),
+)
 
 
-class RebuiltMachine(msgspec.Struct, frozen=True):
-    """A machine with everything that it refers to, and the Secret that is to be made with it."""
-
-    machine: VirtrigaudVirtualMachine
-    world: ObjectSet
-    user_data: Secret | None
-
-
-def rebuild(
-    description: MachineDescription,
-    boot: BootDisk,
-    namespace: str,
-    *,
-    secrets: tuple[Secret, ...] = (),
-    image: VMImageSpec | None = None,
-) -> RebuiltMachine:
-    """Return the objects that describe a machine in VirtRigaud's words; `image` is the whole spec of its image, if it is known."""
+def translate(
+    description: MachineDescription, boot: FirstDisk, namespace: str, rendering: Rendering, secrets: Sequence[Resource] = ()
+) -> Translated[tuple[Resource, ...]]:
+    """Return the objects that a machine consists of; the Secret with its guest's document is the last. Raises a `ProviderError`. Pure."""
     networks = [_network(namespace, description.name, index, each) for index, each in enumerate(description.networks)]
     user_data = _user_data_secret(description, namespace)
-    boots_image = boot.kind is not BootKind.CLAIM
-    image_namespace = boot.namespace if boot.kind is BootKind.COPY_SOURCE and boot.namespace else namespace
-    image_ref = ObjectRef(name=boot.name or description.name, namespace=image_namespace)
+    image_ref = ObjectRef(name=boot.name or description.name, namespace=boot.namespace or namespace)
     machine = VirtrigaudVirtualMachine(
         apiVersion=API_VERSION,
         kind="VirtualMachine",
@@ -58,8 +61,8 @@ def rebuild(
         spec=spec.VirtrigaudMachineSpec(
             providerRef=ObjectRef(name=_PROVIDER),
             classRef=ObjectRef(name=_CLASS),
-            imageRef=image_ref if boots_image else None,
-            importedDisk=None if boots_image else spec.ImportedDiskRef(diskID=boot.name),
+            imageRef=image_ref if boot.image is not None else None,
+            importedDisk=None if boot.image is not None else spec.ImportedDiskRef(diskID=boot.name),
             networks=[ref for ref, _ in networks] or None,
             disks=[_disk(each) for each in description.disks] or None,
             resources=_resources(description.hardware),
@@ -74,13 +77,28 @@ def rebuild(
     provider = Provider(metadata=ObjectMeta(name=_PROVIDER, namespace=namespace), spec=ProviderSpec(type="qemu"))
     hardware = vmclass.VMClass(metadata=ObjectMeta(name=_CLASS, namespace=namespace), spec=class_spec(description.hardware))
     objects: list[Resource] = [provider, hardware, *(each for _, each in networks if each is not None), *secrets]
-    if boots_image:
-        objects.append(_image(image_ref, image or VMImageSpec(source=boot.image)))
+    if boot.image is not None:
+        objects.append(_image(image_ref, boot.image))
     if user_data is not None:
         objects.append(user_data)
     # What describes an object is not looked at; its kind is, where a loss names it.
     world = ObjectSet((_named(each) for each in objects), complete=True)
-    return RebuiltMachine(machine, world, user_data)
+    try:
+        result = to_kubevirt(machine, world, rendering)
+    except UntranslatableVirtualMachine as error:
+        kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), ErrorKind.INVALID_SPEC)
+        raise ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=error.reason_code) from error
+    return Translated((*_without_invented(result.value), *(() if user_data is None else (user_data,))), result.losses)
+
+
+def _without_invented(objects: Sequence[Resource]) -> Iterator[Resource]:
+    """The objects, the machine without the names of objects that do not exist."""
+    for each in objects:
+        if not isinstance(each, VirtualMachine):
+            yield each
+            continue
+        annotations = {key: value for key, value in (each.metadata.annotations or {}).items() if key not in _INVENTED}
+        yield msgspec.structs.replace(each, metadata=msgspec.structs.replace(each.metadata, annotations=annotations))
 
 
 def _named(resource: Resource) -> Resource:
@@ -225,12 +243,9 @@ def _qos(network: NetworkPayload) -> net.NetworkQoS | None:
     )
 
 
-def on_pod_network(network: NetworkPayload) -> bool:
-    """Return whether a card is on the network that KubeVirt gives a machine which names none."""
-    return _network_config(network) is None
-
-
 def _network_config(network: NetworkPayload) -> net.NetworkConfig | None:
+    if on_pod_network(network):
+        return None
     model, mtu = network.model if network.model in _MODELS else "virtio", network.mtu or net.NetworkConfig().mtu
     named = network.network_name or network.portgroup
     queues = network.driver.get("queues") if network.driver else None
@@ -242,9 +257,7 @@ def _network_config(network: NetworkPayload) -> net.NetworkConfig | None:
     if network.bridge:
         bridge = net.BridgeConfig(name=network.bridge)
         return net.NetworkConfig(libvirt=net.LibvirtNetwork(bridge=bridge, model=model, driver=driver), mtu=mtu)
-    if named and named != POD_NETWORK:
-        return net.NetworkConfig(libvirt=net.LibvirtNetwork(networkName=named, model=model, driver=driver), mtu=mtu)
-    return None
+    return net.NetworkConfig(libvirt=net.LibvirtNetwork(networkName=named, model=model, driver=driver), mtu=mtu)
 
 
 def _user_data_secret(description: MachineDescription, namespace: str) -> Secret | None:
@@ -267,16 +280,6 @@ def _user_data(description: MachineDescription, secret: Secret | None) -> spec.U
     if is_ignition(description.user_data):
         return spec.UserData(ignition=spec.Ignition(secretRef=reference))
     return spec.UserData(cloudInit=spec.CloudInitUserData(secretRef=reference))
-
-
-def is_ignition(document: bytes) -> bool:
-    """Return whether a document is for Ignition: a JSON object with its member."""
-    if not document.lstrip().startswith(b"{") or _IGNITION not in document:
-        return False
-    try:
-        return "ignition" in msgspec.json.decode(document, type=dict[str, msgspec.Raw])
-    except msgspec.MsgspecError:
-        return False
 
 
 def _meta_data(document: bytes) -> spec.MetaData | None:
