@@ -12,9 +12,9 @@ from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests import providerruns
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import Play, Talk

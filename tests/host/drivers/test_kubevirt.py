@@ -11,8 +11,8 @@ from paddock.base.images.build import tiny
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import PROMPT, Console, Data, Talk

@@ -54,7 +54,7 @@ def disks(**sizes: int) -> tuple[p.DiskPayload, ...]:
 @asynccontextmanager
 async def serving(endpoint: str, credentials: Path = Path("/nonexistent"), staging: Path = Path("/nonexistent")) -> AsyncIterator[Driver]:
     """A driver as a program serves it."""
-    from paddock.drivers.libvirt.factory import make  # noqa: PLC0415 - without the library, tests skip
+    from paddock_drivers.libvirt.factory import make  # noqa: PLC0415 - without the library, tests skip
 
     context = DriverContext(clock=SystemClock(), environment={"PROVIDER_ENDPOINT": endpoint}, credentials=credentials, staging=staging)
     async with make(context) as driver:

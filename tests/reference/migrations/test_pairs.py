@@ -20,10 +20,10 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.driver import Driver
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.vsphere import factory as vsphere_factory
-from paddock.drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.vsphere import factory as vsphere_factory
+from paddock_drivers.vsphere.inventory import VSphereInventory
 from tests import migrationends
 from tests.host import guests
 from tests.host.runs.conftest import Host
@@ -32,9 +32,9 @@ from tests.reference.vsphere.vcenter import Simulator
 from tools import migrationpairs
 
 pytest.importorskip("libvirt", reason="needs libvirtd: no libvirt-python")
-from paddock.drivers.libvirt.connection import LibvirtConnection
-from paddock.drivers.libvirt.driver import LibvirtDriver
-from paddock.drivers.libvirt.settings import LibvirtDriverSettings
+from paddock_drivers.libvirt.connection import LibvirtConnection
+from paddock_drivers.libvirt.driver import LibvirtDriver
+from paddock_drivers.libvirt.settings import LibvirtDriverSettings
 from tests.host.drivers.libvirtd import Libvirtd
 
 pytestmark = pytest.mark.long

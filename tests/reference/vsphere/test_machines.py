@@ -24,7 +24,7 @@ from paddock.contract.payloads import (
     PlacementPayload,
     SecurityPayload,
 )
-from paddock.drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.inventory import VSphereInventory
 from tests.reference.vsphere.scripts import OWNER, SMALL, created, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template
 

@@ -11,10 +11,10 @@ from paddock.contract.errors import ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers import catalog
-from paddock.drivers.catalog import DriverUnavailable
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client.errors import BadAccess
+from paddock_drivers import catalog
+from paddock_drivers.catalog import DriverUnavailable
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from tests.scripted import scripted
 
 
@@ -87,7 +87,7 @@ def test_a_module_that_cannot_be_loaded_is_named(name: str) -> None:
 
 
 def test_a_driver_of_somebody_else_is_found() -> None:
-    assert catalog.find("paddock.drivers.fake.factory:make") is catalog.find("fake")
+    assert catalog.find("paddock_drivers.fake.factory:make") is catalog.find("fake")
 
 
 def test_the_types_of_providers_are_known() -> None:

@@ -8,13 +8,13 @@ from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import ClassPayload, DiskDefaultsPayload, ImagePayload, NetworkPayload
 from paddock.dialects.virtrigaud.translate.described import translate
-from paddock.drivers.firecracker import machinespecs
-from paddock.drivers.firecracker.settings import FirecrackerSettings
-from paddock.drivers.kubevirt import booting, documents
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.libvirt import interfaces
-from paddock.drivers.proxmox import networking
-from paddock.drivers.proxmox.config import ProxmoxConfiguredNic
+from paddock_drivers.firecracker import machinespecs
+from paddock_drivers.firecracker.settings import FirecrackerSettings
+from paddock_drivers.kubevirt import booting, documents
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.libvirt import interfaces
+from paddock_drivers.proxmox import networking
+from paddock_drivers.proxmox.config import ProxmoxConfiguredNic
 
 pytestmark = pytest.mark.spec("virtrigaud", 15)
 BARE = NetworkPayload(name="lan")

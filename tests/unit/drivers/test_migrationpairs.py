@@ -19,12 +19,12 @@ from paddock.dialects.virtrigaud.plan import health
 from paddock.dialects.virtrigaud.plan.migrations import verdicts
 from paddock.dialects.virtrigaud.plan.migrations.verdicts import TransferEnd
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers import catalog
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.vsphere.capabilities import EndpointCapabilities
-from paddock.drivers.vsphere.target import VSphereTarget
+from paddock_drivers import catalog
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.vsphere.capabilities import EndpointCapabilities
+from paddock_drivers.vsphere.target import VSphereTarget
 from tests import migrationends, virtualtime
 from tests.fakehost import FakeHost
 from tests.migrationends import MigrationStaging
@@ -81,7 +81,7 @@ def report(name: str, folder: Path) -> DriverReport:
             return await asked(KubeVirtDriver(host.api.client(), settings))
 
     async def libvirt() -> DriverReport:
-        from paddock.drivers.libvirt.driver import LibvirtDriver  # noqa: PLC0415 - without the library, tests skip
+        from paddock_drivers.libvirt.driver import LibvirtDriver  # noqa: PLC0415 - without the library, tests skip
 
         async with bench(staging=staging.folder, mounts=dict(staging.settings.mounts)) as made:
             driver = LibvirtDriver(made.connection)

@@ -16,7 +16,7 @@ from paddock.contract.client import ProviderClient, RemoteSettings
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
 from paddock.contract.pool import PoolSettings, PoolTarget
-from paddock.drivers import catalog
+from paddock_drivers import catalog
 
 _PORT = 9443
 # The suite provokes failures; none of them may hide the provider behind an open breaker.

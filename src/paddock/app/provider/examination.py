@@ -17,7 +17,7 @@ from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ProviderError
 from paddock.contract.examination import Examiner, ProviderFinding
 from paddock.contract.factory import DriverContext
-from paddock.drivers import catalog
+from paddock_drivers import catalog
 
 _SECONDS = 60.0
 _AUTHORITIES = ("ca.crt", "cacert.pem", "ca.pem")

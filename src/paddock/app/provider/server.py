@@ -17,8 +17,8 @@ from paddock.base.clock import SystemClock
 from paddock.base.metrics import MetricsRegistry
 from paddock.contract import server, tls
 from paddock.contract.factory import CREDENTIALS, STAGING, DriverContext, DriverFactory
-from paddock.drivers import catalog
 from paddock.kubernetes.runtime.logs import JsonLines, TextLines
+from paddock_drivers import catalog
 
 _LOG = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker.driver import FirecrackerDriver
 from tests.unit.drivers.firecracker.conftest import GIB, Lab, Play, beginning, disks, power, request, state
 
 LAN = payloads.NetworkPayload(name="lan-1", bridge="br0", mac_address="02:00:00:00:00:01", static_ip="10.0.0.5", prefix=24)

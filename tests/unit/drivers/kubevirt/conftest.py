@@ -12,8 +12,8 @@ from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.driver import Driver
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests import virtualtime
 from tests.fakehost import Data, FakeHost
 

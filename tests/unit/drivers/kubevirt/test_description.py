@@ -9,10 +9,10 @@ import pytest
 from paddock.contract import payloads as p
 from paddock.contract.description import is_ignition
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import description
-from paddock.drivers.kubevirt import booting, documents, failures
-from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.documents import MachineDocuments
+from paddock_drivers.kit import description
+from paddock_drivers.kubevirt import booting, documents, failures
+from paddock_drivers.kubevirt.booting import BootDisk, BootKind
+from paddock_drivers.kubevirt.documents import MachineDocuments
 from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, SETTINGS, creation
 
 

@@ -11,11 +11,11 @@ from paddock.contract import payloads as p
 from paddock.contract.description import MachineDescription, on_pod_network
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.dialects.virtrigaud.translate import described
-from paddock.drivers.kubevirt import documents
-from paddock.drivers.kubevirt.booting import fetched
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
 from paddock.engine.machine.argv.command import command
 from paddock.engine.networks.nics import TrafficLimit
+from paddock_drivers.kubevirt import documents
+from paddock_drivers.kubevirt.booting import fetched
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests.coroutines import played
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, Target, creation
 from tests.unit.engine.machine.argv.samples import TCG

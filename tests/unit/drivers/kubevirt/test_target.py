@@ -5,11 +5,11 @@ import pytest
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kubevirt import failures
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client import errors as client
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.kubevirt import failures
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from tests.coroutines import played
 from tests.interruption import Interruption
 from tests.unit.drivers.kubevirt.conftest import SETTINGS, Target, creation
