@@ -28,7 +28,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 # What is compared, by name; a name is a path, a command or a part.
 Frozen = Mapping[str, str]
-_MODULE = re.compile(r"paddock(\.\w+)*(:\w+)?\.?")
+_MODULE = re.compile(r"paddock(_drivers)?(\.\w+)*(:\w+)?\.?")
 _LINES = 40
 
 

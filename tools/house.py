@@ -1,5 +1,7 @@
 """Measures how easily the house is carried in one's head: ``python -m tools.house`` prints each number beside its limit and its goal.
 
+The drivers are a package of their own, whose lines are counted apart. All of it is VirtRigaud's, so naming a dialect is no fault there.
+
 ``tools/house.toml`` has the limits, the goals, and what stands in the way of a goal that is not met. ``tests/arch/test_house.py`` fails for
 a number past its limit. ``--write`` tightens limits and never loosens one.
 """
@@ -16,6 +18,7 @@ from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = "paddock"
 LIMITS = ROOT / "tools" / "house.toml"
 DIALECTS = ("stakater", "virtrigaud", "vitistack", "kubermatic")
 # Words of the code that stand for many types, and words that the glossary has better ones for.
@@ -42,6 +45,11 @@ class Module:
     def name(self) -> str:
         parts = self.path.with_suffix("").parts
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def is_of_package(self) -> bool:
+        """Whether it is of `paddock`, and not of the drivers."""
+        return self.path.parts[0] == PACKAGE
 
     @property
     def room(self) -> str:
@@ -96,7 +104,13 @@ def _one_importer(modules: Sequence[Module]) -> int:
 
 def _one_importer_elsewhere(modules: Sequence[Module]) -> int:
     pairs = ((name, user) for name, users in importers(modules).items() if len(users) == 1 for user in users)
-    return sum(name.split(".")[1:2] != user.split(".")[1:2] for name, user in pairs)
+    return sum(_room(name) != _room(user) for name, user in pairs)
+
+
+def _room(name: str) -> list[str]:
+    """The room of a module by its name; the drivers are one."""
+    parts = name.split(".")
+    return parts[1:2] if parts[0] == PACKAGE else parts[:1]
 
 
 def _exceptions(modules: Sequence[Module]) -> int:
@@ -109,7 +123,7 @@ def _exceptions(modules: Sequence[Module]) -> int:
 def naming(modules: Sequence[Module], dialect: str) -> Iterator[Path]:
     """Yield the modules outside the folders of a dialect whose names or texts have its name; docstrings and comments do not count."""
     for each in modules:
-        if dialect in each.path.parts or each.path.stem == dialect:
+        if not each.is_of_package or dialect in each.path.parts or each.path.stem == dialect:
             continue
         texts = {id(node.value) for node in each.nodes if isinstance(node, ast.Expr)}
         words = (
@@ -256,11 +270,12 @@ def _loose_modules(folder: Path) -> int:
 # --- the table --------------------------------------------------------------------------------------------------------------
 
 MEASURES: Mapping[str, Callable[[Sequence[Module]], int]] = {
-    "lines of the package": lambda modules: sum(each.lines for each in modules),
-    "modules": len,
+    "lines of the package": lambda modules: sum(each.lines for each in modules if each.is_of_package),
+    "lines of the drivers": lambda modules: sum(each.lines for each in modules if not each.is_of_package),
+    "modules": lambda modules: sum(each.is_of_package for each in modules),
     "median lines of a module": _median,
     "modules below 50 lines": _short,
-    "top rooms": lambda modules: len({each.room for each in modules if len(each.path.parts) > 2}),
+    "top rooms": lambda modules: len({each.room for each in modules if each.is_of_package and len(each.path.parts) > 2}),
     "exceptions of import contracts": _exceptions,
     **{f"modules outside that name {name}": partial(_naming, dialect=name) for name in DIALECTS},
     "lists of dialects": _lists_of_dialects,
@@ -285,7 +300,7 @@ TESTS: Mapping[str, Callable[[Path], int]] = {
 # More is better.
 RISING = frozenset({"median lines of a module"})
 # Features make it larger; it is shown, and has no limit.
-FREE = frozenset({"lines of the package", "modules", "classes"})
+FREE = frozenset({"lines of the package", "lines of the drivers", "modules", "classes"})
 # What changes only by a decision. The others have room for features that are under way.
 EXACT = frozenset(
     {

@@ -2,7 +2,7 @@
 
 Only recipes with an address for each build are here: what stands under `latest` may change, and cannot be pinned. A recipe with a
 fingerprint is refused unless exactly that key has signed the list. Print the entries, look at them, and put them into
-src/paddock/engine/images/pins.toml.
+src/paddock/base/images/pins.toml.
 """
 
 import argparse

@@ -19,15 +19,18 @@ ROLES: Mapping[str, str] = {
     "web": "the console's server",
     "cli": "commands and printers",
     "fleet": "machines of every dialect: find, create, change, explain, move",
-    "drivers": "other hypervisors",
     "dialects": "Stakater, VirtRigaud, Vitistack, Kubermatic: kinds, translation, decisions, controllers",
     "kubevirt": "the hub: kinds, rules, decisions, controllers",
     "server": "the Kubernetes API: HTTP, store, security, admission",
     "contract": "what a driver promises",
-    "engine": "QEMU, images, disks, networks",
+    "engine": "QEMU, disks, networks",
     "kubernetes": "kinds and schemas, client, machinery of controllers",
-    "base": "quantities, clock, errors; standard library only",
+    "base": "quantities, clock, errors; images of disks and seeds of guests",
 }
+
+
+# The package beside the rooms.
+WING = ("paddock_drivers", "other hypervisors; on contract, kubernetes, kinds of kubevirt, base; app serves them")
 
 
 def contracts(root: Path = ROOT) -> configparser.ConfigParser:
@@ -49,11 +52,16 @@ def layers() -> str:
     floored = {
         name.strip().removeprefix("paddock.").split(".")[0] for name in parser["importlinter:contract:floors"]["containers"].split("\n")
     }
-    width, high, gap, margin = 980, 60, 12, 20
+    width, high, gap, margin, aside = 980, 60, 12, 20, 180
     parts: list[str] = []
     y = 56.0
-    for row in rows(parser):
-        wide = (width - 2 * margin - gap * (len(row) - 1)) / len(row)
+    found = rows(parser)
+    tall = (len(found) - 2) * (high + gap) - gap
+    parts += Box(width - margin - aside, y + high + gap, aside, tall, WING[0], tuple(wrap(WING[1], int(aside / WIDE))), ACTS).svg()
+    for number, row in enumerate(found):
+        # The composition root stands above the drivers, and the base below them.
+        across = width - 2 * margin - (aside + gap if 0 < number < len(found) - 1 else 0)
+        wide = (across - gap * (len(row) - 1)) / len(row)
         for column, name in enumerate(row):
             fill = PURE if name in floored else BASE if name == "base" else ACTS
             parts += Box(margin + column * (wide + gap), y, wide, high, name, tuple(wrap(ROLES[name], int(wide / WIDE))), fill).svg()
@@ -105,7 +113,7 @@ _STEPS = (
     ("store", "one transaction, one revision; watchers see it", "server/store"),
     ("translate", "to KubeVirt's VirtualMachine, DataVolumes and Secrets", "dialects/stakater"),
     ("keep the run strategy", "VirtualMachine to VirtualMachineInstance", "kubevirt/controllers/virtualmachine"),
-    ("fill the disks", "download, verify, convert, clone", "kubevirt/controllers/storage, engine/images"),
+    ("fill the disks", "download, verify, convert, clone", "kubevirt/controllers/storage, base/images"),
     ("configure the machine", "VirtualMachineInstance to MachineConfig", "kubevirt/translate"),
     ("start QEMU", "MachineConfig to arguments; one owner per process", "engine/machine"),
     ("report", "status, conditions and events, back up to the Stakater object", "kubevirt, dialects/stakater"),

@@ -26,8 +26,8 @@ _CALLED_BY_LIBRARIES = frozenset(
         "get_host_info",  # the rows of paddock.contract.methods, as every call of a driver
     ]
 )
-_PATH = re.compile(r"paddock(\.\w+)+(:\w+)?")
-_PREFIX = re.compile(r"(paddock(?:\.\w+)+)\.")
+_PATH = re.compile(r"paddock(?:_drivers)?(\.\w+)+(:\w+)?")
+_PREFIX = re.compile(r"(paddock(?:_drivers)?(?:\.\w+)+)\.")
 _ANNOTATION = re.compile(r"[A-Z]\w*(\[.*\])?( \| .*)?|\w+(\.\w+)+|\w+\[.*\]")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

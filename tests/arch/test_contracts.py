@@ -1,6 +1,6 @@
 """The import contracts of ``.importlinter``: each bites, and each exception is needed.
 
-A package of empty modules with the real one's rooms and floors stands for the real one. Imports that the rules forbid are planted in it,
+Packages of empty modules with the real ones' rooms and floors stand for the real ones. Imports that the rules forbid are planted in them,
 and import-linter, with the real file, reports every one.
 """
 
@@ -18,6 +18,7 @@ from tools.gate.imports import imported_modules
 
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "paddock"
+WING = ROOT / "src" / "paddock_drivers"
 
 EFFECTS = ("asyncio", "random", "socket", "sqlite3", "subprocess", "time")
 KUBERNETES = ("admission", "catalog", "client", "core", "meta", "quotas", "releases", "runtime", "schema", "storage", "targets")
@@ -29,15 +30,20 @@ PURE = (
     *(f"{room}.{floor}" for room in ("kubevirt", "dialects.alpha") for floor in FLOORS[:-1]),
     "fleet.moves.plan",
 )
-# The modules of the engine that hold values alone.
+# The floor of base and the modules of the engine that hold values alone.
 VALUES = (
+    "base.seeds",
     "engine.machine.config",
     "engine.machine.guest",
     "engine.machine.observation",
     "engine.networks.nics",
     "engine.networks.resolver",
-    "engine.seeds.configdrive",
 )
+
+
+def full(name: str) -> str:
+    """Return the whole name of a module, which is written below `paddock` here."""
+    return name if name.startswith(WING.name) else f"paddock.{name}"
 
 
 def sections() -> configparser.ConfigParser:
@@ -63,7 +69,7 @@ def existing() -> frozenset[str]:
     return frozenset(path.parent.name for path in CODE.glob("*/__init__.py"))
 
 
-def members(room: str) -> frozenset[str]:
+def members(room: str | Path) -> frozenset[str]:
     return frozenset(path.stem for path in (CODE / room).iterdir() if path.is_dir() or path.suffix == ".py") - {"__init__", "__pycache__"}
 
 
@@ -75,7 +81,7 @@ def test_every_room_has_its_layer() -> None:
 def test_what_is_named_by_one_list_is_there() -> None:
     """Floors and drivers that the skeleton has are those of the package."""
     assert members("kubernetes") == {*KUBERNETES, "facts"}
-    assert members("drivers") == {*DRIVERS, "catalog"}
+    assert members(WING) == {*DRIVERS, "catalog"}
 
 
 def test_every_exception_is_needed() -> None:
@@ -106,27 +112,27 @@ class Skeleton:
             "kubevirt.plan.network",
         ),
         *(f"kubernetes.{each}" for each in KUBERNETES),
-        *(f"drivers.{each}" for each in DRIVERS),
-        *("server.edge", "server.store", "fleet.moves", "fleet.moves.plan"),
+        *(f"paddock_drivers.{each}" for each in DRIVERS),
+        *("base.images", "base.seeds", "server.edge", "server.store", "fleet.moves", "fleet.moves.plan"),
     )
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         above = {name.rpartition(".")[0] for name in (*VALUES, *(imported for _, imported in EXCEPTED if "*" not in imported))}
-        for name in ("", *existing(), *self.PACKAGES, *above):
-            package = folder / "paddock" / name.replace(".", "/")
+        for name in ("", WING.name, *existing(), *self.PACKAGES, *above):
+            package = folder / (full(name) if name else "paddock").replace(".", "/")
             package.mkdir(parents=True, exist_ok=True)
             (package / "__init__.py").touch()
             (package / "it.py").touch()
         for name in (*VALUES, "dialects.fronts", "dialects.alpha.wiring", *(one for pair in EXCEPTED for one in pair if "*" not in one)):
-            if not (folder / "paddock" / name.replace(".", "/")).is_dir():
+            if not (folder / full(name).replace(".", "/")).is_dir():
                 self.plant(name, "")
         # The containers themselves have no module beside the layers.
         for room in ("", "kubernetes", "dialects"):
             (folder / "paddock" / room / "it.py").unlink()
 
     def plant(self, importer: str, line: str) -> None:
-        with (self.folder / "paddock" / f"{importer.replace('.', '/')}.py").open("a") as module:
+        with (self.folder / f"{full(importer).replace('.', '/')}.py").open("a") as module:
             module.write(line + "\n")
 
     def lint(self) -> tuple[int, str]:
@@ -158,15 +164,23 @@ ALLOWED = (
     ("dialects.alpha.controllers.it", "contract.it"),
     ("dialects.alpha.controllers.it", "kubevirt.plan.it"),
     ("kubevirt.controllers.one.it", "engine.it"),
+    ("kubevirt.controllers.one.it", "base.images.it"),
+    ("kubevirt.plan.instance.it", "base.seeds.it"),
+    ("engine.it", "base.images.it"),
     ("kubevirt.admission.it", "server.it"),
     ("kubernetes.runtime.it", "kubernetes.client.it"),
     ("kubernetes.client.it", "kubernetes.meta.it"),
     ("fleet.it", "dialects.alpha.translate.it"),
     ("cli.it", "kubevirt.plan.it"),
     ("web.it", "cli.it"),
-    ("drivers.libvirt.it", "contract.it"),
-    ("drivers.libvirt.it", "dialects.alpha.translate.it"),
-    ("drivers.libvirt.it", "drivers.kit.it"),
+    ("paddock_drivers.libvirt.it", "contract.it"),
+    ("paddock_drivers.libvirt.it", "kubevirt.kinds.it"),
+    ("contract.it", "kubernetes.meta.it"),
+    ("paddock_drivers.libvirt.it", "paddock_drivers.kit.it"),
+    ("paddock_drivers.libvirt.it", "kubernetes.client.it"),
+    ("app.it", "paddock_drivers.kit.it"),
+    ("paddock_drivers.kit.it", "base.images.it"),
+    ("paddock_drivers.kit.it", "base.seeds.it"),
     *((_example(importer), _example(imported)) for importer, imported in EXCEPTED),
 )
 
@@ -186,8 +200,11 @@ PLANTED = (
     ("kubevirt.kinds.it", "dialects.alpha.kinds.it"),
     ("dialects.alpha.translate.it", "fleet.it"),
     ("fleet.it", "cli.it"),
-    ("fleet.it", "drivers.kit.it"),
-    ("drivers.libvirt.it", "fleet.it"),
+    ("fleet.it", "paddock_drivers.kit.it"),
+    ("contract.it", "paddock_drivers.kit.it"),
+    ("paddock_drivers.libvirt.it", "fleet.it"),
+    ("paddock_drivers.libvirt.it", "app.it"),
+    ("paddock_drivers.kit.it", "server.it"),
     ("cli.it", "web.it"),
     # floors
     ("kubernetes.schema.it", "kubernetes.meta.it"),
@@ -206,14 +223,18 @@ PLANTED = (
     ("dialects.alpha.kinds.it", "dialects.beta.kinds.it"),
     ("dialects.alpha.translate.it", "dialects.beta.translate.it"),
     ("kubevirt.controllers.one.it", "kubevirt.controllers.two.it"),
-    ("drivers.libvirt.it", "drivers.proxmox.it"),
+    ("paddock_drivers.libvirt.it", "paddock_drivers.proxmox.it"),
     # what may be seen of the rooms below
     ("dialects.alpha.kinds.it", "kubernetes.client.it"),
     ("kubevirt.kinds.it", "engine.machine.config"),
     ("kubevirt.plan.it", "engine.networks.nics"),
     ("kubevirt.plan.network.it", "engine.machine.config"),
     ("kubevirt.plan.instance.it", "engine.machine.it"),
-    ("kubevirt.plan.instance.it", "engine.seeds.configdrive"),
+    ("kubevirt.plan.instance.it", "base.images.it"),
+    ("kubevirt.plan.network.it", "base.seeds.it"),
+    ("kubevirt.translate.it", "base.images.it"),
+    ("server.it", "base.images.it"),
+    ("web.it", "base.seeds.it"),
     ("kubevirt.plan.it", "server.store.it"),
     ("fleet.moves.plan.it", "kubernetes.client.it"),
     ("kubevirt.translate.it", "engine.machine.guest"),
@@ -227,19 +248,20 @@ PLANTED = (
     ("fleet.it", "dialects.alpha.controllers.it"),
     ("web.it", "server.it"),
     ("web.it", "engine.it"),
-    ("drivers.libvirt.it", "kubevirt.plan.it"),
-    ("drivers.libvirt.it", "dialects.alpha.controllers.it"),
-    ("drivers.libvirt.it", "kubernetes.runtime.it"),
-    ("drivers.libvirt.it", "engine.it"),
-    ("drivers.kit.it", "kubevirt.translate.it"),
+    ("paddock_drivers.libvirt.it", "kubevirt.plan.it"),
+    ("paddock_drivers.libvirt.it", "dialects.alpha.kinds.it"),
+    ("paddock_drivers.libvirt.it", "dialects.alpha.controllers.it"),
+    ("paddock_drivers.libvirt.it", "kubernetes.runtime.it"),
+    ("paddock_drivers.libvirt.it", "engine.it"),
+    ("paddock_drivers.kit.it", "kubevirt.translate.it"),
     ("server.store.it", "kubernetes.meta.it"),
     ("server.edge.it", "kubernetes.schema.it"),
 )
 
 
 def plant(skeleton: Skeleton, importer: str, imported: str) -> None:
-    package, _, name = imported.rpartition(".")
-    skeleton.plant(importer, f"from paddock.{package} import {name}")
+    package, _, name = full(imported).rpartition(".")
+    skeleton.plant(importer, f"from {package} import {name}")
 
 
 def test_what_the_rules_allow_passes(skeleton: Skeleton) -> None:
@@ -254,7 +276,7 @@ def test_every_planted_import_is_reported(skeleton: Skeleton) -> None:
         plant(skeleton, importer, imported)
     code, output = skeleton.lint()
     assert code == 1
-    assert [pair for pair in PLANTED if f"paddock.{pair[0]} -> paddock.{pair[1]} (" not in output] == []
+    assert [pair for pair in PLANTED if f"{full(pair[0])} -> {full(pair[1])} (" not in output] == []
 
 
 def test_every_effect_on_every_pure_floor_is_reported(skeleton: Skeleton) -> None:

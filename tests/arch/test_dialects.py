@@ -15,19 +15,20 @@ from paddock.kubernetes import catalog
 from tests.arch.trees import PACKAGE, trees_of
 
 # What else goes with VirtRigaud: the hypervisors of its Providers, and the programs that serve them.
-_MORE = {"virtrigaud": ("drivers", "app/programs", "app/provider", "app/controllers/virtrigaud.py", "app/commands/provider*.py")}
+_MORE = {"virtrigaud": ("app/programs", "app/provider", "app/controllers/virtrigaud.py", "app/commands/provider*.py")}
 _LEAVING = [name for name in catalog.DIALECTS if name != catalog.HUB]
 _GENERATE = """
 import importlib, pkgutil
-import msgspec, paddock
+import msgspec, paddock, paddock_drivers
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import KindFacts
 catalog._FACTS.write_bytes(msgspec.json.encode(msgspec.convert(catalog.every(), tuple[KindFacts, ...], from_attributes=True)))
 """
 _LOAD = """
-for module in pkgutil.walk_packages(paddock.__path__, "paddock."):
-    if not module.name.endswith(".__main__"):
-        importlib.import_module(module.name)
+for package in (paddock, paddock_drivers):
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not module.name.endswith(".__main__"):
+            importlib.import_module(module.name)
 print(*catalog.DIALECTS)
 """
 _COMMAND = "from paddock.app.main import main; import sys; sys.exit(main())"

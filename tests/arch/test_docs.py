@@ -119,7 +119,10 @@ def pages_in_messages(code: str) -> list[str]:
 def test_messages_name_no_page_that_an_installed_paddock_lacks() -> None:
     package = ROOT / "src" / "paddock"
     found = [
-        text for path in package.rglob("*.py") if "docs/" in (code := path.read_text(encoding="utf-8")) for text in pages_in_messages(code)
+        text
+        for path in package.parent.rglob("*.py")
+        if "docs/" in (code := path.read_text(encoding="utf-8"))
+        for text in pages_in_messages(code)
     ]
     found += _PAGE.findall(
         "".join(each for each in (package / "fleet/diagnosis/rules.toml").read_text().splitlines(True) if each[0] != "#")

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.arch.trees import PACKAGE, trees_of
+from tests.arch.trees import PACKAGE, every_tree
 from tools import house
 from tools.house import Module
 
 
 @cache
 def modules() -> tuple[Module, ...]:
-    return tuple(module(path.relative_to(PACKAGE.parent), path.read_text(encoding="utf-8"), tree) for path, tree in trees_of("."))
+    return tuple(module(path.relative_to(PACKAGE.parent), path.read_text(encoding="utf-8"), tree) for path, tree in every_tree())
 
 
 def module(path: Path, text: str, tree: ast.Module | None = None) -> Module:

@@ -17,9 +17,9 @@ from paddock.engine.machine.observation import EndReason, GuestFault
 from paddock.fleet.diagnosis.table import ENTRIES, FOREIGN, LOOKING, UNRULED, WORDS, every
 from paddock.kubevirt.plan.instance import ends
 from paddock.kubevirt.translate.limits import Code, Weight
-from tests.arch.trees import PACKAGE, trees_of
+from tests.arch.trees import DRIVERS, PACKAGE, trees_of
 
-EMITTERS = ("app", "contract", "dialects", "drivers", "engine", "kubernetes/runtime", "kubevirt", "server")
+EMITTERS = ("app", "base/images", "base/seeds", "contract", "dialects", "engine", "kubernetes/runtime", "kubevirt", "server")
 # Where a reason is written: the function, and the position of the reason among its arguments. Keyword `reason` counts everywhere here.
 SINKS: Mapping[str, int] = {
     "ApplyBlocker": 99,
@@ -67,7 +67,8 @@ OWN_SENTENCES: Mapping[str, str] = {
 
 @cache
 def trees() -> tuple[ast.Module, ...]:
-    return tuple(tree for layer in EMITTERS for _, tree in trees_of(layer))
+    modules = (*(each for layer in EMITTERS for each in trees_of(layer)), *trees_of(".", DRIVERS))
+    return tuple(tree for _, tree in modules)
 
 
 def literals(node: ast.AST | None) -> Iterator[str]:

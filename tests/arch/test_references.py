@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.arch.trees import PACKAGE, trees_of
+from tests.arch.trees import PACKAGE, every_tree
 from tools.unreferenced import ROOT, entry_points, module_name, parsed, unreferenced
 
 # What stays all the same, with the reason.
@@ -24,7 +24,7 @@ ALLOWED = {
 
 
 def test_everything_has_a_user() -> None:
-    package = {module_name(path, PACKAGE.parent): tree for path, tree in trees_of(".")}
+    package = {module_name(path, PACKAGE.parent): tree for path, tree in every_tree()}
     tools = [parsed(path) for path in sorted((ROOT / "tools").rglob("*.py"))]
     found = {str(each) for each in unreferenced(package, tools, entry_points(ROOT))}
     assert found - ALLOWED.keys() == set(), "nothing but tests refers to these"

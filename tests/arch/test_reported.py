@@ -47,7 +47,7 @@ COMPOSED_VARIABLES = {"HTTP_PROXY", "HTTPS_PROXY"}
 @cache
 def sources() -> str:
     """Return the code of the package without the declarations."""
-    return "\n".join(path.read_text() for path in sorted(PACKAGE.rglob("*.py")) if path.name not in ("variables.py", "ownnames.py"))
+    return "\n".join(path.read_text() for path in sorted(PACKAGE.parent.rglob("*.py")) if path.name not in ("variables.py", "ownnames.py"))
 
 
 def calls() -> Iterator[tuple[str, ast.Call]]:

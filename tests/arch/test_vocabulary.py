@@ -102,10 +102,10 @@ ALLOWED = frozenset(
 @cache
 def _classes() -> dict[str, list[str]]:
     found = defaultdict(list)
-    for path in sorted(PACKAGE.rglob("*.py")):
+    for path in sorted(PACKAGE.parent.rglob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(path.relative_to(PACKAGE).as_posix())
+                found[node.name].append(path.relative_to(PACKAGE.parent).as_posix())
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from paddock.base.errors import PaddockError
-from paddock.engine.images.build import debian, places, tiny
+from paddock.base.images.build import debian, places, tiny
 from tests.host.machine import lacks
 
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"

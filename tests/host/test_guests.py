@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.bare import boot, card, disk, uefi
 from tests.host.conftest import Spawn
 from tests.host.guests import Registry, Shelf

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.process import holders
 from tests.host.fronts.life import Proxy
 from tests.host.guests import serving as web

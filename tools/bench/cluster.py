@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paddock.base.clock import SystemClock
-from paddock.engine.images.build import places, tiny
+from paddock.base.images.build import places, tiny
 from paddock.fleet.diagnosis.scene import holds, texts
 from paddock.kubernetes.client import kubeconfig
 from paddock.kubernetes.client.client import Client

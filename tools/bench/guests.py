@@ -11,8 +11,8 @@ import shutil
 import signal
 from pathlib import Path
 
+from paddock.base.images.build import places, tiny
 from paddock.engine.host.facts import collect
-from paddock.engine.images.build import places, tiny
 from paddock.engine.machine import clones
 from paddock.engine.machine.config import DiskLayer
 from tools.bench import crowds, memories

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from paddock.engine.images.build import places, tiny
+from paddock.base.images.build import places, tiny
 from paddock.fleet.diagnosis.scene import holds
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.options import EVERYTHING, WatchOptions

@@ -28,15 +28,15 @@ _FORMATS = {
 _OURS = """
 import asyncio, json, resource, sys, time
 from pathlib import Path
-from paddock.engine.images.library import ImageLibrary, ImageSettings
-from paddock.engine.images.sources import Http
+from paddock.base.images.library import ImageLibrary, ImageSettings
+from paddock.base.images.sources import Http
 async def run():
     images = ImageLibrary(Path(sys.argv[2]), ImageSettings(allow=("127.0.0.1",), proxies={}))
     await images.fetch(Http(sys.argv[1]))
     await images.close()
 def used():
     return sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
-import paddock.engine.images.importer
+import paddock.base.images.importer
 cpu, wall = used(), time.monotonic()
 asyncio.run(run())
 print(json.dumps([used() - cpu, time.monotonic() - wall]))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from paddock.engine.images.build import places, tiny
+from paddock.base.images.build import places, tiny
 from paddock.engine.machine.process import holders
 from tests.host.networks.namespaces import Child, Lab
 from tests.host.runs.unprivileged import Unprivileged, become

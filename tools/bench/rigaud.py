@@ -13,9 +13,9 @@ from typing import Any
 
 from paddock.app.server import eventloop
 from paddock.base.jsondata import Data
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import SecondsRange, TaskMode
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import SecondsRange, TaskMode
 from tests import virtualtime
 from tests.unit.kubevirt.controllers.rigaudharness import GROUP, NAMES, Rigaud, machine, rigaud
 from tools.bench.offline import Figure

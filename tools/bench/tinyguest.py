@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from paddock.base.images.build import tiny
 from paddock.engine.host.facts import HostFacts
-from paddock.engine.images.build import tiny
 from paddock.engine.machine import clones, startqueue
 from paddock.engine.machine.clones import Clone, CloneNic, CloneTemplate
 from paddock.engine.machine.config import (

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from paddock.engine.images.build import places, tiny
+from paddock.base.images.build import places, tiny
 from paddock.fleet.diagnosis.scene import holds
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound

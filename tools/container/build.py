@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from paddock.engine.images.build import places
-from paddock.engine.images.build.programs import BuildError, need, run
+from paddock.base.images.build import places
+from paddock.base.images.build.programs import BuildError, need, run
 from tools.container import debian, oci, recipes
 from tools.container.debian import DebianPackage
 from tools.container.recipes import ContainerRecipe

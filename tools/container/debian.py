@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from paddock.engine.images.build import apt, packages
-from paddock.engine.images.build.packages import Package, PackageMember
-from paddock.engine.images.build.programs import BuildError, run
+from paddock.base.images.build import apt, packages
+from paddock.base.images.build.packages import Package, PackageMember
+from paddock.base.images.build.programs import BuildError, run
 from tools.container import elf, recipes
 
 _INSTALLED = re.compile(r"^Inst (?P<name>\S+) ", re.MULTILINE)

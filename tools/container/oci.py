@@ -11,7 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
-from paddock.engine.images.hashedfile import HashedFile
+from paddock.base.images.hashedfile import HashedFile
 from tools.container.recipes import FOLDERS, ContainerRecipe
 
 _LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from paddock.app.directory import process
 from paddock.base.errors import PaddockError, Terminal
-from paddock.engine.images.build import places, tiny
+from paddock.base.images.build import places, tiny
 from paddock.engine.networks.taps import read_setting
 from tools.demo.place import SERVER, SHELF, Place
 

@@ -185,7 +185,7 @@ def _is_program(file: str) -> bool:
 
 def _path(name: str) -> str:
     """Return the path of a module without its suffix."""
-    return f"{_SOURCE if name.partition('.')[0] == 'paddock' else ''}{name.replace('.', '/')}"
+    return f"{_SOURCE if name.partition('.')[0] in ('paddock', 'paddock_drivers') else ''}{name.replace('.', '/')}"
 
 
 @cache
@@ -202,7 +202,7 @@ def _packages(file: str) -> Iterator[str]:
 
 
 # Modules that are run or imported by name: one, or the beginning of several, as in f"paddock.cli.commands.{name}".
-_NAMES = re.compile(rb'"((?:paddock|tests|tools)(?:\.\w+)+\.?)["{]')
+_NAMES = re.compile(rb'"((?:paddock|paddock_drivers|tests|tools)(?:\.\w+)+\.?)["{]')
 
 
 def _home(file: str, modules: Container[str]) -> str:

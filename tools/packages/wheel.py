@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Collection
 from pathlib import Path
 
-from paddock.engine.images.build import places
+from paddock.base.images.build import places
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^[\w.-]+==", re.MULTILINE)

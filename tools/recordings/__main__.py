@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from paddock.engine.images.build import places
+from paddock.base.images.build import places
 from tools.recordings import svg
 from tools.recordings.player import Player
 from tools.recordings.scenes import SCENES, Scene

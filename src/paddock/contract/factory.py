@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.base.clock import Clock
+from paddock.contract.description import DescriptionTranslator
 from paddock.contract.driver import Driver
 
 CREDENTIALS = Path("/etc/virtrigaud/credentials")
@@ -21,6 +22,8 @@ class DriverContext(msgspec.Struct, frozen=True, kw_only=True):
     # the folder with a file for each credential, and the one with a subfolder for each staging claim
     credentials: Path = CREDENTIALS
     staging: Path = STAGING
+    # of a driver that keeps machines as KubeVirt objects
+    translation: DescriptionTranslator | None = None
     # the fake driver's
     script: Path | None = None
     seed: int | None = None

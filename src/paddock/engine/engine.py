@@ -9,14 +9,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from paddock.base.clock import Clock, SystemClock
+from paddock.base.images.cleanup import ImageUpkeep
+from paddock.base.images.library import ImageLibrary
+from paddock.base.images.settings import ImageSettings
 from paddock.engine.claims import HostReservations
 from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.host import facts
 from paddock.engine.host.capacity import Room
 from paddock.engine.host.facts import HostFacts
-from paddock.engine.images.cleanup import ImageUpkeep
-from paddock.engine.images.library import ImageLibrary
-from paddock.engine.images.settings import ImageSettings
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import Forwarded, MachineConfig, UserNetwork
 from paddock.engine.machine.host import MachineEnvironment

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base.images import zstd
 from paddock.base.threads import undisturbed
 from paddock.engine import versions
-from paddock.engine.images import zstd
 from paddock.engine.machine.directory import SavedMachine, UnreadableState, decode_path, encode_path
 from paddock.engine.machine.memorysnapshots import TakenMemory
 from paddock.engine.storage import files

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import DiskLayer, KernelConfig, MachineConfig, UserNetwork
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance

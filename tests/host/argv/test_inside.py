@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import DiskLayer, KernelConfig
 from paddock.kubevirt.translate import firmware

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine import clones
 from paddock.engine.machine.clones import Clone, CloneNic, CloneTemplate
 from paddock.engine.machine.config import (

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from paddock.base.seeds import nocloud
+from paddock.base.seeds.seed import SeedIdentity, Texts
 from paddock.engine.machine import clones
 from paddock.engine.machine.clones import Clone, CloneNic
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, FirmwareConfig, MachineConfig, MemoryConfig, Nic
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
-from paddock.engine.seeds import nocloud
-from paddock.engine.seeds.seed import SeedIdentity, Texts
 from tests.coroutines import played_by
 from tests.host.clones.test_clones import network, overlay, shell
 from tests.host.machines.conftest import Place, run, surroundings, until, until_phase

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.commands.isolated import ADDRESS, IsolatedHost
 from tests.host.commands.ownservers import Servers
 from tests.host.fronts.conftest import origin

@@ -4,7 +4,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from paddock.engine.images.build import places
+from paddock.base.images.build import places
 from tests.host.commands.terminals import PADDOCK, Terminal
 from tests.host.networks.namespaces import run as system
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.commands.conftest import served
 from tests.host.commands.isolated import IsolatedHost
 from tests.host.conftest import wait_until

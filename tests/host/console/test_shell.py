@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.console.browser import Browser, Page
 from tests.host.console.conftest import HOSTILE, button, item, state, tab
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.console import browser as chromium
 from tests.host.console.browser import Browser, Page
 from tests.host.console.conftest import PICTURES, button, state, tab

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.seeds import configdrive, configfiles, nocloud
-from paddock.engine.seeds.seed import SeedIdentity, Texts
+from paddock.base.seeds import configdrive, configfiles, nocloud
+from paddock.base.seeds.seed import SeedIdentity, Texts
 from tests.host.bare import Bare, boot, card, disk, uefi
 from tests.host.conftest import Spawn, wait_until
 

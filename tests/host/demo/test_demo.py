@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.conftest import wait_until
 from tests.host.networks.namespaces import run
 from tools.demo.sight import GUESTS

@@ -17,10 +17,10 @@ import msgspec
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.libvirt.clones import clone_uuid
-from paddock.drivers.libvirt.connection import LibvirtConnection
-from paddock.drivers.libvirt.driver import LibvirtDriver
-from paddock.drivers.libvirt.settings import LibvirtDriverSettings
+from paddock_drivers.libvirt.clones import clone_uuid
+from paddock_drivers.libvirt.connection import LibvirtConnection
+from paddock_drivers.libvirt.driver import LibvirtDriver
+from paddock_drivers.libvirt.settings import LibvirtDriverSettings
 from tests.host.drivers.libvirtd import Libvirtd
 
 GIB, MIB = 1 << 30, 1 << 20
@@ -107,7 +107,7 @@ class DiskBench:
     async def cut_clone(self, source: str, name: str, step: str) -> str:
         """Begin a clone in another driver, which ends before the Nth call of a function as a process ends; return the clone's id."""
         module, function, number = step.split(".")
-        place = importlib.import_module(f"paddock.drivers.libvirt.{module}")
+        place = importlib.import_module(f"paddock_drivers.libvirt.{module}")
         reached, real, left = asyncio.Event(), getattr(place, function), iter(range(int(number)))
         loop = asyncio.get_running_loop()
 

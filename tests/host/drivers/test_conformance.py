@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from paddock.base.images.build import tiny
 from paddock.contract import payloads as p
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.engine.images.build import tiny
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import Talk

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.drivers.fake import diskfiles
-from paddock.drivers.fake.diskfiles import DiskFile
+from paddock_drivers.fake import diskfiles
+from paddock_drivers.fake.diskfiles import DiskFile
 
 pytestmark = pytest.mark.needs("qemu")
 GIB = 1 << 30

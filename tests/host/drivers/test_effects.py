@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from paddock.base.images.build import tiny
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
-from paddock.engine.images.build import tiny
 from paddock.kubernetes.client.errors import Invalid
 from tests.coroutines import played
 from tests.host.drivers.test_kubevirt import OWNER, Managed, prepared, ready, until

@@ -15,12 +15,12 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
-from paddock.drivers import catalog
-from paddock.drivers.firecracker import apifacts, files, host, hostnetworks
-from paddock.drivers.firecracker.api import ApiCall, VmmApi
-from paddock.drivers.firecracker.driver import FirecrackerDriver
-from paddock.drivers.firecracker.host import HypervisorFacts
-from paddock.drivers.firecracker.hostnetworks import TapNetwork
+from paddock_drivers import catalog
+from paddock_drivers.firecracker import apifacts, files, host, hostnetworks
+from paddock_drivers.firecracker.api import ApiCall, VmmApi
+from paddock_drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker.host import HypervisorFacts
+from paddock_drivers.firecracker.hostnetworks import TapNetwork
 from tests.coroutines import run_by
 from tests.unit.drivers.firecracker import simulator
 from tests.unit.drivers.firecracker.conftest import Lab, power, request, state
@@ -90,7 +90,7 @@ async def test_without_a_program_the_condition_names_it(tmp_path: Path) -> None:
 @pytest.mark.needs("netns")
 def test_a_tap_is_made_in_its_bridge_and_taken_away(netns: str) -> None:
     script = (
-        "from paddock.drivers.firecracker.hostnetworks import TapNetwork; import os, sys\n"
+        "from paddock_drivers.firecracker.hostnetworks import TapNetwork; import os, sys\n"
         "from paddock.contract.errors import ProviderError\n"
         "network = TapNetwork(); link = lambda name: os.path.realpath(f'/sys/class/net/{name}/master').rsplit('/', 1)[-1]\n"
         "network.ensure('fc0123456789n0', 'br0', 1234); network.ensure('fc0123456789n0', 'br0', 1234)\n"

@@ -7,18 +7,19 @@ from functools import partial
 
 import pytest
 
+from paddock.base.images.build import tiny
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.engine.images.build import tiny
+from paddock.dialects.virtrigaud.translate import described
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import PROMPT, Console, Data, Talk
 
 pytestmark = pytest.mark.needs("qemu")
 OWNER = m.ObjectIdentity(uid="11111111-2222-4333-8444-555555555555", namespace="team", name="web")
-SETTINGS = KubeVirtDriverSettings(image_size="1Gi")
+SETTINGS = KubeVirtDriverSettings(translation=described.translate, image_size="1Gi")
 LEFT = (
     "/apis/kubevirt.io/v1/namespaces/default/virtualmachines",
     "/apis/kubevirt.io/v1/namespaces/default/virtualmachineinstances",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from paddock.base.clock import SystemClock
+from paddock.base.images.build import tiny
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
@@ -21,7 +22,6 @@ from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
-from paddock.engine.images.build import tiny
 from tests.coroutines import played_by
 from tests.host.conftest import Spawn
 from tests.host.drivers import sshserver
@@ -54,7 +54,7 @@ def disks(**sizes: int) -> tuple[p.DiskPayload, ...]:
 @asynccontextmanager
 async def serving(endpoint: str, credentials: Path = Path("/nonexistent"), staging: Path = Path("/nonexistent")) -> AsyncIterator[Driver]:
     """A driver as a program serves it."""
-    from paddock.drivers.libvirt.factory import make  # noqa: PLC0415 - without the library, tests skip
+    from paddock_drivers.libvirt.factory import make  # noqa: PLC0415 - without the library, tests skip
 
     context = DriverContext(clock=SystemClock(), environment={"PROVIDER_ENDPOINT": endpoint}, credentials=credentials, staging=staging)
     async with make(context) as driver:

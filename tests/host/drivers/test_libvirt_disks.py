@@ -16,9 +16,9 @@ from paddock.contract import payloads as p
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.settings import ConformanceSettings
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.libvirt.volumes import VolumeStore
+from paddock_drivers.libvirt.volumes import VolumeStore
 from tests.coroutines import played_by
 from tests.host.drivers.libvirtd import Libvirtd
 from tests.host.drivers.libvirtdisks import GIB, MIB, DiskBench, Refused, appears, back, bench, holds, make_disk, play, same_disk, write

@@ -59,7 +59,7 @@ def running(libvirtd: "Libvirtd", id: str) -> dict[str, Any]:
     """The limits, the place of the root disk and the filter of a domain that runs."""
     import libvirt  # noqa: PLC0415 - without the library, tests skip
 
-    from paddock.drivers.libvirt import xmltree  # noqa: PLC0415
+    from paddock_drivers.libvirt import xmltree  # noqa: PLC0415
 
     connection = libvirt.open(libvirtd.uri)
     try:

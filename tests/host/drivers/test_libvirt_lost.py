@@ -7,8 +7,8 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.libvirt import clones, clonexml, domainview, marks, xmltree
-from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
+from paddock_drivers.libvirt import clones, clonexml, domainview, marks, xmltree
+from paddock_drivers.libvirt.marks import MachineMarks, MarkedDisk
 from tests.coroutines import played_by
 from tests.host.drivers.libvirtd import Libvirtd
 from tests.host.drivers.libvirtdisks import GIB, DiskBench, Refused, bench, holds, play, write

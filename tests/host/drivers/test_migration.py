@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import PROMPT, Data, Talk, condition, phase

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
 from tests.coroutines import played_by

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.coroutines import played
 from tests.host.drivers.test_effects import API, RIGAUD, WEB, holds, machine, world
 from tests.host.drivers.test_kubevirt import ready

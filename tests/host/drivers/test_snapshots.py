@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.coroutines import played
 from tests.host.guests import Shelf
 from tests.host.runs.conftest import PROMPT, VMS, Console, Data, Talk, condition, phase

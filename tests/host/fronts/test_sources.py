@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.download import DownloadRules
+from paddock.base.images.download import DownloadRules
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubernetes.client.errors import Invalid

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.coroutines import played_by
 from tests.host.fronts.life import Proxy
 from tests.host.guests import serving

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.coroutines import run_by
 from tests.host.drivers.conftest import libvirtd
 from tests.host.drivers.test_libvirt import sshd

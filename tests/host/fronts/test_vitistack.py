@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.fronts.life import Example, live
 from tests.host.runs.conftest import VMIS, Talk
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from paddock.base.backoff import Backoff
-from paddock.engine.images.library import Image, ImageLibrary, ImageSettings, Progress
-from paddock.engine.images.sources import Source
+from paddock.base.images.library import Image, ImageLibrary, ImageSettings, Progress
+from paddock.base.images.sources import Source
 from tests.kit.servers.imageserver import Server, running
 
 Fetch = Callable[..., Image]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images import zstd
-from paddock.engine.images.library import ImageError, Progress
-from paddock.engine.images.sources import Http
+from paddock.base.images import zstd
+from paddock.base.images.library import ImageError, Progress
+from paddock.base.images.sources import Http
 from tests.host.images.conftest import Fetch
 from tests.kit.servers.imageserver import Server
 

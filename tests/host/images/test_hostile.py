@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.convert import ConversionLimits, Tool, convert_limits
-from paddock.engine.images.errors import ImageError
-from paddock.engine.images.facts import ImageFacts
-from paddock.engine.images.progress import Meter
-from paddock.engine.images.sources import File, Http, RegistryImage
-from paddock.engine.images.stopflag import StopFlag
+from paddock.base.images.convert import ConversionLimits, Tool, convert_limits
+from paddock.base.images.errors import ImageError
+from paddock.base.images.facts import ImageFacts
+from paddock.base.images.progress import Meter
+from paddock.base.images.sources import File, Http, RegistryImage
+from paddock.base.images.stopflag import StopFlag
 from tests.host.images.conftest import Fetch, opened
 from tests.kit.engine.diskimages import CLUSTER, DATA_FILE, LUKS, qcow2, vdi, vhdx, vmdk, vmdk_descriptor, vpc
 from tests.kit.servers import imageserver
@@ -145,7 +145,7 @@ def test_container_images(files: dict[str, bytes | tarfile.TarInfo], tmp_path: P
 def fetch_with(tmp_path: Path, registry: imageserver.Registry) -> None:
     import asyncio  # noqa: PLC0415 - this one function
 
-    from paddock.engine.images.library import ImageLibrary, ImageSettings  # noqa: PLC0415 - this one function
+    from paddock.base.images.library import ImageLibrary, ImageSettings  # noqa: PLC0415 - this one function
 
     settings = ImageSettings(allow=("127.0.0.1",), proxies={}, insecure_registries=frozenset({registry.host}))
     asyncio.run(ImageLibrary(tmp_path / "images", settings).fetch(RegistryImage(f"docker://{registry.host}/disks/x:1")))

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.library import ImageLibrary
-from paddock.engine.images.sources import Http
+from paddock.base.images.library import ImageLibrary
+from paddock.base.images.sources import Http
 from tests.host.images.conftest import Fetch
 from tests.kit.servers.imageserver import Server
 
@@ -23,9 +23,9 @@ KILLS = 12
 CHILD = """
 import asyncio, sys
 from pathlib import Path
-import paddock.engine.images.importer
-from paddock.engine.images.library import ImageLibrary, ImageSettings
-from paddock.engine.images.sources import Http
+import paddock.base.images.importer
+from paddock.base.images.library import ImageLibrary, ImageSettings
+from paddock.base.images.sources import Http
 async def run():
     images = ImageLibrary(Path(sys.argv[1]), ImageSettings(allow=("127.0.0.1",), proxies={}, reserve_bytes=0))
     print("ready", flush=True)

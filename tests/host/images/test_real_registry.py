@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import packages, places
-from paddock.engine.images.library import ImageError, ImageLibrary, ImageSettings
-from paddock.engine.images.sources import File, RegistryImage
+from paddock.base.images.build import packages, places
+from paddock.base.images.library import ImageError, ImageLibrary, ImageSettings
+from paddock.base.images.sources import File, RegistryImage
 from tests.coroutines import run_by
 from tests.host.conftest import Spawn, wait_until
 

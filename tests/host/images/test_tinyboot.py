@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny, tinyboot
+from paddock.base.images.build import tiny, tinyboot
 from tests.host.bare import boot, card, disk
 from tests.host.conftest import Spawn
 

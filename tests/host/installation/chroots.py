@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import places
+from paddock.base.images.build import places
 from tests.host.conftest import wait_until
 from tests.host.machine import lacks
 

@@ -51,6 +51,9 @@ def judge(paddock: Path, prefix: Path) -> None:
     assert run(paddock, "completion", "bash").startswith("# bash completion")
     assert "validate\t" in run(paddock.with_name("kubectl_complete-paddock"), "valid")
     assert run(paddock.with_name("kubectl-paddock"), "--version").startswith("paddock ")
+    assert "fake" in run(
+        paddock.with_name("python"), "-c", "from paddock_drivers import catalog; catalog.find('fake'); print(*catalog.TYPES)"
+    )
     assert [name for name in BESIDE if not (prefix / name).is_file()] == []
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine import identities, rehosting
 from paddock.engine.machine.errors import StartFailed
 from paddock.engine.machine.machine import QemuMachine

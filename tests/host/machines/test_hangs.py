@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.errors import Unanswered
 from tests.coroutines import played_by

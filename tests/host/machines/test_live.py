@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.config import DiskConfig
 from paddock.engine.machine.errors import RequestRefused, StartFailed, Unanswered
 from paddock.engine.machine.livesource import SendRequest

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine import memorysnapshots, migration, rehosting, suspension
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import DiskLayer, MachineConfig, SharedDirectory, Tpm

@@ -13,7 +13,7 @@ import pytest
 from msgspec import structs
 
 from paddock.base.errors import PaddockError
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine import migration, renewal
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import (

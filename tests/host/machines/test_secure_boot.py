@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from paddock.base.images.build import tiny
 from paddock.engine.host import efi
-from paddock.engine.images.build import tiny
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, DiskConfig, DiskLayer, FirmwareConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.machine import QemuMachine

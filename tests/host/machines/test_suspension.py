@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine import migration, suspension
 from paddock.engine.machine.config import DiskConfig, MachineConfig, SharedDirectory
 from paddock.engine.machine.errors import RequestRefused, Unanswered

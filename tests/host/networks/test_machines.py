@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.config import CpuConfig, DeviceConfig, FirmwareConfig, Forwarded, KernelConfig, MachineConfig, MemoryConfig, Nic
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines

@@ -16,7 +16,7 @@ from unittest.mock import patch
 import pytest
 from msgspec import Struct
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.process import holders, start_ticks
 from paddock.engine.networks import dns, respondercontrol, responderprocess
 from paddock.engine.networks.nics import ForwardTarget, NicSpec, PublishedPort, PublishedService

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.networks.usermode import NO_MEETING
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import places
+from paddock.base.images.build import places
 from tests.kit.pages import ROOT, Reader
 
 DOCS = ROOT / "docs"

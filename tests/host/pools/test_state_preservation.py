@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.storage import qemuimg
 from paddock.engine.storage.volumes import Volumes
 from tests.coroutines import played

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.runs.unprivileged import USER, Unprivileged
 
 pytestmark = pytest.mark.needs("qemu", "root", "kubectl")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.networks.namespaces import Child, Lab
 from tests.host.networks.talking import tcp_peer, web_ask
 from tests.host.runs.unprivileged import Unprivileged, become

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine import limits
 from tests.host.machines.test_shares import confine, used
 from tests.host.networks.namespaces import Lab

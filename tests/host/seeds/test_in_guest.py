@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
-from paddock.engine.seeds import configdrive, configfiles, nocloud
-from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
+from paddock.base.images.build import tiny
+from paddock.base.seeds import configdrive, configfiles, nocloud
+from paddock.base.seeds.seed import Seed, SeedIdentity, Texts
 from tests.host.bare import boot, card, disk
 from tests.host.conftest import Spawn
 

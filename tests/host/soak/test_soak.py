@@ -27,7 +27,7 @@ import orjson
 import pytest
 
 from paddock.base.errors import PaddockError
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.kubernetes.client.errors import NotFound
 from tests.host.chaos import test_kills as chaos
 from tests.host.guests import Registry, Shelf, serving

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.engine.machine.argv.view import EfiFiles
 from paddock.engine.machine.config import CpuConfig, DiskConfig, DiskLayer, FirmwareConfig, KernelConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.machine import QemuMachine

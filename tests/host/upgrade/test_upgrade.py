@@ -19,7 +19,7 @@ import orjson
 import pytest
 
 from paddock.base.clock import SystemClock
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.kubernetes.client import kubeconfig
 from tests.host.chaos.test_kills import SNAPSHOTS, VMIS, VMS
 from tests.host.directories.test_directories import command

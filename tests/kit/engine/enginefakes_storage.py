@@ -1,4 +1,4 @@
-"""Volumes and images in memory, with the contracts of `paddock.engine.storage` and `paddock.engine.images` and no files.
+"""Volumes and images in memory, with the contracts of `paddock.engine.storage` and `paddock.base.images` and no files.
 
 images = FakeImages()
 images.offer("http://host/a.img", virtual_size=1 << 30)      # what is there; anything else fails like a server that says 404
@@ -17,10 +17,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.job import too_large
-from paddock.engine.images.progress import Progress
-from paddock.engine.images.sources import Http, RegistryImage, Source, Upload
+from paddock.base.images.errors import ImageRefused
+from paddock.base.images.job import too_large
+from paddock.base.images.progress import Progress
+from paddock.base.images.sources import Http, RegistryImage, Source, Upload
 from paddock.engine.machine.config import DiskLayer, Format
 from paddock.engine.storage.errors import VolumeBroken, VolumeMissing
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume, busy, too_small

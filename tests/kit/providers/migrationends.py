@@ -17,9 +17,9 @@ from paddock.base.clock import SystemClock
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.driver import Driver
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
-from paddock.drivers.kit.staging import StagingSettings
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
+from paddock_drivers.kit.staging import StagingSettings
 from tests.kit.servers.s3server import KEY, SECRET, S3Server
 from tests.unit.drivers.firecracker.conftest import Lab
 from tests.unit.drivers.proxmox.conftest import SimulatedTransport, stage

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.guests import tiny_guest, tiny_signed
 from tests.reference.build import built
 from tests.reference.client import Api, Json, Kubectl

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.conftest import work
 from tests.host.guests import registry, tiny_disk_image
 from tests.host.moves.conftest import MARKER

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.kubernetes.meta.patch import apply_merge_patch
 from tests.host.fronts.life import place
 from tests.host.guests import serving

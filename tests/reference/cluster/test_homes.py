@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from paddock.kubernetes.meta.patch import apply_merge_patch
 from tests.host.conftest import work
 from tests.host.fronts.life import FrontHost, storage_class

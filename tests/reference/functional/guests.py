@@ -9,9 +9,9 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from paddock.engine.images.build import places, tiny, tinyguest
-from paddock.engine.images.build.packages import PackageMember
-from paddock.engine.seeds import iso
+from paddock.base.images.build import places, tiny, tinyguest
+from paddock.base.images.build.packages import PackageMember
+from paddock.base.seeds import iso
 from tests.host.guests import Registry
 
 _SCRIPTS = Path(__file__).parent / "guest"

@@ -19,10 +19,11 @@ from pyVmomi import vim
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.driver import Driver
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.vsphere import factory as vsphere_factory
-from paddock.drivers.vsphere.inventory import VSphereInventory
+from paddock.dialects.virtrigaud.translate import described
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.vsphere import factory as vsphere_factory
+from paddock_drivers.vsphere.inventory import VSphereInventory
 from tests.host import guests
 from tests.host.runs.conftest import Host
 from tests.kit.providers import migrationends
@@ -31,9 +32,9 @@ from tests.reference.vsphere.vcenter import Simulator
 from tools import migrationpairs
 
 pytest.importorskip("libvirt", reason="needs libvirtd: no libvirt-python")
-from paddock.drivers.libvirt.connection import LibvirtConnection
-from paddock.drivers.libvirt.driver import LibvirtDriver
-from paddock.drivers.libvirt.settings import LibvirtDriverSettings
+from paddock_drivers.libvirt.connection import LibvirtConnection
+from paddock_drivers.libvirt.driver import LibvirtDriver
+from paddock_drivers.libvirt.settings import LibvirtDriverSettings
 from tests.host.drivers.libvirtd import Libvirtd
 
 pytestmark = pytest.mark.long
@@ -50,7 +51,9 @@ CASES = [
 async def qemu(host: Host, image: str, place: Path, staging: MigrationStaging) -> AsyncIterator[MigrationEnd]:
     """The driver of the own engine, as `paddock up` makes it, on the API of a server."""
     reach = msgspec.structs.replace(staging.settings, mounts={})
-    settings = KubeVirtDriverSettings(staging=reach, scratch=staging.folder, image_size="64Mi", disk_size="64Mi", poll_seconds=0.1)
+    settings = KubeVirtDriverSettings(
+        translation=described.translate, staging=reach, scratch=staging.folder, image_size="64Mi", disk_size="64Mi", poll_seconds=0.1
+    )
     async with host.client() as client:
         end = MigrationEnd("qemu", KubeVirtDriver(client, settings), p.ImagePayload(template_name="content"))
         spec = json.dumps({"source": {"http": {"url": image}}})

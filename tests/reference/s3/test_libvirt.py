@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.drivers.conftest import libvirtd
 from tests.host.drivers.test_migration import BASE, PLACE, document, marked, provider, read, runs, write
 from tests.host.guests import Shelf

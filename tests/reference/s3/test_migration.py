@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.coroutines import played
 from tests.host.drivers.test_migration import moves
 from tests.host.guests import Shelf

@@ -11,10 +11,10 @@ import pytest
 
 from paddock.base.clock import SystemClock
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import staging, transfers
-from paddock.drivers.kit.staging import StagedObject, StagingSettings
-from paddock.drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder
 from paddock.kubernetes.client.s3 import S3Refusal
+from paddock_drivers.kit import staging, transfers
+from paddock_drivers.kit.staging import StagedObject, StagingSettings
+from paddock_drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder
 from tests.coroutines import scripted
 from tests.reference.s3.gateway import BUCKET, KEY, REGION, SECRET, Gateway
 

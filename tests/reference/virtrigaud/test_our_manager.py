@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyVmomi import vim
 
-from paddock.drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.inventory import VSphereInventory
 from tests.kit.providers import providertls
 from tests.reference.client import Api, Json
 from tests.reference.embedded import serving

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from paddock.engine.images.build import tiny
+from paddock.base.images.build import tiny
 from tests.host.drivers.conftest import libvirtd
 from tests.host.guests import Shelf, tiny_guest, web
 from tests.host.machine import lacks

@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 from pyVmomi import vim
 
 from paddock.base.clock import SystemClock
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.vsphere import settings
-from paddock.drivers.vsphere.datastores import DatastoreInventory
-from paddock.drivers.vsphere.inventory import VSphereInventory
-from paddock.drivers.vsphere.lookups import MachineLookup
-from paddock.drivers.vsphere.session import VSphereSession
-from paddock.drivers.vsphere.snapshots import VSphereSnapshots
-from paddock.drivers.vsphere.stores import DiskStore
-from paddock.drivers.vsphere.transfers import TransferSettings, VSphereTransfers
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.vsphere import settings
+from paddock_drivers.vsphere.datastores import DatastoreInventory
+from paddock_drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.lookups import MachineLookup
+from paddock_drivers.vsphere.session import VSphereSession
+from paddock_drivers.vsphere.snapshots import VSphereSnapshots
+from paddock_drivers.vsphere.stores import DiskStore
+from paddock_drivers.vsphere.transfers import TransferSettings, VSphereTransfers
 from tests.reference.vsphere.vcenter import Simulator
 
 T = TypeVar("T")

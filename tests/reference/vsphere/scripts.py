@@ -18,8 +18,8 @@ from paddock.contract.payloads import (
     ClassPayload,
     ImagePayload,
 )
-from paddock.drivers.vsphere import factory
-from paddock.drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere import factory
+from paddock_drivers.vsphere.inventory import VSphereInventory
 from tests.reference.vsphere.vcenter import Simulator
 
 OWNER = m.ObjectIdentity(uid="5f0c7f0e-4d2e-4d5e-9a0b-1f2e3d4c5b6a", namespace="default", name="web-server")

@@ -13,7 +13,7 @@ from paddock.contract import payloads
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from paddock.drivers.vsphere import factory
+from paddock_drivers.vsphere import factory
 from tests.kit.providers import providerruns
 from tests.reference.vsphere.appliances import appliance, serving
 from tests.reference.vsphere.vcenter import Simulator, running, template

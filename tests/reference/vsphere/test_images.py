@@ -16,10 +16,10 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.vsphere import disks, factory, marks
-from paddock.drivers.vsphere.driver import VSphereDriver
-from paddock.drivers.vsphere.inventory import VSphereInventory
-from paddock.drivers.vsphere.leases import LeaseHolder
+from paddock_drivers.vsphere import disks, factory, marks
+from paddock_drivers.vsphere.driver import VSphereDriver
+from paddock_drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.leases import LeaseHolder
 from tests.coroutines import run_by
 from tests.reference.vsphere import appliances
 from tests.reference.vsphere.parts import StorageParts
@@ -105,11 +105,11 @@ async def test_an_appliance_becomes_one_template_whoever_asks(prepared: Simulato
 
 
 def test_the_bytes_of_an_appliance_reach_the_lease(prepared: Simulator, tmp_path: Path) -> None:
-    from paddock.drivers.vsphere import ovf  # noqa: PLC0415 - one test
-    from paddock.drivers.vsphere.appliances import ApplianceFile, LocalAppliance  # noqa: PLC0415 - one test
-    from paddock.drivers.vsphere.imports import ApplianceImport, ImageWish  # noqa: PLC0415 - one test
-    from paddock.drivers.vsphere.placement import VSpherePlacement  # noqa: PLC0415 - one test
-    from paddock.drivers.vsphere.target import VSphereTarget  # noqa: PLC0415 - one test
+    from paddock_drivers.vsphere import ovf  # noqa: PLC0415 - one test
+    from paddock_drivers.vsphere.appliances import ApplianceFile, LocalAppliance  # noqa: PLC0415 - one test
+    from paddock_drivers.vsphere.imports import ApplianceImport, ImageWish  # noqa: PLC0415 - one test
+    from paddock_drivers.vsphere.placement import VSpherePlacement  # noqa: PLC0415 - one test
+    from paddock_drivers.vsphere.target import VSphereTarget  # noqa: PLC0415 - one test
 
     parts = StorageParts(prepared, tmp_path)
     disk = appliances.appliance(tmp_path / "tiny.ova")

@@ -9,9 +9,9 @@ from pyVmomi import vim
 
 from paddock.contract import messages as m
 from paddock.contract.driver import Driver
-from paddock.drivers.vsphere import factory
-from paddock.drivers.vsphere.inventory import VSphereInventory
-from paddock.drivers.vsphere.stub import RenewingStub
+from paddock_drivers.vsphere import factory
+from paddock_drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.stub import RenewingStub
 from tests.reference.vsphere.scripts import OWNER, created, ended, machines, play, request, settings
 from tests.reference.vsphere.vcenter import Simulator
 

@@ -17,7 +17,7 @@ from paddock.contract.payloads import (
     ImagePayload,
     NetworkPayload,
 )
-from paddock.drivers.vsphere import factory
+from paddock_drivers.vsphere import factory
 from tests.coroutines import played_by, run_by
 from tests.reference.vsphere.scripts import created, driven, ended, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template, write_credentials

@@ -25,7 +25,7 @@ from paddock.contract.payloads import (
     PlacementPayload,
     SecurityPayload,
 )
-from paddock.drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.inventory import VSphereInventory
 from tests.coroutines import played_by, run_by
 from tests.reference.vsphere.scripts import OWNER, SMALL, created, driven, machines, play, refused, request, settings
 from tests.reference.vsphere.vcenter import Simulator, finished, running, template

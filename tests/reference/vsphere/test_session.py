@@ -7,9 +7,9 @@ from pyVmomi import vim
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.examination import Examiner
-from paddock.drivers.vsphere import factory, failures
-from paddock.drivers.vsphere.inventory import VSphereInventory
-from paddock.drivers.vsphere.session import VSphereConnection
+from paddock_drivers.vsphere import factory, failures
+from paddock_drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.session import VSphereConnection
 from tests.coroutines import scripted
 from tests.reference.vsphere.vcenter import Simulator, running, write_credentials
 

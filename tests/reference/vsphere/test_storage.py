@@ -14,8 +14,8 @@ from pyVmomi import vim
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.vsphere import failures, snapshots
-from paddock.drivers.vsphere.identifiers import VSphereTaskId
+from paddock_drivers.vsphere import failures, snapshots
+from paddock_drivers.vsphere.identifiers import VSphereTaskId
 from tests.coroutines import run_by
 from tests.reference.vsphere.parts import StorageParts, local_file
 from tests.reference.vsphere.vcenter import Simulator, running, shrunk

@@ -12,9 +12,9 @@ from pyVmomi import vim
 
 from paddock.base.clock import Clock, SystemClock
 from paddock.contract.factory import DriverContext
-from paddock.drivers.vsphere import settings
-from paddock.drivers.vsphere.inventory import VSphereInventory
-from paddock.drivers.vsphere.session import VSphereConnection
+from paddock_drivers.vsphere import settings
+from paddock_drivers.vsphere.inventory import VSphereInventory
+from paddock_drivers.vsphere.session import VSphereConnection
 
 USER, PASSWORD = "root", "secret"
 

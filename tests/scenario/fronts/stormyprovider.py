@@ -17,12 +17,12 @@ from paddock.dialects.virtrigaud.controllers import controller
 from paddock.dialects.virtrigaud.controllers.registry import ProviderConnection, ProviderSecrets
 from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
 from paddock.dialects.virtrigaud.kinds.provider import Provider
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.inventory import FakeInventory
-from paddock.drivers.fake.machines import FakeMachine
-from paddock.drivers.fake.settings import FakeDatastore, FakeSettings, SecondsRange
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.program import ControllerManager
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.inventory import FakeInventory
+from paddock_drivers.fake.machines import FakeMachine
+from paddock_drivers.fake.settings import FakeDatastore, FakeSettings, SecondsRange
 from tests import virtualtime
 from tests.kit.servers.apiharness import Harness
 from tests.scenario.fronts.trial import SWEEP_SECONDS

@@ -86,7 +86,7 @@ def test_a_defect_shows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_that_is_made_twice_shows(monkeypatch: pytest.MonkeyPatch) -> None:
     """A provider that does not look for its caller's machine makes a second one after a lost answer."""
-    monkeypatch.setattr("paddock.drivers.fake.lifecycle.FakeLifecycle._existing", lambda self, request: None)
+    monkeypatch.setattr("paddock_drivers.fake.lifecycle.FakeLifecycle._existing", lambda self, request: None)
     made, _, removed = VIRTRIGAUD.moves[:3]
     problems = []
     for seed in range(5):

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.engine.images import http
+from paddock.base.images import http
 from tests.kit.engine.fakehost import GIB, FakeHost
 from tests.scenario.why.disk_faults import volume
 from tests.scenario.why.faults import Fault, Inject

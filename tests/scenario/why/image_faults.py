@@ -10,10 +10,10 @@ from unittest.mock import patch
 
 import msgspec
 
-from paddock.engine.images import facts, http, job, registry, sparse
-from paddock.engine.images.errors import ImageError, ImageRefused, ImageUnavailable
-from paddock.engine.images.http import DownloadResponse
-from paddock.engine.images.reachpolicy import ReachPolicy
+from paddock.base.images import facts, http, job, registry, sparse
+from paddock.base.images.errors import ImageError, ImageRefused, ImageUnavailable
+from paddock.base.images.http import DownloadResponse
+from paddock.base.images.reachpolicy import ReachPolicy
 from paddock.engine.storage import errors as storage
 from tests.kit.engine.fakehost import FakeHost, machine
 from tests.scenario.why.faults import Fault, Inject

@@ -8,7 +8,7 @@ from typing import Any
 from paddock.base import reasons
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import FakeSettings, RpcFault
+from paddock_drivers.fake.settings import FakeSettings, RpcFault
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, image, machine, network, provider, vmclass
 
 Data = dict[str, Any]

@@ -5,7 +5,7 @@ from typing import Any
 
 from paddock.base import reasons
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.settings import FakeDatastore, FakeHost, FakeSettings
+from paddock_drivers.fake.settings import FakeDatastore, FakeHost, FakeSettings
 from tests.scenario.why.provider_faults import LAB, ProviderFault, Rigged, both, deleted, failing, fault, merged, world
 from tests.unit.dialects.virtrigaud.controllers.cloning import vmclone
 from tests.unit.dialects.virtrigaud.controllers.moving import migration

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.engine.images.errors import ImageUnavailable
+from paddock.base.images.errors import ImageUnavailable
 from tests import virtualtime
 from tests.coroutines import run_by
 from tests.kit.engine.fakehost import FakeHost

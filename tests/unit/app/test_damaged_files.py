@@ -19,9 +19,9 @@ from paddock.app.directory.paths import DataPaths
 from paddock.app.history.files import HistoryFiles
 from paddock.app.history.rings import UsageRings
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.images.store import ImageStore, SourceRecord
 from paddock.engine.claims import HostReservations, ReservationsUnusable
 from paddock.engine.host import kvm, qemu
-from paddock.engine.images.store import ImageStore, SourceRecord
 from paddock.engine.machine.argv.view import HostView
 from paddock.engine.machine.config import CpuConfig, MachineConfig, MemoryConfig
 from paddock.engine.machine.directory import Directory, RunRecord, UnreadableState

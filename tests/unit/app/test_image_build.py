@@ -8,9 +8,9 @@ import pytest
 
 from paddock.app.commands import image_build
 from paddock.base.errors import Terminal
+from paddock.base.images.build import debian, tiny
+from paddock.base.images.build.tiny import TinyImage
 from paddock.cli.console import Console
-from paddock.engine.images.build import debian, tiny
-from paddock.engine.images.build.tiny import TinyImage
 
 
 @pytest.fixture

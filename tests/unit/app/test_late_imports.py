@@ -17,8 +17,8 @@ sys.meta_path.insert(0, Finder())
 place = Path(sys.argv[2])
 """
 _IMPORT = """
-from paddock.engine.images.library import ImageLibrary
-from paddock.engine.images.sources import File
+from paddock.base.images.library import ImageLibrary
+from paddock.base.images.sources import File
 
 async def main():
     library = ImageLibrary(place)
@@ -54,4 +54,4 @@ def test_the_first_token_waits_for_its_library_in_a_thread(tmp_path: Path) -> No
 
 
 def test_the_first_import_waits_for_its_libraries_in_a_thread(tmp_path: Path) -> None:
-    assert play(_IMPORT, "paddock.engine.images.importer", tmp_path).splitlines() == ["loaded in False", "ImageRefused"]
+    assert play(_IMPORT, "paddock.base.images.importer", tmp_path).splitlines() == ["loaded in False", "ImageRefused"]

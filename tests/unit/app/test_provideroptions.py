@@ -18,12 +18,12 @@ def test_they_become_settings() -> None:
         "--provider-from=127.0.0.0/8",
         "--provider-from=lab",
         "--provider-driver=libvirt=fake",
-        "--provider-driver=proxmox=paddock.drivers.fake.factory:make",
+        "--provider-driver=proxmox=paddock_drivers.fake.factory:make",
         "--migration-storage-allowed-hosts=s3.lab,*.nfs.lab",
     )
     assert given == ProviderProgramSettings(
         hosts=("127.0.0.0/8", "lab"),
-        drivers={"libvirt": "fake", "proxmox": "paddock.drivers.fake.factory:make"},
+        drivers={"libvirt": "fake", "proxmox": "paddock_drivers.fake.factory:make"},
         migration_hosts=("s3.lab", "*.nfs.lab"),
     )
     assert settings_of() == ProviderProgramSettings()

@@ -18,21 +18,22 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import features as f
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
-from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, VMImageSpec
-from paddock.drivers.firecracker import images as firecracker_images
-from paddock.drivers.firecracker import machinespecs
-from paddock.drivers.firecracker.driver import _FEATURES as FIRECRACKER
-from paddock.drivers.firecracker.settings import FirecrackerSettings
-from paddock.drivers.kit import cloudinit, description
-from paddock.drivers.kit.cloudinit import GuestDocuments
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt import booting, documents
-from paddock.drivers.kubevirt import images as kubevirt_images
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.proxmox import images as proxmox_images
+from paddock.contract.specs import ImagePrepare, VMImageSpec
+from paddock.dialects.virtrigaud.translate import described
 from paddock.kubernetes.core.secret import Secret
 from paddock.kubernetes.meta.wire import from_data
+from paddock_drivers.firecracker import images as firecracker_images
+from paddock_drivers.firecracker import machinespecs
+from paddock_drivers.firecracker.driver import _FEATURES as FIRECRACKER
+from paddock_drivers.firecracker.settings import FirecrackerSettings
+from paddock_drivers.kit import cloudinit, description
+from paddock_drivers.kit.cloudinit import GuestDocuments
+from paddock_drivers.kubevirt import booting, documents
+from paddock_drivers.kubevirt import images as kubevirt_images
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.proxmox import images as proxmox_images
 from tests import virtualtime
 from tests.unit.drivers.proxmox import conftest as proxmox
 
@@ -130,8 +131,8 @@ class _Direct:
 
 def _named_volume(conn: Any, image: p.ImagePayload, pool: str, machine: str) -> Any:
     """A volume for any image, called what that says; libvirt's driver for tests has no content to read."""
-    from paddock.drivers.libvirt.imagesources import SourceVolume  # noqa: PLC0415
-    from paddock.drivers.libvirt.storageport import StoredDisk  # noqa: PLC0415
+    from paddock_drivers.libvirt.imagesources import SourceVolume  # noqa: PLC0415
+    from paddock_drivers.libvirt.storageport import StoredDisk  # noqa: PLC0415
 
     return SourceVolume(
         stored=StoredDisk(path=image.template_name or image.path, pool=pool, volume="image", format="qcow2", capacity=1 << 20)
@@ -139,18 +140,18 @@ def _named_volume(conn: Any, image: p.ImagePayload, pool: str, machine: str) -> 
 
 
 def _on_libvirt(request: m.CreateRequest) -> Any:
-    from paddock.drivers.libvirt import definition, marks, support  # noqa: PLC0415
-    from paddock.drivers.libvirt.abilities import HypervisorAbilities  # noqa: PLC0415
-    from paddock.drivers.libvirt.definition import DomainPlan  # noqa: PLC0415
-    from paddock.drivers.libvirt.settings import LibvirtDriverSettings  # noqa: PLC0415
-    from paddock.drivers.libvirt.volumes import VolumeStore  # noqa: PLC0415
+    from paddock_drivers.libvirt import definition, marks, support  # noqa: PLC0415
+    from paddock_drivers.libvirt.abilities import HypervisorAbilities  # noqa: PLC0415
+    from paddock_drivers.libvirt.definition import DomainPlan  # noqa: PLC0415
+    from paddock_drivers.libvirt.settings import LibvirtDriverSettings  # noqa: PLC0415
+    from paddock_drivers.libvirt.volumes import VolumeStore  # noqa: PLC0415
 
     modes = frozenset(("host-passthrough", "maximum"))
     able = HypervisorAbilities(type="kvm", vendor="Intel", efi=True, secure_boot=True, tpm=True, mhz=2000, most_cpus=64, cpu_modes=modes)
     given = description.of_create(request)
     support.check(given, able)
     store: Any = VolumeStore(_Direct())  # type: ignore[arg-type]
-    with mock.patch("paddock.drivers.libvirt.imagesources.find", _named_volume):
+    with mock.patch("paddock_drivers.libvirt.imagesources.find", _named_volume):
         disks = tuple(definition.limited(each, given.hardware) for each in asyncio.run(store.plan(given, marks.machine_uuid("web"))))
     plan = DomainPlan(given=given, uuid=marks.machine_uuid("web"), disks=disks, seed=None, marks=marks.MachineMarks())
     settings = LibvirtDriverSettings(endpoint="test:///default", credentials=Path("/nonexistent"))
@@ -158,7 +159,7 @@ def _on_libvirt(request: m.CreateRequest) -> Any:
 
 
 def _libvirt_image(text: str) -> Any:
-    from paddock.drivers.libvirt import images  # noqa: PLC0415
+    from paddock_drivers.libvirt import images  # noqa: PLC0415
 
     spec = images.image_spec(text)
     source, prepare = images.with_login(images.read_source(spec), text), spec.prepare or ImagePrepare()
@@ -168,7 +169,7 @@ def _libvirt_image(text: str) -> Any:
 
 
 def _libvirt_features() -> tuple[str, ...]:
-    from paddock.drivers.libvirt import capabilities  # noqa: PLC0415
+    from paddock_drivers.libvirt import capabilities  # noqa: PLC0415
 
     return (*capabilities._MEMBERS, f"{f.PERFORMANCE}.nestedVirtualization", f"{f.RESOURCE_LIMITS}.cpuLimit")
 
@@ -230,7 +231,7 @@ def _proxmox_image(text: str) -> Any:
 
 # --- KubeVirt -------------------------------------------------------------------------------------------------------------------
 
-_KUBEVIRT = KubeVirtDriverSettings(processor_mhz=2000)
+_KUBEVIRT = KubeVirtDriverSettings(translation=described.translate, processor_mhz=2000)
 
 
 def _on_kubevirt(request: m.CreateRequest) -> Any:
@@ -269,7 +270,7 @@ def _firecracker_image(text: str) -> Any:
 def _on_vsphere(request: m.CreateRequest) -> Any:
     from pyVmomi import vim  # noqa: PLC0415 - without the library, tests skip
 
-    from paddock.drivers.vsphere import disks, guestinfo, hardware, machines, networks  # noqa: PLC0415
+    from paddock_drivers.vsphere import disks, guestinfo, hardware, machines, networks  # noqa: PLC0415
     from tests.unit.drivers.vsphere.test_disks import machine as devices  # noqa: PLC0415
     from tests.unit.drivers.vsphere.test_hardware import config  # noqa: PLC0415
 
@@ -311,7 +312,7 @@ def _on_vsphere(request: m.CreateRequest) -> Any:
 
 
 def _vsphere_image(text: str) -> Any:
-    from paddock.drivers.vsphere import images  # noqa: PLC0415
+    from paddock_drivers.vsphere import images  # noqa: PLC0415
 
     spec: VMImageSpec = images.image_spec(text)
     origin = images.image_origin(spec)
@@ -321,7 +322,7 @@ def _vsphere_image(text: str) -> Any:
 
 def makings() -> Mapping[str, Making]:
     """Each driver by the type of its Provider, the fake one, and a provider of upstream."""
-    from paddock.drivers.vsphere.capabilities import FEATURES  # noqa: PLC0415
+    from paddock_drivers.vsphere.capabilities import FEATURES  # noqa: PLC0415
 
     def of(make: Callable[[m.CreateRequest], Any]) -> Maker:
         def made(request: m.CreateRequest) -> Made:
@@ -355,7 +356,7 @@ def kubevirt_features() -> tuple[str, ...]:
     """The features of the driver at a host of Paddock's own."""
     from tempfile import TemporaryDirectory  # noqa: PLC0415
 
-    from paddock.drivers.kubevirt.driver import KubeVirtDriver  # noqa: PLC0415
+    from paddock_drivers.kubevirt.driver import KubeVirtDriver  # noqa: PLC0415
     from tests.kit.engine.fakehost import FakeHost  # noqa: PLC0415
 
     found: list[tuple[str, ...]] = []

@@ -10,10 +10,11 @@ from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
 from paddock.contract.factory import DriverContext
 from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES
-from paddock.drivers import catalog
-from paddock.drivers.catalog import DriverUnavailable
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
+from paddock.dialects.virtrigaud.translate import described
 from paddock.kubernetes.client.errors import BadAccess
+from paddock_drivers import catalog
+from paddock_drivers.catalog import DriverUnavailable
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from tests.coroutines import scripted
 
 
@@ -23,9 +24,7 @@ async def test_the_fake_driver_is_made() -> None:
         assert (await driver.validate(m.ValidateRequest())).ok
 
 
-@pytest.mark.parametrize("name", ["kubevirt", "qemu"])
-@scripted
-async def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
+def _kubeconfig(folder: Path) -> Path:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -34,12 +33,28 @@ async def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_
         "users": [{"name": "one", "user": {"token": "none"}}],
         "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one", "namespace": "machines"}}],
     }
-    path = tmp_path / "config"
+    path = folder / "config"
     path.write_text(json.dumps(config), encoding="utf-8")
-    async with catalog.find(name)(DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(path)})) as driver:
+    return path
+
+
+@pytest.mark.parametrize("name", ["kubevirt", "qemu"])
+@scripted
+async def test_a_kubevirt_driver_uses_the_api_of_the_environment(name: str, tmp_path: Path) -> None:
+    environment = {"KUBECONFIG": str(_kubeconfig(tmp_path))}
+    context = DriverContext(clock=SystemClock(), environment=environment, translation=described.translate)
+    async with catalog.find(name)(context) as driver:
         assert isinstance(driver, KubeVirtDriver)
         with pytest.raises(ProviderError, match=r"cannot connect to 127\.0\.0\.1:1"):
             await driver.validate(m.ValidateRequest())
+
+
+@scripted
+async def test_a_kubevirt_driver_without_a_translation_is_refused(tmp_path: Path) -> None:
+    context = DriverContext(clock=SystemClock(), environment={"KUBECONFIG": str(_kubeconfig(tmp_path))})
+    with pytest.raises(ProviderError, match=r"give DriverContext\.translation"):
+        async with catalog.find("qemu")(context):
+            pass
 
 
 @scripted
@@ -62,7 +77,7 @@ def test_a_module_that_cannot_be_loaded_is_named(name: str) -> None:
 
 
 def test_a_driver_of_somebody_else_is_found() -> None:
-    assert catalog.find("paddock.drivers.fake.factory:make") is catalog.find("fake")
+    assert catalog.find("paddock_drivers.fake.factory:make") is catalog.find("fake")
 
 
 def test_the_types_of_providers_are_known() -> None:

@@ -4,16 +4,17 @@ from pathlib import Path
 
 import pytest
 
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ProviderError
 from paddock.contract.payloads import ClassPayload, DiskDefaultsPayload, ImagePayload, NetworkPayload
-from paddock.drivers.firecracker import machinespecs
-from paddock.drivers.firecracker.settings import FirecrackerSettings
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt import booting, documents
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.libvirt import interfaces
-from paddock.drivers.proxmox import networking
-from paddock.drivers.proxmox.config import ProxmoxConfiguredNic
+from paddock.dialects.virtrigaud.translate.described import translate
+from paddock_drivers.firecracker import machinespecs
+from paddock_drivers.firecracker.settings import FirecrackerSettings
+from paddock_drivers.kubevirt import booting, documents
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.libvirt import interfaces
+from paddock_drivers.proxmox import networking
+from paddock_drivers.proxmox.config import ProxmoxConfiguredNic
 
 pytestmark = pytest.mark.spec("virtrigaud", 15)
 BARE = NetworkPayload(name="lan")
@@ -37,7 +38,7 @@ def test_proxmox_keeps_the_bridge_of_the_template() -> None:
 
 def test_the_own_engine_has_the_pod_network_once() -> None:
     given = described(BARE, NetworkPayload(name="wan"))
-    made = documents.build(given, booting.fetched(given.image), KubeVirtDriverSettings())
+    made = documents.build(given, booting.fetched(given.image), KubeVirtDriverSettings(translation=translate))
     networks = made.machine.spec.template.spec.networks or []
     assert [(each.name, each.pod is not None) for each in networks] == [("lan", True)]
     (left,) = made.limitations

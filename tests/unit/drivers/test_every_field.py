@@ -16,8 +16,9 @@ from msgspec import structs
 
 from paddock.base.errors import PaddockError
 from paddock.contract import payloads
+from paddock.contract.specs import VMImageSpec
 from paddock.dialects.virtrigaud.kinds.vmclass import VMClassSpec
-from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage, VMImageSpec
+from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage
 from paddock.dialects.virtrigaud.plan import hardware, imagecredentials, preparation, references, requests, support, unread
 from paddock.dialects.virtrigaud.plan.refusals import Refusal
 from paddock.kubernetes import admission, catalog

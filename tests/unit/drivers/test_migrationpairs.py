@@ -18,12 +18,13 @@ from paddock.dialects.virtrigaud.kinds.vmmigration import VMMigration
 from paddock.dialects.virtrigaud.plan import health
 from paddock.dialects.virtrigaud.plan.migrations import verdicts
 from paddock.dialects.virtrigaud.plan.migrations.verdicts import TransferEnd
-from paddock.drivers import catalog
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
-from paddock.drivers.vsphere.capabilities import EndpointCapabilities
-from paddock.drivers.vsphere.target import VSphereTarget
+from paddock.dialects.virtrigaud.translate import described
+from paddock_drivers import catalog
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock_drivers.vsphere.capabilities import EndpointCapabilities
+from paddock_drivers.vsphere.target import VSphereTarget
 from tests import virtualtime
 from tests.coroutines import timeless
 from tests.kit.engine.fakehost import FakeHost
@@ -74,12 +75,14 @@ def report(name: str, folder: Path) -> DriverReport:
 
     async def qemu() -> DriverReport:
         # As `paddock up` makes it.
-        settings = KubeVirtDriverSettings(staging=StagingSettings(claims=staging.folder), scratch=staging.folder)
+        settings = KubeVirtDriverSettings(
+            translation=described.translate, staging=StagingSettings(claims=staging.folder), scratch=staging.folder
+        )
         async with FakeHost(folder) as host:
             return await asked(KubeVirtDriver(host.api.client(), settings))
 
     async def libvirt() -> DriverReport:
-        from paddock.drivers.libvirt.driver import LibvirtDriver  # noqa: PLC0415 - without the library, tests skip
+        from paddock_drivers.libvirt.driver import LibvirtDriver  # noqa: PLC0415 - without the library, tests skip
 
         async with bench(staging=staging.folder, mounts=dict(staging.settings.mounts)) as made:
             driver = LibvirtDriver(made.connection)

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images import catalogue, pins
-from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.sources import checksum_of
+from paddock.base.images import catalogue, pins
+from paddock.base.images.errors import ImageRefused
+from paddock.base.images.sources import checksum_of
 from tools import imagepins
 
 SUM = hashlib.sha256(b"new").hexdigest()

@@ -5,9 +5,9 @@ import os
 import shutil
 from pathlib import Path
 
+from paddock.base.images.build import debian, places, tiny
 from paddock.cli import arguments, progress
 from paddock.cli.console import Console
-from paddock.engine.images.build import debian, places, tiny
 
 TEXT = "Build a bootable image from Debian packages, for hosts that cannot download one. Results are cached."
 _KERNELS = ("fastest", "debian", "own")

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from paddock.app.directory import imagelibrary
+from paddock.base.images import catalogue, pins
+from paddock.base.images.library import ImageRecord
 from paddock.base.lines import one_line
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
-from paddock.engine.images import catalogue, pins
-from paddock.engine.images.library import ImageRecord
 from paddock.fleet.documents import report
 from paddock.kubernetes.meta import ages
 

@@ -7,11 +7,11 @@ from paddock.app.commands.image_list import table
 from paddock.app.directory import imagelibrary
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
+from paddock.base.images.library import ImageRecord
 from paddock.cli import arguments, confirming
 from paddock.cli.arguments import Parser
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-from paddock.engine.images.library import ImageRecord
 
 # A server may have fetched an image a moment ago, and not have made the disk yet that it is for.
 _GRACE_SECONDS = 600.0

@@ -4,11 +4,11 @@ import argparse
 from pathlib import Path
 
 from paddock.app.directory import imagelibrary
+from paddock.base.images import catalogue, pins
+from paddock.base.images.registry import host_architecture
+from paddock.base.images.sources import File, Http, RegistryImage, Source
 from paddock.cli import arguments, progress
 from paddock.cli.console import Console
-from paddock.engine.images import catalogue, pins
-from paddock.engine.images.registry import host_architecture
-from paddock.engine.images.sources import File, Http, RegistryImage, Source
 
 TEXT = "Fetch an image into the library of this host."
 

@@ -1,9 +1,9 @@
 """`paddock image push`: uploads an image to a registry as a container disk."""
 
 from paddock.app.directory import imagelibrary
+from paddock.base.images.sources import RegistryImage
 from paddock.cli import arguments, progress
 from paddock.cli.console import Console
-from paddock.engine.images.sources import RegistryImage
 
 TEXT = "Upload an image to a registry, as a container disk."
 

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
+from paddock.base.images import catalogue, pins
+from paddock.base.images.errors import ImageRefused
+from paddock.base.images.registry import host_architecture
 from paddock.cli import arguments
 from paddock.cli.console import Console
-from paddock.engine.images import catalogue, pins
-from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.registry import host_architecture
 
 TEXT = "Compare a file with the pinned build of a known image. No network is needed."
 

@@ -16,10 +16,10 @@ from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.app.controllers.usage import in_use
 from paddock.app.localtransport import door
 from paddock.app.options.settings import MachineSettings
+from paddock.base.images.settings import ImageSettings
 from paddock.dialects import fronts
 from paddock.dialects.fronts import FrontSettings
 from paddock.engine.engine import Engine, EngineSettings
-from paddock.engine.images.settings import ImageSettings
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.kubernetes import catalog
 from paddock.kubernetes.client.client import Client

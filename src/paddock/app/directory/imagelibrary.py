@@ -11,11 +11,11 @@ from paddock.app.directory import diskformat
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import Terminal
+from paddock.base.images.cleanup import named
+from paddock.base.images.library import Image, ImageLibrary, ImageRecord, ImageSettings, Progress
+from paddock.base.images.sources import ServerTrust
 from paddock.cli import arguments, progress
 from paddock.cli.arguments import Parser
-from paddock.engine.images.cleanup import named
-from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings, Progress
-from paddock.engine.images.sources import ServerTrust
 
 T = TypeVar("T")
 

@@ -107,7 +107,7 @@ def read_providers(parsed: argparse.Namespace) -> ProviderProgramSettings:
     drivers = dict(_pairs(parsed.provider_driver, "--provider-driver=TYPE=DRIVER"))
     for each, driver in drivers.items():
         from paddock.dialects.virtrigaud.kinds.shared import PROVIDER_TYPES  # noqa: PLC0415 - hardly anybody gives this option
-        from paddock.drivers import catalog  # noqa: PLC0415 - as above
+        from paddock_drivers import catalog  # noqa: PLC0415 - as above
 
         if each not in PROVIDER_TYPES:
             raise Terminal(f'--provider-driver has "{each}", which is no type of a Provider', fix=f"use {', '.join(PROVIDER_TYPES)}")

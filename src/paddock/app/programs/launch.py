@@ -1,4 +1,4 @@
-"""The command line of a child: `engine/confine.py`, which becomes `paddock provider serve`.
+"""The command line of a child: `base/confine.py`, which becomes `paddock provider serve`.
 
 A child reads the interpreter, Paddock's code, the host's names and authorities, and its own files. It writes its namespace's staging
 directory. It reaches the network, because hypervisors are there. It ends with Paddock, whatever ends Paddock: when its standard input ends,
@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 import paddock
-from paddock.engine import confine
+from paddock.base import confine
 
 _SYSTEM = (
     *("/usr", "/lib", "/lib64", "/bin", "/nix/store", "/dev/urandom", "/etc/ld.so.cache", "/etc/localtime"),

@@ -30,13 +30,14 @@ from paddock.dialects.virtrigaud.plan.programplaces import ProgramPlace
 from paddock.dialects.virtrigaud.plan.programs import embedded, environment, transport
 from paddock.dialects.virtrigaud.plan.programs.embedded import DriverOffer, EmbeddedChoice
 from paddock.dialects.virtrigaud.plan.programs.transport import TransportChoice
-from paddock.drivers import catalog
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.kubevirt import credentials as kubeconfigs
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.dialects.virtrigaud.translate import described
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key
+from paddock_drivers import catalog
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.kubevirt import credentials as kubeconfigs
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 
 _HERE = "127.0.0.1"
 # libvirtd looks up who connects to its socket, and refuses a user whom the host does not know.
@@ -138,7 +139,11 @@ class EmbeddedPrograms:
             self._staging.prepare(key.namespace)
             claims = self._staging.path(key.namespace)
             settings = KubeVirtDriverSettings(
-                namespace=key.namespace, server=self._address(), staging=StagingSettings(claims=claims), scratch=claims
+                translation=described.translate,
+                namespace=key.namespace,
+                server=self._address(),
+                staging=StagingSettings(claims=claims),
+                scratch=claims,
             )
             driver = self._own[key] = KubeVirtDriver(self._client, settings)
         message = f"the machines are KubeVirt's, in the namespace {key.namespace} of this server"

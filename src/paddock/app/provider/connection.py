@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from paddock.app.provider.translation import translate
 from paddock.base.clock import SystemClock
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
@@ -15,7 +16,7 @@ from paddock.contract.client import ProviderClient, RemoteSettings
 from paddock.contract.driver import Driver
 from paddock.contract.factory import DriverContext
 from paddock.contract.pool import PoolSettings, PoolTarget
-from paddock.drivers import catalog
+from paddock_drivers import catalog
 
 _PORT = 9443
 # The suite provokes failures; none of them may hide the provider behind an open breaker.
@@ -61,7 +62,7 @@ def split(address: str, port: int = _PORT) -> tuple[str, int]:
 async def connect(parsed: argparse.Namespace, *, calls: int) -> AsyncIterator[Driver]:
     """The provider of the options, for as many calls at a time."""
     if parsed.driver:
-        context = DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script)
+        context = DriverContext(clock=SystemClock(), environment=os.environ, script=parsed.script, translation=translate)
         async with catalog.find(parsed.driver)(context) as driver:
             yield driver
         return

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from paddock.app.provider import endpoints
+from paddock.app.provider.translation import translate
 from paddock.base.clock import SystemClock
 from paddock.base.errors import PaddockError
 from paddock.contract import extensionmessages as x
@@ -16,7 +17,7 @@ from paddock.contract.driver import Driver, extensions
 from paddock.contract.errors import ProviderError
 from paddock.contract.examination import Examiner, ProviderFinding
 from paddock.contract.factory import DriverContext
-from paddock.drivers import catalog
+from paddock_drivers import catalog
 
 _SECONDS = 60.0
 _AUTHORITIES = ("ca.crt", "cacert.pem", "ca.pem")
@@ -54,7 +55,7 @@ async def examine(examined_endpoint: ExaminedEndpoint) -> AsyncIterator[Provider
         "PROVIDER_ENDPOINT": examined_endpoint.endpoint,
         "TLS_INSECURE_SKIP_VERIFY": "false" if examined_endpoint.verify else "true",
     }
-    context = DriverContext(clock=SystemClock(), environment=variables, credentials=examined_endpoint.credentials)
+    context = DriverContext(clock=SystemClock(), environment=variables, credentials=examined_endpoint.credentials, translation=translate)
     try:
         async with factory(context) as driver:
             async for each in _driver(driver):

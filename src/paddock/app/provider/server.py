@@ -10,14 +10,15 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.app.provider.translation import translate
 from paddock.app.server import eventloop
 from paddock.app.server.watchdog import LoopWatchdog
 from paddock.base.clock import SystemClock
 from paddock.base.metrics import MetricsRegistry
 from paddock.contract import server, tls
 from paddock.contract.factory import CREDENTIALS, STAGING, DriverContext, DriverFactory
-from paddock.drivers import catalog
 from paddock.kubernetes.runtime.logs import JsonLines, TextLines
+from paddock_drivers import catalog
 
 _LOG = logging.getLogger(__name__)
 
@@ -82,6 +83,7 @@ async def serve(settings: ServeSettings, factory: DriverFactory, stop: asyncio.E
         environment=os.environ,
         credentials=settings.credentials,
         staging=settings.staging,
+        translation=translate,
         script=settings.script,
         seed=settings.seed,
     )

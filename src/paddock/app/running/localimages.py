@@ -11,12 +11,12 @@ from paddock.app.directory import diskformat, imagelibrary, process
 from paddock.app.directory.paths import DataPaths
 from paddock.base import directories
 from paddock.base.errors import Terminal
+from paddock.base.images import catalogue
+from paddock.base.images.build import debian, places, tiny
+from paddock.base.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
+from paddock.base.images.registry import host_architecture
+from paddock.base.images.sources import File, library_url
 from paddock.cli.progress import ProgressBar
-from paddock.engine.images import catalogue
-from paddock.engine.images.build import debian, places, tiny
-from paddock.engine.images.library import Image, ImageLibrary, ImageRecord, ImageSettings
-from paddock.engine.images.registry import host_architecture
-from paddock.engine.images.sources import File, library_url
 from paddock.fleet.creation.imagewords import ImageWord, base_name
 
 TINY = "tiny"

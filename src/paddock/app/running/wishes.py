@@ -17,11 +17,11 @@ from paddock.app.running.localimages import LocalImages, ProvidedImage
 from paddock.app.running.machines import CreatedObject, NotUsable, Watch
 from paddock.base import quantity
 from paddock.base.errors import PaddockError, Terminal
+from paddock.base.images import catalogue
+from paddock.base.images.sources import library_url
 from paddock.cli import servers
 from paddock.cli.console import Console
 from paddock.cli.progress import ProgressBar
-from paddock.engine.images import catalogue
-from paddock.engine.images.sources import library_url
 from paddock.fleet.creation import imagewords, mounts, newmachine, readiness, takennames, userdata
 from paddock.fleet.creation.imagewords import ImageWord
 from paddock.fleet.creation.mounts import HostMount

@@ -9,12 +9,12 @@ from paddock.app.directory.paths import DataPaths
 from paddock.app.running import localimages
 from paddock.app.running.localimages import TINY, LocalImages
 from paddock.base.errors import Terminal
+from paddock.base.images import catalogue
+from paddock.base.images.errors import ImageRefused
+from paddock.base.images.library import ImageRecord
+from paddock.base.images.registry import host_architecture
 from paddock.cli.console import Console
 from paddock.cli.progress import ProgressBar
-from paddock.engine.images import catalogue
-from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.library import ImageRecord
-from paddock.engine.images.registry import host_architecture
 from paddock.fleet.creation.imagewords import ImageWord
 from paddock.web.answers.editing import WebCatalogImage
 from paddock.web.images import WebImageAddress, WebLibraryImage

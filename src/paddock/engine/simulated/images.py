@@ -5,12 +5,12 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 
-from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.job import too_large
-from paddock.engine.images.progress import Progress
-from paddock.engine.images.settings import ImageSettings
-from paddock.engine.images.sources import Http, RegistryImage, Source, Upload
-from paddock.engine.images.store import Image, ImageRecord
+from paddock.base.images.errors import ImageRefused
+from paddock.base.images.job import too_large
+from paddock.base.images.progress import Progress
+from paddock.base.images.settings import ImageSettings
+from paddock.base.images.sources import Http, RegistryImage, Source, Upload
+from paddock.base.images.store import Image, ImageRecord
 from paddock.engine.simulated import refusals
 
 # the size of a cloud image, where the volume has room for it

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from paddock.engine.images.errors import ImageUnavailable
+from paddock.base.images.errors import ImageUnavailable
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.simulated import refusals
 from paddock.engine.simulated.records import Records

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
 
-from paddock.engine.images.errors import ImageRefused
-from paddock.engine.images.formats import head_of, wrapper_of
-from paddock.engine.images.tar import Tar, TarEntry
-from paddock.engine.images.unpack import PackedFile
+from paddock.base.images.errors import ImageRefused
+from paddock.base.images.formats import head_of, wrapper_of
+from paddock.base.images.tar import Tar, TarEntry
+from paddock.base.images.unpack import PackedFile
 from paddock.engine.storage import members
 from paddock.engine.storage.errors import NotAllowed, TooSmall
 

@@ -7,7 +7,7 @@ inside. The check of Python's tarfile follows links to see where they end; versi
 import os
 from pathlib import Path
 
-from paddock.engine.images.tar import TarEntry
+from paddock.base.images.tar import TarEntry
 
 _LONGEST = 4096
 _LONGEST_PART = 255

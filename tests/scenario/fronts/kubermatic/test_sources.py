@@ -6,7 +6,7 @@ from itertools import groupby
 
 import pytest
 
-from paddock.engine.images.errors import ImageRefused, ImageUnavailable
+from paddock.base.images.errors import ImageRefused, ImageUnavailable
 from tests.coroutines import played
 from tests.kit.engine.enginefakes import EveryStart
 from tests.kit.engine.fakehost import GIB, FakeHost

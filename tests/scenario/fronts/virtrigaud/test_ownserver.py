@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from paddock.drivers import catalog
+from paddock_drivers import catalog
 from tests import virtualtime
 from tests.coroutines import run_by
 from tests.kit.engine.fakehost import FakeHost

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import orjson
 import pytest
 
+from paddock.base.images.errors import ImageUnavailable
 from paddock.dialects.vitistack.plan.problems import ERROR_TYPES
-from paddock.engine.images.errors import ImageUnavailable
 from paddock.kubernetes.client.client import Frames
 from paddock.kubernetes.client.options import WatchOptions
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse

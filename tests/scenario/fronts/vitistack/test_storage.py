@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from paddock.base.images.errors import ImageUnavailable
 from paddock.dialects.vitistack.kinds.marks import CLUSTER_NAME
-from paddock.engine.images.errors import ImageUnavailable
 from tests.coroutines import played
 from tests.scenario.fronts.vitistack.conftest import Data, Vitistack, machine
 from tests.scenario.hosts import snapshotting

@@ -9,11 +9,11 @@ import pytest
 
 from paddock.app.commands import image_pull
 from paddock.app.main import COMMANDS
+from paddock.base.images.sources import Http
 from paddock.cli import main
 from paddock.cli.console import Console
-from paddock.engine.images.sources import Http
 from tests.kit.servers.imageserver import Registry, Server, layer, running
-from tests.unit.engine.images.conftest import disk
+from tests.unit.base.images.conftest import disk
 
 BODY = disk()
 Call = Callable[..., tuple[int, str, str]]

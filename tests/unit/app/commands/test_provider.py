@@ -17,7 +17,7 @@ from paddock.base.errors import Terminal, UsageError
 from paddock.cli.console import Console
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.server import ProviderServerSettings
-from paddock.drivers import catalog
+from paddock_drivers import catalog
 from tests.coroutines import scripted
 from tests.kit.providers import providertls
 

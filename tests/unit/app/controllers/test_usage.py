@@ -17,7 +17,7 @@ import sys
 import paddock.app.server.enginehost
 dialects = ("kubermatic", "stakater", "virtrigaud", "vitistack")
 controllers = (f"paddock.dialects.{each}.controllers" for each in dialects)
-late = ("cryptography", "yaml", "email", "paddock.drivers", "paddock.contract", *controllers)
+late = ("cryptography", "yaml", "email", "paddock_drivers", "paddock.contract", *controllers)
 print(*(each for each in sys.modules if each.startswith(late)))
 """
 

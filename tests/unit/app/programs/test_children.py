@@ -20,10 +20,10 @@ from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.pool import PoolTarget
 from paddock.contract.tls import TlsMaterial
 from paddock.dialects.virtrigaud.controllers.registry import ProviderSecrets
-from paddock.drivers.fake import diskfiles
-from paddock.drivers.fake.diskfiles import DiskFile
-from paddock.drivers.kit import staging
-from paddock.drivers.kit.staging import StagedFile, StagingSettings
+from paddock_drivers.fake import diskfiles
+from paddock_drivers.fake.diskfiles import DiskFile
+from paddock_drivers.kit import staging
+from paddock_drivers.kit.staging import StagedFile, StagingSettings
 from tests.coroutines import scripted
 from tests.kit.providers import providertls
 from tests.kit.providers.providerchildren import KEY, NUMBERS, PASSWORD, gone, programs, provider

@@ -22,9 +22,9 @@ from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.examination import ProviderFinding
 from paddock.contract.factory import DriverContext
-from paddock.drivers import catalog
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
+from paddock_drivers import catalog
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
 from tests.coroutines import scripted
 from tests.kit.providers.providertls import Authority
 

@@ -9,9 +9,9 @@ from paddock.app.running.localimages import ProvidedImage
 from paddock.app.webconsole import hostimages
 from paddock.app.webconsole.hostimages import HostImages
 from paddock.base.errors import Terminal
-from paddock.engine.images import catalogue
-from paddock.engine.images.library import ImageRecord
-from paddock.engine.images.store import Image
+from paddock.base.images import catalogue
+from paddock.base.images.library import ImageRecord
+from paddock.base.images.store import Image
 from paddock.fleet.creation.imagewords import ImageWord
 from tests.coroutines import scripted
 

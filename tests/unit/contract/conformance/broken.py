@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from paddock.contract import messages as m
-from paddock.drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.driver import FakeDriver
 
 Mutation = Callable[[FakeDriver], None]
 # name -> the case that must fail, and what breaks the driver

@@ -8,7 +8,7 @@ import msgspec
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.driver import FakeDriver
 from tests.unit.contract.conformance.broken import breaks, replace
 
 

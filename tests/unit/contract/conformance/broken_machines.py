@@ -7,8 +7,8 @@ import msgspec
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.machines import OFF
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.machines import OFF
 from tests.unit.contract.conformance.broken import breaks, done, inside, replace
 
 # --- the provider ---------------------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from paddock.contract.conformance import suite
 from paddock.contract.conformance.cases.catalog import CASES
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeDatastore, FakeSettings, TaskMode
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeDatastore, FakeSettings, TaskMode
 from tests import virtualtime
 from tests.unit.contract.conformance.mutationtable import MUTATIONS, Mutation
 

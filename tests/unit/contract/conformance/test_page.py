@@ -17,7 +17,7 @@ from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind
 from paddock.contract.factory import DriverContext
-from paddock.drivers.fake.settings import FakeSettings, FaultEffect
+from paddock_drivers.fake.settings import FakeSettings, FaultEffect
 from tests import virtualtime
 from tests.coroutines import run_by
 

@@ -18,8 +18,8 @@ from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.conformance.suite import CaseSelection, UnknownCase
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault
 from tests import virtualtime
 from tests.coroutines import run_by
 

@@ -6,8 +6,8 @@ from typing import Any
 from paddock.base.errors import PaddockError
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
 from tests import virtualtime
 
 SMALL = '{"CPU":1,"MemoryMiB":512}'

@@ -7,8 +7,8 @@ from pathlib import Path
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
 from tests import virtualtime
 from tests.coroutines import run_by
 from tests.kit.providers import providerruns

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paddock.drivers.fake import diskfiles
-from paddock.drivers.fake.diskfiles import DiskFile, UnreadableDisk
+from paddock_drivers.fake import diskfiles
+from paddock_drivers.fake.diskfiles import DiskFile, UnreadableDisk
 
 GIB = 1 << 30
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake import settings
-from paddock.drivers.fake.settings import BadScript, FakeSettings, RpcFault, SecondsRange
+from paddock_drivers.fake import settings
+from paddock_drivers.fake.settings import BadScript, FakeSettings, RpcFault, SecondsRange
 
 TOML = """
 seed = 7

@@ -7,7 +7,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.settings import RpcFault
+from paddock_drivers.fake.settings import RpcFault
 from tests import virtualtime
 from tests.coroutines import run_by, timeless
 from tests.unit.drivers.fake.driving import create, driver, ended, error, kind, made

@@ -16,12 +16,12 @@ import pytest
 from paddock.base.clock import SystemClock
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.drivers.firecracker import apifacts
-from paddock.drivers.firecracker.driver import FirecrackerDriver
-from paddock.drivers.firecracker.host import HypervisorFacts
-from paddock.drivers.firecracker.settings import FirecrackerSettings
-from paddock.drivers.kit import refusals
-from paddock.drivers.kit.staging import StagingSettings
+from paddock_drivers.firecracker import apifacts
+from paddock_drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker.host import HypervisorFacts
+from paddock_drivers.firecracker.settings import FirecrackerSettings
+from paddock_drivers.kit import refusals
+from paddock_drivers.kit.staging import StagingSettings
 from tests.unit.drivers.firecracker import simulator
 
 GIB = 1 << 30

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from paddock.drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker.driver import FirecrackerDriver
 from tests.unit.drivers.firecracker.conftest import Lab
 
 _STEPS = {

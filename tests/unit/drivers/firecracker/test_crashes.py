@@ -7,9 +7,9 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.drivers.firecracker import apifacts
-from paddock.drivers.firecracker.api import VmmApi
-from paddock.drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker import apifacts
+from paddock_drivers.firecracker.api import VmmApi
+from paddock_drivers.firecracker.driver import FirecrackerDriver
 from tests.coroutines import run_by
 from tests.unit.drivers.firecracker.conftest import Lab, Play, beginning, disks, done, power, request, state
 from tests.unit.drivers.firecracker.crashes import run_until

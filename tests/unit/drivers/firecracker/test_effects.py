@@ -9,7 +9,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker.driver import FirecrackerDriver
 from tests.coroutines import run_by
 from tests.unit.drivers.firecracker.conftest import GIB, Lab, beginning, disks, power, request, state
 

@@ -17,11 +17,11 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.firecracker import files, processes
-from paddock.drivers.firecracker.driver import FirecrackerDriver
-from paddock.drivers.firecracker.processes import VmmProcess
-from paddock.drivers.firecracker.records import MicroVmFolder
-from paddock.drivers.firecracker.store import DirectoryTaken
+from paddock_drivers.firecracker import files, processes
+from paddock_drivers.firecracker.driver import FirecrackerDriver
+from paddock_drivers.firecracker.processes import VmmProcess
+from paddock_drivers.firecracker.records import MicroVmFolder
+from paddock_drivers.firecracker.store import DirectoryTaken
 from tests.coroutines import run_by
 from tests.unit.drivers.firecracker.conftest import Lab, disks, done, power, request, state
 from tests.unit.drivers.firecracker.test_conformance import left
@@ -158,7 +158,7 @@ async def test_a_vmm_that_ends_at_once_is_an_error_with_its_words(lab: Lab) -> N
         assert await state(driver, made.id) == "Off"
 
 
-@patch("paddock.drivers.firecracker.runs._QUICK", 0.2)
+@patch("paddock_drivers.firecracker.runs._QUICK", 0.2)
 @run_by("play")
 async def test_a_vmm_that_does_not_answer_is_unknown_and_can_be_killed(lab: Lab) -> None:
     async with lab.driver() as driver:
@@ -330,7 +330,7 @@ async def test_a_kvm_that_was_mended_is_found(lab: Lab, monkeypatch: pytest.Monk
         assert not (await driver.validate(m.ValidateRequest())).ok
         lab.kvm = ""
         assert not (await driver.validate(m.ValidateRequest())).ok
-        monkeypatch.setattr("paddock.drivers.firecracker.host._AGAIN_SECONDS", 0.0)
+        monkeypatch.setattr("paddock_drivers.firecracker.host._AGAIN_SECONDS", 0.0)
     async with lab.driver() as driver:
         lab.kvm = "KVM is gone"
         assert not (await driver.validate(m.ValidateRequest())).ok

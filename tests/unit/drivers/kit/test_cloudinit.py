@@ -7,8 +7,8 @@ import yaml
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import NetworkPayload
-from paddock.drivers.kit import cloudinit
-from paddock.drivers.kit.cloudinit import GuestDocuments
+from paddock_drivers.kit import cloudinit
+from paddock_drivers.kit.cloudinit import GuestDocuments
 
 MAC = "52:54:00:12:34:56"
 STATIC = NetworkPayload(name="lan", mac_address=MAC, static_ip="192.0.2.10", prefix=25, gateway="192.0.2.1", dns="192.0.2.2, 192.0.2.3")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import conversion
-from paddock.drivers.kit.conversion import OpenLayer
-from paddock.drivers.kit.diskimages import DiskImages, WebImage
+from paddock_drivers.kit import conversion
+from paddock_drivers.kit.conversion import OpenLayer
+from paddock_drivers.kit.diskimages import DiskImages, WebImage
 from tests.coroutines import run_by
 
 pytestmark = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import downloads, foreign
-from paddock.drivers.kit.downloads import DownloadOrder
+from paddock_drivers.kit import downloads, foreign
+from paddock_drivers.kit.downloads import DownloadOrder
 
 needs_qemu_img = pytest.mark.skipif(shutil.which("qemu-img") is None, reason="qemu-img is not installed")
 CONTENT = b"".join(bytes([number % 251]) * 70_000 for number in range(24)) + bytes(1 << 20)

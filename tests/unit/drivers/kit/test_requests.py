@@ -6,9 +6,9 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import ExportDiskRequest, ImportDiskRequest
-from paddock.drivers.kit import staging
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.kit.transfers import expected_checksum
+from paddock_drivers.kit import staging
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.kit.transfers import expected_checksum
 
 SHA = "ab" * 32
 

@@ -7,8 +7,8 @@ import pytest
 
 from paddock.base.clock import SystemClock
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import staging
-from paddock.drivers.kit.staging import StagedFile, StagedObject, StagingSettings
+from paddock_drivers.kit import staging
+from paddock_drivers.kit.staging import StagedFile, StagedObject, StagingSettings
 from tests.coroutines import scripted
 
 URL = "pvc://claim/vmmigrations/ns/move/export.raw"

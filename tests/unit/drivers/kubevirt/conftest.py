@@ -11,8 +11,9 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.driver import Driver
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.dialects.virtrigaud.translate import described
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests import virtualtime
 from tests.kit.engine.fakehost import Data, FakeHost
 
@@ -25,7 +26,7 @@ HARDWARE = p.ClassPayload(
     performance_profile=p.PerformancePayload(cpu_hot_add_enabled=True, memory_hot_add_enabled=True),
 )
 IMAGE = p.ImagePayload(url="https://images.example/tiny.qcow2", format="qcow2", checksum="a" * 64, checksum_type="sha256")
-SETTINGS = KubeVirtDriverSettings(server="https://here:6443", image_size="1Gi")
+SETTINGS = KubeVirtDriverSettings(translation=described.translate, server="https://here:6443", image_size="1Gi")
 
 
 class Target:

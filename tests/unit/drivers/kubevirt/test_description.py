@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from paddock.contract import payloads as p
+from paddock.contract.description import is_ignition
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import description
-from paddock.drivers.kubevirt import booting, documents, failures, rebuilt
-from paddock.drivers.kubevirt.booting import BootDisk, BootKind
-from paddock.drivers.kubevirt.documents import MachineDocuments
+from paddock_drivers.kit import description
+from paddock_drivers.kubevirt import booting, documents, failures
+from paddock_drivers.kubevirt.booting import BootDisk, BootKind
+from paddock_drivers.kubevirt.documents import MachineDocuments
 from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, SETTINGS, creation
 
 
@@ -97,7 +98,7 @@ def test_ignition_is_told_from_cloud_init() -> None:
     ignition = built(user_data=b'{"ignition": {"version": "3.3.0"}}').machine.spec.template.spec.volumes or []
     assert any(each.cloudInitConfigDrive is not None for each in ignition)
     for document in (b'#cloud-config\n"ignition": 1', b'{not json with "ignition"', b'{"other": "ignition"}', b"\xff\xfe"):
-        assert not rebuilt.is_ignition(document)
+        assert not is_ignition(document)
         assert any(each.cloudInitNoCloud is not None for each in built(user_data=document).machine.spec.template.spec.volumes or [])
 
 

@@ -8,10 +8,10 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kubevirt import observed
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock_drivers.kubevirt import observed
 from tests.coroutines import played
 from tests.kit.engine.fakehost import GIB
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, IMAGE, OWNER, Target, creation

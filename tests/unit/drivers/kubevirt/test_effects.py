@@ -8,20 +8,21 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription, on_pod_network
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt import documents, rebuilt
-from paddock.drivers.kubevirt.booting import fetched
-from paddock.drivers.kubevirt.settings import KubeVirtDriverSettings
+from paddock.dialects.virtrigaud.translate import described
 from paddock.engine.machine.argv.command import command
 from paddock.engine.networks.nics import TrafficLimit
+from paddock_drivers.kubevirt import documents
+from paddock_drivers.kubevirt.booting import fetched
+from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
 from tests.coroutines import played
 from tests.unit.drivers.kubevirt.conftest import EVERYTHING, HARDWARE, IMAGE, Target, creation
 from tests.unit.engine.machine.argv.samples import TCG
 
 INGRESS, EGRESS = "kubernetes.io/ingress-bandwidth", "kubernetes.io/egress-bandwidth"
 LIMITS = p.LimitsPayload(cpu_limit=3000, cpu_reservation=1000)
-KNOWN = KubeVirtDriverSettings(processor_mhz=2000)
+KNOWN = KubeVirtDriverSettings(translation=described.translate, processor_mhz=2000)
 
 
 def built(settings: KubeVirtDriverSettings = KNOWN, hardware: p.ClassPayload = HARDWARE, **more: Any) -> documents.MachineDocuments:
@@ -60,7 +61,7 @@ def test_megahertz_become_shares_of_processors(given: p.LimitsPayload, limits: A
 @pytest.mark.spec("virtrigaud", 118)
 def test_what_limits_cannot_be_kept_is_named() -> None:
     given = of_class(resource_limits=p.LimitsPayload(cpu_limit=3000, cpu_reservation=1000, cpu_shares=4000, memory_limit_mib=512))
-    unknown = built(KubeVirtDriverSettings(), given)
+    unknown = built(KubeVirtDriverSettings(translation=described.translate), given)
     assert unknown.machine.spec.template.spec.domain.resources is None and any("resourceLimits" in each for each in unknown.limitations)
     named = [each for each in built(KNOWN, given).limitations if "resourceLimits" in each]
     assert named and not any("cpuLimit" in each or "cpuReservation" in each for each in named)
@@ -176,7 +177,7 @@ def test_a_bridges_traffic_is_limited_by_its_definition() -> None:
 def test_a_network_of_somebody_else_keeps_its_own_limits() -> None:
     made = built(networks=(p.NetworkPayload(name="lan", network_name="theirs", qos=QOS),))
     assert any("qos" in each for each in made.limitations)
-    assert not rebuilt.on_pod_network(p.NetworkPayload(network_name="theirs")) and rebuilt.on_pod_network(p.NetworkPayload())
+    assert not on_pod_network(p.NetworkPayload(network_name="theirs")) and on_pod_network(p.NetworkPayload())
 
 
 @pytest.mark.spec("virtrigaud", 121)

@@ -6,9 +6,9 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.kubevirt.firewalls import firewall
+from paddock_drivers.kubevirt.firewalls import firewall
 from tests.coroutines import played
 from tests.unit.drivers.kubevirt.conftest import HARDWARE, IMAGE, Target, creation
 

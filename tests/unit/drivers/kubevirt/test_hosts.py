@@ -6,8 +6,8 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kubevirt import hosts
-from paddock.drivers.kubevirt.observed import MachineSize
+from paddock_drivers.kubevirt import hosts
+from paddock_drivers.kubevirt.observed import MachineSize
 from tests.coroutines import played
 from tests.unit.drivers.kubevirt.conftest import Target
 

@@ -11,10 +11,10 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import Unreachable
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from tests.coroutines import played
 from tests.kit.engine.fakehost import machine
 from tests.kit.servers.interruption import Interruption

@@ -4,9 +4,6 @@ from typing import Any
 
 import pytest
 
-from paddock.drivers.kit.progress import DONE, RUNNING, TaskProgress
-from paddock.drivers.kubevirt import progress
-from paddock.drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim
 from paddock.kubernetes.meta.wire import from_data
 from paddock.kubevirt.kinds.clone import VirtualMachineClone
@@ -15,6 +12,9 @@ from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.restore import VirtualMachineRestore
 from paddock.kubevirt.kinds.snapshot import VirtualMachineSnapshot
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
+from paddock_drivers.kit.progress import DONE, RUNNING, TaskProgress
+from paddock_drivers.kubevirt import progress
+from paddock_drivers.kubevirt.identifiers import ObjectId, TaskGoal, TaskId
 
 FALSE = {"type": "Running", "status": "False", "message": "404"}
 

@@ -5,12 +5,11 @@ import pytest
 from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.dialects.virtrigaud.translate import EncryptionRequired, MissingReference, NothingToBoot
-from paddock.drivers.kubevirt import failures
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client import errors as client
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.kubevirt import failures
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from tests.coroutines import played
 from tests.kit.servers.interruption import Interruption
 from tests.unit.drivers.kubevirt.conftest import SETTINGS, Target, creation
@@ -128,9 +127,6 @@ def answered(cls: type[client.ApiError], message: str = "no", **details: str) ->
         (client.TimedOut("slow", sent=True), ErrorKind.TIMEOUT),
         (client.Unreachable("away", sent=True), ErrorKind.UNAVAILABLE),
         (client.BadAnswer("strange"), ErrorKind.INTERNAL),
-        (EncryptionRequired("web", "secret"), ErrorKind.NOT_SUPPORTED),
-        (NothingToBoot("web"), ErrorKind.INVALID_SPEC),
-        (MissingReference("Secret", "a", "b", ("spec",)), ErrorKind.NOT_FOUND),
     ],
 )
 def test_each_error_has_its_kind(error: Exception, kind: ErrorKind) -> None:

@@ -21,13 +21,13 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit import conversion, staging, transfers
-from paddock.drivers.kit.staging import StagedObject, StagingSettings
-from paddock.drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder
-from paddock.drivers.kubevirt.driver import KubeVirtDriver
 from paddock.kubernetes.client.target import Key
 from paddock.kubevirt import disklinks
 from paddock.kubevirt.disklinks import DiskLink
+from paddock_drivers.kit import conversion, staging, transfers
+from paddock_drivers.kit.staging import StagedObject, StagingSettings
+from paddock_drivers.kit.transfers import DiskSink, ExportOrder, ImportOrder
+from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from tests import virtualtime
 from tests.coroutines import played, scripted
 from tests.kit.servers.s3server import KEY, SECRET, S3Server

@@ -12,15 +12,15 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.libvirt import marks
-from paddock.drivers.libvirt.settings import LibvirtDriverSettings
-from paddock.drivers.libvirt.storageport import DomainDisk, NamedMachine, StoredDisk
+from paddock_drivers.libvirt import marks
+from paddock_drivers.libvirt.settings import LibvirtDriverSettings
+from paddock_drivers.libvirt.storageport import DomainDisk, NamedMachine, StoredDisk
 
 if TYPE_CHECKING:
-    from paddock.drivers.libvirt.connection import LibvirtConnection
-    from paddock.drivers.libvirt.driver import LibvirtDriver
+    from paddock_drivers.libvirt.connection import LibvirtConnection
+    from paddock_drivers.libvirt.driver import LibvirtDriver
 
 GIB = 1 << 30
 ENDPOINT = "test:///default"
@@ -111,8 +111,8 @@ def request(name: str = "web", **changes: Any) -> m.CreateRequest:
 
 @asynccontextmanager
 async def bench(disks: NamedDisks | None = None, **changes: Any) -> AsyncIterator[Bench]:
-    from paddock.drivers.libvirt.connection import LibvirtConnection  # noqa: PLC0415 - without the library, tests skip
-    from paddock.drivers.libvirt.driver import LibvirtDriver  # noqa: PLC0415
+    from paddock_drivers.libvirt.connection import LibvirtConnection  # noqa: PLC0415 - without the library, tests skip
+    from paddock_drivers.libvirt.driver import LibvirtDriver  # noqa: PLC0415
 
     settings = LibvirtDriverSettings(
         **{"endpoint": ENDPOINT, "credentials": Path("/nonexistent"), "pool": "default-pool", "restart_seconds": 0, **changes}

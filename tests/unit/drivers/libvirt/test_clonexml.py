@@ -5,10 +5,10 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import NetworkPayload
-from paddock.drivers.kit.customization import CloneCustomization
-from paddock.drivers.libvirt import clonexml, domainview, marks, xmltree
-from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
-from paddock.drivers.libvirt.storageport import DomainDisk
+from paddock_drivers.kit.customization import CloneCustomization
+from paddock_drivers.libvirt import clonexml, domainview, marks, xmltree
+from paddock_drivers.libvirt.marks import MachineMarks, MarkedDisk
+from paddock_drivers.libvirt.storageport import DomainDisk
 
 UUID = "0f3b1a52-0000-4000-8000-000000000001"
 CLONE = "0f3b1a52-0000-4000-8000-000000000002"

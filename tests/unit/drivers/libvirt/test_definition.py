@@ -9,14 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paddock.contract import payloads as p
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.libvirt import definition, domainview, editing, marks, support, xmltree
-from paddock.drivers.libvirt.abilities import HypervisorAbilities
-from paddock.drivers.libvirt.definition import DomainPlan
-from paddock.drivers.libvirt.marks import MachineMarks, MarkedDisk
-from paddock.drivers.libvirt.settings import LibvirtDriverSettings
-from paddock.drivers.libvirt.storageport import DomainDisk
+from paddock_drivers.libvirt import definition, domainview, editing, marks, support, xmltree
+from paddock_drivers.libvirt.abilities import HypervisorAbilities
+from paddock_drivers.libvirt.definition import DomainPlan
+from paddock_drivers.libvirt.marks import MachineMarks, MarkedDisk
+from paddock_drivers.libvirt.settings import LibvirtDriverSettings
+from paddock_drivers.libvirt.storageport import DomainDisk
 
 HERE = LibvirtDriverSettings(endpoint="qemu:///system", credentials=Path("/nonexistent"))
 KVM = HypervisorAbilities(

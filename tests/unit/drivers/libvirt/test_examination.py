@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.contract.examination import Examiner
-from paddock.drivers.libvirt.abilities import HypervisorAbilities
+from paddock_drivers.libvirt.abilities import HypervisorAbilities
 from tests.coroutines import played
 from tests.unit.drivers.libvirt.conftest import Bench
 
@@ -35,6 +35,6 @@ async def test_what_is_not_started_is_named(found: Bench, /) -> None:
     ],
 )
 def test_accelerator_and_firmware(found: HypervisorAbilities, grades: tuple[str, str]) -> None:
-    from paddock.drivers.libvirt import examination  # noqa: PLC0415 - without the library, tests skip
+    from paddock_drivers.libvirt import examination  # noqa: PLC0415 - without the library, tests skip
 
     assert (examination._accelerator(found).grade, examination._firmware(found).grade) == grades

@@ -152,7 +152,7 @@ async def test_an_endpoint_that_refuses_is_unavailable_and_no_machine_is_missing
 
 
 def test_a_program_that_the_far_host_lacks_is_named() -> None:
-    from paddock.drivers.libvirt import failures  # noqa: PLC0415 - without the library, tests skip
+    from paddock_drivers.libvirt import failures  # noqa: PLC0415 - without the library, tests skip
 
     error = failures.lost(RuntimeError("internal error: Remote command terminated with non-zero code: 127"))
     assert error.kind is ErrorKind.UNAVAILABLE and "nc, or virt-ssh-helper" in str(error) and "netcat-openbsd" in str(error)
@@ -168,7 +168,7 @@ def test_a_program_that_the_far_host_lacks_is_named() -> None:
     ],
 )
 def test_a_way_that_is_closed_has_a_reason_code(words: str, reason: str) -> None:
-    from paddock.drivers.libvirt import failures  # noqa: PLC0415 - without the library, tests skip
+    from paddock_drivers.libvirt import failures  # noqa: PLC0415 - without the library, tests skip
 
     assert failures.lost(RuntimeError(words)).reason_code == reason
 

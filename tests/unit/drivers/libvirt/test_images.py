@@ -7,7 +7,7 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import ImportDiskRequest
-from paddock.drivers.libvirt import images, transfers
+from paddock_drivers.libvirt import images, transfers
 
 SHA = "ab" * 32
 

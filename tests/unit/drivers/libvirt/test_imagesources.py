@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.drivers.libvirt import imagesources
+from paddock_drivers.libvirt import imagesources
 
 
 def head(*, version: int = 3, backing: int = 0, crypt: int = 0, incompatible: int = 0, extensions: bytes = b"") -> bytes:

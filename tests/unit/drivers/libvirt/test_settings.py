@@ -7,8 +7,8 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.dialects.virtrigaud.kinds.provider import ENDPOINT_PATTERN
-from paddock.drivers.libvirt import settings
-from paddock.drivers.libvirt.settings import LibvirtDriverSettings
+from paddock_drivers.libvirt import settings
+from paddock_drivers.libvirt.settings import LibvirtDriverSettings
 
 FOLDER = Path("/credentials")
 

@@ -1,9 +1,9 @@
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.libvirt import domainview, snapshotxml
-from paddock.drivers.libvirt.domainview import DomainView
-from paddock.drivers.libvirt.snapshotxml import SnapshotWay
+from paddock_drivers.libvirt import domainview, snapshotxml
+from paddock_drivers.libvirt.domainview import DomainView
+from paddock_drivers.libvirt.snapshotxml import SnapshotWay
 
 DOMAIN = """<domain type='qemu'><name>web</name><uuid>0f3b1a52-0000-4000-8000-000000000001</uuid>
 <memory unit='MiB'>64</memory><vcpu>1</vcpu>

@@ -1,8 +1,8 @@
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.libvirt import volumexml
-from paddock.drivers.libvirt.volumexml import VolumeOrder
+from paddock_drivers.libvirt import volumexml
+from paddock_drivers.libvirt.volumexml import VolumeOrder
 
 POOL = """<pool type='dir'><name>ssd-1</name><capacity unit='bytes'>100</capacity><allocation unit='bytes'>40</allocation>
 <available unit='bytes'>60</available><target><path>/pools/ssd/</path></target></pool>"""

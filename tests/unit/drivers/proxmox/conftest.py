@@ -14,12 +14,12 @@ import msgspec
 
 from paddock.contract import messages as m
 from paddock.contract import payloads
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.proxmox.api import ProxmoxApi
-from paddock.drivers.proxmox.driver import ProxmoxDriver
-from paddock.drivers.proxmox.settings import ProxmoxSettings
 from paddock.kubernetes.client.errors import TimedOut, Unreachable
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.proxmox.api import ProxmoxApi
+from paddock_drivers.proxmox.driver import ProxmoxDriver
+from paddock_drivers.proxmox.settings import ProxmoxSettings
 from tests import virtualtime
 from tests.kit.proxmox.client import Api
 from tests.kit.proxmox.errors import failed

@@ -11,7 +11,7 @@ from paddock.contract import messages as m
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.factory import DriverContext
-from paddock.drivers.proxmox import factory
+from paddock_drivers.proxmox import factory
 from tests import virtualtime
 from tests.coroutines import played_by
 from tests.kit.proxmox.client import Api

@@ -3,7 +3,7 @@
 import pytest
 
 from paddock.contract import messages as m
-from paddock.drivers.proxmox.power import OFF, ON
+from paddock_drivers.proxmox.power import OFF, ON
 from tests.coroutines import played_by
 from tests.kit.proxmox.inventory import HaService
 from tests.unit.drivers.proxmox.conftest import Stage, play

@@ -6,9 +6,9 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, GpuPayload, LimitsPayload, PerformancePayload, SecurityPayload
-from paddock.drivers.proxmox import hardware
-from paddock.drivers.proxmox.config import ProxmoxMachineConfig
-from paddock.drivers.proxmox.hardware import ProxmoxHardwareChange, ProxmoxNodeFacts
+from paddock_drivers.proxmox import hardware
+from paddock_drivers.proxmox.config import ProxmoxMachineConfig
+from paddock_drivers.proxmox.hardware import ProxmoxHardwareChange, ProxmoxNodeFacts
 
 FACTS = ProxmoxNodeFacts((9, 0), 2000.0)
 PLAIN: dict[str, Any] = {"cores": 2, "sockets": 1, "memory": "2048", "bios": "seabios"}

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from paddock.contract.description import MachineDescription
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, ImagePayload, NetworkPayload, QosPayload
-from paddock.drivers.kit.description import MachineDescription
-from paddock.drivers.proxmox import guestdata, networking
-from paddock.drivers.proxmox.config import ProxmoxConfiguredNic, ProxmoxMachineConfig
+from paddock_drivers.proxmox import guestdata, networking
+from paddock_drivers.proxmox.config import ProxmoxConfiguredNic, ProxmoxMachineConfig
 
 MAC = "BC:24:11:00:00:01"
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from paddock.drivers.proxmox import marks, naming, properties
-from paddock.drivers.proxmox.config import ProxmoxMachineConfig
-from paddock.drivers.proxmox.identifiers import ProxmoxMachineId, ProxmoxTaskGoal, ProxmoxTaskId, machine_uuid
-from paddock.drivers.proxmox.marks import ProxmoxMachineNote
-from paddock.drivers.proxmox.upid import Upid
+from paddock_drivers.proxmox import marks, naming, properties
+from paddock_drivers.proxmox.config import ProxmoxMachineConfig
+from paddock_drivers.proxmox.identifiers import ProxmoxMachineId, ProxmoxTaskGoal, ProxmoxTaskId, machine_uuid
+from paddock_drivers.proxmox.marks import ProxmoxMachineNote
+from paddock_drivers.proxmox.upid import Upid
 
 UPID = "UPID:pve1:00001003:0B0468DF:6B0468D9:qmclone:9000:root@pam!driver:"
 

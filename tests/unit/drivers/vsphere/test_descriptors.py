@@ -3,9 +3,9 @@
 import pytest
 
 from paddock.contract.errors import ProviderError
-from paddock.drivers.vsphere import descriptors, paths
-from paddock.drivers.vsphere.descriptors import FlatDisk
-from paddock.drivers.vsphere.paths import DatastorePath
+from paddock_drivers.vsphere import descriptors, paths
+from paddock_drivers.vsphere.descriptors import FlatDisk
+from paddock_drivers.vsphere.paths import DatastorePath
 
 
 def test_a_descriptor_says_what_was_written() -> None:

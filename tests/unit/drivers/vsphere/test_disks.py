@@ -7,8 +7,8 @@ from pyVmomi import vim
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import DiskPayload, ScsiPayload
-from paddock.drivers.vsphere import disks
-from paddock.drivers.vsphere.disks import DiskWishes, VSphereDiskStorage
+from paddock_drivers.vsphere import disks
+from paddock_drivers.vsphere.disks import DiskWishes, VSphereDiskStorage
 
 GIB = 1 << 30
 DEVICE = vim.vm.device

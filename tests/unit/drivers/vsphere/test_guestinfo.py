@@ -8,7 +8,7 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import NetworkPayload
-from paddock.drivers.vsphere import guestinfo
+from paddock_drivers.vsphere import guestinfo
 
 STATIC = NetworkPayload(name="lan", static_ip="192.0.2.7", prefix=24, gateway="192.0.2.1", dns="192.0.2.53")
 

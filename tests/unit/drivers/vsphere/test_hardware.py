@@ -7,7 +7,7 @@ from pyVmomi import vim
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import ClassPayload, GpuPayload, LimitsPayload, PerformancePayload, SecurityPayload
-from paddock.drivers.vsphere import hardware
+from paddock_drivers.vsphere import hardware
 
 
 def config(**members: Any) -> Any:

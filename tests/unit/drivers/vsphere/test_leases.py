@@ -13,14 +13,14 @@ from pyVmomi import vim, vmodl
 from paddock.base.clock import SystemClock
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.kit.staging import StagingSettings
-from paddock.drivers.vsphere import failures, leases
-from paddock.drivers.vsphere.disks import VSphereDisk
-from paddock.drivers.vsphere.files import FileServer
-from paddock.drivers.vsphere.identifiers import VSphereTaskId
-from paddock.drivers.vsphere.leases import LeaseFile
-from paddock.drivers.vsphere.stores import StoreContext
-from paddock.drivers.vsphere.transfers import TransferSettings, VSphereTransfers
+from paddock_drivers.kit.staging import StagingSettings
+from paddock_drivers.vsphere import failures, leases
+from paddock_drivers.vsphere.disks import VSphereDisk
+from paddock_drivers.vsphere.files import FileServer
+from paddock_drivers.vsphere.identifiers import VSphereTaskId
+from paddock_drivers.vsphere.leases import LeaseFile
+from paddock_drivers.vsphere.stores import StoreContext
+from paddock_drivers.vsphere.transfers import TransferSettings, VSphereTransfers
 from tests.reference.vsphere import appliances
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from pyVmomi import vim
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.payloads import NetworkPayload
-from paddock.drivers.vsphere import networks
+from paddock_drivers.vsphere import networks
 
 
 def backing(network: NetworkPayload) -> Any:

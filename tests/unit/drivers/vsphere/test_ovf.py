@@ -9,8 +9,8 @@ from types import MappingProxyType
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.vsphere import ovf
-from paddock.drivers.vsphere.ovf import OvfDisk, OvfFile
+from paddock_drivers.vsphere import ovf
+from paddock_drivers.vsphere.ovf import OvfDisk, OvfFile
 
 DESCRIPTOR = """<?xml version="1.0" encoding="UTF-8"?>
 <Envelope xmlns="http://schemas.dmtf.org/ovf/envelope/1" xmlns:ovf="http://schemas.dmtf.org/ovf/envelope/1">

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.errors import ImageError
-from paddock.engine.images.settings import ImageSettings
-from paddock.engine.images.sources import Http, RegistryImage, Upload
+from paddock.base.images.errors import ImageError
+from paddock.base.images.settings import ImageSettings
+from paddock.base.images.sources import Http, RegistryImage, Upload
 from paddock.engine.networks.errors import GuestUnreachable, NetworkUnusable
 from paddock.engine.networks.networks import NetworkSettings
 from paddock.engine.networks.nics import NicSpec

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from paddock.base.images.library import ImageLibrary
 from paddock.engine.engine import Engine
-from paddock.engine.images.library import ImageLibrary
 from paddock.engine.machine.agent import Agent
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images import zstd
+from paddock.base.images import zstd
 from paddock.engine.storage import archives
 from paddock.engine.storage.errors import NotAllowed, TooSmall
 

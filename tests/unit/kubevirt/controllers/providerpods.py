@@ -17,14 +17,14 @@ from paddock.contract.server import ProviderServer, ProviderServerSettings
 from paddock.dialects.virtrigaud.controllers import controller
 from paddock.dialects.virtrigaud.controllers.providers.cluster import ClusterPrograms, ClusterSettings
 from paddock.dialects.virtrigaud.controllers.providers.connections import ProviderConnections
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.core.secret import Secret, decoded
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
 from tests import virtualtime
 from tests.kit.servers.apiharness import Harness
 from tests.kit.servers.interruption import Interruption

@@ -19,12 +19,12 @@ from paddock.dialects.virtrigaud.controllers.registry import ProviderConnection,
 from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
 from paddock.dialects.virtrigaud.kinds.provider import Provider
 from paddock.dialects.virtrigaud.plan.health import ProviderRuntimeFacts
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
 from tests import virtualtime
 from tests.kit.servers.apiharness import Harness
 from tests.kit.servers.interruption import Interruption

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from paddock.engine.images.build.packages import Package, PackageMember
-from paddock.engine.images.build.programs import BuildError
-from paddock.engine.images.registry import OciArchive
+from paddock.base.images.build.packages import Package, PackageMember
+from paddock.base.images.build.programs import BuildError
+from paddock.base.images.registry import OciArchive
 from tools.container import build, debian, elf, oci, recipes
 from tools.container.debian import DebianPackage
 

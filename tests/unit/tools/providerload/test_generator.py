@@ -10,8 +10,8 @@ from paddock.contract import messages as m
 from paddock.contract.conformance.settings import ConformanceSettings
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault, SecondsRange
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings, ForeignMachine, RpcFault, SecondsRange
 from tests import virtualtime
 from tests.coroutines import run_by
 from tests.unit.contract.conformance.mutationtable import MUTATIONS

@@ -8,9 +8,9 @@ import msgspec
 from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.controllers.context import VirtrigaudParts
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmplacementpolicy import PolicyValidation, VMPlacementPolicy, VMPlacementPolicyStatus
 from paddock.dialects.virtrigaud.plan import references

@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from paddock.dialects.virtrigaud.kinds.shared import DISK_TYPES, NAME_MESSAGE, NAME_PATTERN, LocalObjectReference, ObjectRef
+from paddock.contract.specs import NAME_MESSAGE, NAME_PATTERN, LocalObjectReference
+from paddock.dialects.virtrigaud.kinds.shared import DISK_TYPES, ObjectRef
 from paddock.kubernetes.schema.field import Field, Object
 
 POWER_STATES = ("On", "Off", "OffGraceful")

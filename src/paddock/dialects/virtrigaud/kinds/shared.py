@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from paddock.contract.specs import NAME_MESSAGE, NAME_PATTERN
 from paddock.kubernetes.schema.field import Field, Object, Time
 from paddock.kubernetes.schema.kind import Version
 
@@ -9,25 +10,13 @@ GROUP = "infra.virtrigaud.io"
 VERSIONS = (Version("v1beta1"),)
 API_VERSION = "infra.virtrigaud.io/v1beta1"
 
-NAME_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-NAME_MESSAGE = "must consist of lower-case letters, digits and '-', and start and end with a letter or a digit"
-
 ENVIRONMENTS = ("dev", "staging", "prod", "test", "qa", "uat")
 DISK_TYPES = ("thin", "thick", "eagerzeroedthick", "ssd", "hdd")
 CLASS_DISK_TYPES = (*DISK_TYPES, "nvme")
-IMAGE_FORMATS = ("qcow2", "raw", "vmdk", "vhd", "vhdx", "iso", "ova", "ovf")
-CHECKSUM_TYPES = ("md5", "sha1", "sha256", "sha512")
 KEY_PROVIDERS = ("standard", "hardware", "external")
 PROVIDER_TYPES = ("vsphere", "libvirt", "firecracker", "qemu", "proxmox")
 
-Tags = Annotated[dict[str, str] | None, Field("Key and value pairs to sort by.", max_items=50)]
 Environment = Annotated[str | None, Field("Environment this belongs to.", enum=ENVIRONMENTS)]
-
-
-class LocalObjectReference(Object):
-    """The name of an object in the same namespace."""
-
-    name: Annotated[str, Field("Name of the object.", required=True, pattern=NAME_PATTERN, max_length=253, message=NAME_MESSAGE)] = ""
 
 
 class ObjectRef(Object):

@@ -2,19 +2,16 @@
 
 from typing import Annotated
 
+from paddock.contract.specs import NAME_MESSAGE, NAME_PATTERN, LocalObjectReference, Tags
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, UserData, VMNetworkRef
 from paddock.dialects.virtrigaud.kinds.shared import (
     CLASS_DISK_TYPES,
     GROUP,
-    NAME_MESSAGE,
-    NAME_PATTERN,
     VERSIONS,
     Conditions,
     Environment,
-    LocalObjectReference,
     ObjectRef,
     ObservedGeneration,
-    Tags,
 )
 from paddock.dialects.virtrigaud.rules import vmclone as rules
 from paddock.kubernetes.meta.objects import Resource

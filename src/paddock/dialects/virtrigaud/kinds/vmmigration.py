@@ -2,19 +2,9 @@
 
 from typing import Annotated
 
+from paddock.contract.specs import NAME_MESSAGE, NAME_PATTERN, LocalObjectReference, Tags
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, VMNetworkRef
-from paddock.dialects.virtrigaud.kinds.shared import (
-    GROUP,
-    NAME_MESSAGE,
-    NAME_PATTERN,
-    VERSIONS,
-    Conditions,
-    Environment,
-    LocalObjectReference,
-    ObjectRef,
-    ObservedGeneration,
-    Tags,
-)
+from paddock.dialects.virtrigaud.kinds.shared import GROUP, VERSIONS, Conditions, Environment, ObjectRef, ObservedGeneration
 from paddock.dialects.virtrigaud.rules import vmmigration as rules
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema.field import Field, Object, Quantity, Time

@@ -2,23 +2,14 @@
 
 from typing import Annotated
 
-from paddock.dialects.virtrigaud.kinds.shared import (
-    GROUP,
-    VERSIONS,
-    Conditions,
-    Environment,
-    LocalObjectReference,
-    ObservedGeneration,
-    ProviderPart,
-    Tags,
-)
+from paddock.contract.specs import FirewallConfig, LocalObjectReference, NetworkIsolation, Tags
+from paddock.dialects.virtrigaud.kinds.shared import GROUP, VERSIONS, Conditions, Environment, ObservedGeneration, ProviderPart
 from paddock.dialects.virtrigaud.rules import vmnetworkattachment as rules
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema.field import Field, Object, Time
 from paddock.kubernetes.schema.kind import AGE, Column, Kind
 
 NETWORK_TYPES = ("bridged", "nat", "isolated", "host-only", "external")
-POLICIES = ("ACCEPT", "DROP", "REJECT")
 
 
 class DistributedSwitch(Object):
@@ -183,42 +174,6 @@ class IPAllocation(Object):
     poolConfig: Annotated[IPPoolConfig | None, Field("For type Pool.")] = None
     dhcpConfig: Annotated[DHCPConfig | None, Field("For type DHCP.")] = None
     dnsConfig: Annotated[GuestDNSConfig | None, Field("Name resolution.")] = None
-
-
-class FirewallPortRange(Object):
-    """Ports from start to end."""
-
-    start: Annotated[int, Field("First port.", required=True, ge=1, le=65535)] = 0
-    end: Annotated[int | None, Field("Last port; default: the first.", ge=1, le=65535)] = None
-
-
-class FirewallRule(Object):
-    """One rule of a firewall."""
-
-    name: Annotated[str, Field("Name of the rule.", required=True, max_length=255)] = ""
-    action: Annotated[str, Field("What happens to a packet.", required=True, enum=POLICIES)] = ""
-    direction: Annotated[str, Field("Which way the packet goes.", required=True, enum=("in", "out", "inout"))] = ""
-    protocol: Annotated[str | None, Field("Protocol.", enum=("tcp", "udp", "icmp", "all"))] = None
-    sourceCIDR: Annotated[str | None, Field("Network it comes from.")] = None
-    destinationCIDR: Annotated[str | None, Field("Network it goes to.")] = None
-    ports: Annotated[FirewallPortRange | None, Field("Ports it goes to.")] = None
-    priority: Annotated[int | None, Field("Order of the rule.", ge=1, le=1000)] = None
-
-
-class FirewallConfig(Object):
-    """A firewall in front of the card."""
-
-    enabled: Annotated[bool, Field("Whether it is there.")] = False
-    defaultPolicy: Annotated[str, Field("What happens to packets without a rule.", enum=POLICIES)] = "ACCEPT"
-    rules: Annotated[list[FirewallRule] | None, Field("Rules.", max_items=100)] = None
-
-
-class NetworkIsolation(Object):
-    """The networks that the machine can talk to."""
-
-    mode: Annotated[str | None, Field("How strict it is.", enum=("none", "strict", "custom"))] = None
-    allowedNetworks: Annotated[list[str] | None, Field("Networks it may talk to.", max_items=50)] = None
-    deniedNetworks: Annotated[list[str] | None, Field("Networks it may not talk to.", max_items=50)] = None
 
 
 class NetworkEncryption(Object):

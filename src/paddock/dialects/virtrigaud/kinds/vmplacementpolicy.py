@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from paddock.dialects.virtrigaud.kinds.shared import GROUP, VERSIONS, Conditions, LocalObjectReference, ObservedGeneration
+from paddock.contract.specs import LocalObjectReference
+from paddock.dialects.virtrigaud.kinds.shared import GROUP, VERSIONS, Conditions, ObservedGeneration
 from paddock.dialects.virtrigaud.rules import vmplacementpolicy as rules
 from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.meta.selectors import LabelSelector

@@ -2,16 +2,15 @@
 
 from typing import Annotated
 
+from paddock.contract.specs import LocalObjectReference, Tags
 from paddock.dialects.virtrigaud.kinds.shared import (
     GROUP,
     KEY_PROVIDERS,
     VERSIONS,
     Conditions,
     Environment,
-    LocalObjectReference,
     ObservedGeneration,
     ProviderPart,
-    Tags,
 )
 from paddock.dialects.virtrigaud.rules import vmsnapshot as rules
 from paddock.kubernetes.meta.objects import Resource

@@ -8,9 +8,8 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from paddock.contract import features
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.vmimage import HTTPAuthentication, VMImageSpec
+from paddock.contract import features, specs
+from paddock.contract.specs import HTTPAuthentication, VMImageSpec
 from paddock.dialects.virtrigaud.plan.refusals import Refusal
 from paddock.kubernetes.meta.wire import to_data
 
@@ -23,7 +22,7 @@ def names(spec: VMImageSpec, provider_type: str, reported: Iterable[str] | None)
     """Return the names of the Secrets whose values go to a provider."""
     if provider_type == _OWN_SECRETS or not features.has(reported, features.IMAGE_CREDENTIALS):
         return ()
-    block, http, registry = sources.image_block(spec.source, provider_type), spec.source.http, spec.source.registry
+    block, http, registry = specs.image_block(spec.source, provider_type), spec.source.http, spec.source.registry
     if block == "registry" and registry is not None and registry.pullSecretRef is not None:
         return (registry.pullSecretRef.name,)
     given = http.authentication if block == "http" and http is not None else None

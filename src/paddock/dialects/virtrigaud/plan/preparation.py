@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from paddock.base import duration
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.vmimage import HTTPImageSource, ImagePrepare, ProviderImage, VMImage, VMImageSpec, VMImageStatus
+from paddock.contract import specs
+from paddock.contract.specs import HTTPImageSource, ImagePrepare, VMImageSpec
+from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage, VMImage, VMImageStatus
 from paddock.dialects.virtrigaud.plan import reasons, removal
 from paddock.dialects.virtrigaud.plan.conditions import READY, AspectValue, false, settled, true
 from paddock.kubernetes.meta.world import namespace_of
@@ -88,7 +89,7 @@ def needs_import(spec: VMImageSpec, provider_type: str) -> bool:
     if spec.prepare is not None and spec.prepare.force:
         return True
     source = spec.source
-    name = sources.image_block(source, provider_type)
+    name = specs.image_block(source, provider_type)
     if name == "libvirt" and source.libvirt is not None:
         return not source.libvirt.path or bool(source.libvirt.url)
     if name == "vsphere" and source.vsphere is not None:

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from paddock.base import duration
 from paddock.contract import messages as m
-from paddock.contract import payloads
+from paddock.contract import payloads, specs
 from paddock.contract.payloads import (
     ClassPayload,
     DesiredPayload,
@@ -18,7 +18,6 @@ from paddock.contract.payloads import (
     ScsiPayload,
     UserDataPayload,
 )
-from paddock.dialects.virtrigaud.kinds import sources
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, ProviderPlacement, VirtualMachineLifecycle
 from paddock.dialects.virtrigaud.kinds.provider import Provider, ProviderDefaults
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
@@ -142,7 +141,7 @@ def _image_storage(dependencies: MachineDependencies) -> str:
     source = dependencies.image.spec.source if dependencies.image is not None else None
     if source is None or source.proxmox is None or dependencies.provider is None:
         return ""
-    return (source.proxmox.storage or "") if sources.image_block(source, dependencies.provider.spec.type) == "proxmox" else ""
+    return (source.proxmox.storage or "") if specs.image_block(source, dependencies.provider.spec.type) == "proxmox" else ""
 
 
 def _check_sources(vm: VirtrigaudVirtualMachine) -> None:

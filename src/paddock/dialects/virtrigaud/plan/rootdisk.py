@@ -6,21 +6,20 @@ import msgspec
 from msgspec import UNSET
 
 from paddock.base import quantity
+from paddock.contract import specs
 from paddock.contract.payloads import ImagePayload
-from paddock.dialects.virtrigaud.kinds import sources
-from paddock.dialects.virtrigaud.kinds.machine import ImportedDiskRef
-from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
-from paddock.dialects.virtrigaud.kinds.vmclass import VMClass
-from paddock.dialects.virtrigaud.kinds.vmimage import (
+from paddock.contract.specs import (
     HTTPImageSource,
     ImagePrepare,
     LibvirtImageSource,
-    ProviderImage,
     ProxmoxImageSource,
     RegistryImageSource,
-    VMImage,
     VSphereImageSource,
 )
+from paddock.dialects.virtrigaud.kinds.machine import ImportedDiskRef
+from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
+from paddock.dialects.virtrigaud.kinds.vmclass import VMClass
+from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage, VMImage
 from paddock.dialects.virtrigaud.plan import marks, reasons
 from paddock.dialects.virtrigaud.plan.refusals import Refusal
 
@@ -70,7 +69,7 @@ def from_image(image: VMImage, provider_type: str, prepared: ProviderImage | Non
 
 def _from_block(image: VMImage, provider_type: str) -> ImagePayload:
     source = image.spec.source
-    name = sources.image_block(source, provider_type)
+    name = specs.image_block(source, provider_type)
     block = getattr(source, name) if name is not None else None
     checked = (image.spec.prepare or ImagePrepare()).validateChecksum
     payload = ImagePayload(format=_TEMPLATE)

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
-from paddock.contract import features
+from paddock.contract import features, specs
 from paddock.contract.messages import DescribeResponse
+from paddock.contract.specs import ImageOptimization, PrepareStorage
 from paddock.dialects.virtrigaud.kinds import sources
 from paddock.dialects.virtrigaud.kinds.provider import ReportedCapabilities
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmclass import PerformanceProfile, SecurityProfile, VMClass, VMClassSpec, VMResourceLimits
-from paddock.dialects.virtrigaud.kinds.vmimage import ImageOptimization, PrepareStorage, VMImage
+from paddock.dialects.virtrigaud.kinds.vmimage import VMImage
 from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import NetworkDriver, VMNetworkAttachment
 from paddock.dialects.virtrigaud.plan import preparation, reasons, rootdisk
 from paddock.dialects.virtrigaud.plan.references import MachineDependencies, provider_of
@@ -111,7 +112,7 @@ def _must_encrypt(spec: VMClassSpec) -> bool:
 
 def _of_image(image: VMImage, kind: str) -> Iterator[FeatureNeed]:
     spec, place = image.spec, f"VMImage {namespace_of(image)}/{image.metadata.name}"
-    chosen = sources.image_block(spec.source, kind)
+    chosen = specs.image_block(spec.source, kind)
     if chosen == "proxmox" and spec.source.proxmox is not None:
         yield from _set(spec, _TEMPLATE_FEATURES, place)
         if not spec.source.proxmox.fullClone:
@@ -124,7 +125,7 @@ def _of_image(image: VMImage, kind: str) -> Iterator[FeatureNeed]:
         found = getattr(spec.prepare, block, None)
         for member in members:
             # The blocks of other types of provider are not for this one.
-            if getattr(found, member, None) and (member not in sources.PROVIDER_BLOCKS or member == kind):
+            if getattr(found, member, None) and (member not in specs.PROVIDER_BLOCKS or member == kind):
                 yield FeatureNeed(f"{features.IMAGE_PREPARE}.{block}.{member}", f"prepare.{block}.{member} of {place}")
 
 

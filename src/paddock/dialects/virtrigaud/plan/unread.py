@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
+from paddock.contract import specs
 from paddock.dialects.virtrigaud.kinds import sources
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage
@@ -104,7 +105,7 @@ def names(vm: VirtrigaudVirtualMachine, dependencies: MachineDependencies, prepa
     texts = [*_unread(own), *_unread(of_class)]
     if of_image is not None:
         source = of_image.resource.spec.source
-        _pass_over(of_image, ("spec", "source"), sources.image_blocks(source, kind), sources.image_block(source, kind))
+        _pass_over(of_image, ("spec", "source"), specs.image_blocks(source, kind), specs.image_block(source, kind))
         of_hosts = ("spec.source.libvirt",) if kind == "libvirt" else ()
         texts += _unread(of_image, (*_IMPORTED, *of_hosts) if preparation.needs_import(of_image.resource.spec, kind) else ())
     for record in of_networks.values():

@@ -4,10 +4,10 @@ import dataclasses
 from collections.abc import Iterator
 
 from paddock.base import names, quantity
-from paddock.dialects.virtrigaud.kinds import sources
+from paddock.contract import specs
+from paddock.contract.specs import ImageSource
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, ImportedDiskRef
 from paddock.dialects.virtrigaud.kinds.vmclass import DiskDefaults
-from paddock.dialects.virtrigaud.kinds.vmimage import ImageSource
 from paddock.dialects.virtrigaud.translate import fetching, marks
 from paddock.dialects.virtrigaud.translate.account import Account
 from paddock.dialects.virtrigaud.translate.errors import NothingToBoot
@@ -216,15 +216,15 @@ def _filled(resolved: VirtrigaudInputs) -> tuple[str, DataVolumeSpec, tuple[Secr
         resolved.account.lose(("imageRef", "name"), ref.name, why, instead)
         return "", DataVolumeSpec(sourceRef=_data_source(resolved, namespace, ref.name)), ()
     source = resolved.image.spec.source
-    for block in sources.image_blocks(source, resolved.provider_type):
+    for block in specs.image_blocks(source, resolved.provider_type):
         fetched = _fetched(resolved, account, block, source)
         if fetched is not None:
             return block, DataVolumeSpec(source=fetched.source), fetched.secrets
     namespace = namespace_of(resolved.image)
     instead = f"the root disk is a clone of DataSource {namespace}/{ref.name}, which has to be made of the same content"
-    if not sources.image_blocks(source, resolved.provider_type):
+    if not specs.image_blocks(source, resolved.provider_type):
         account.lose(("source",), {}, "the image has no source", instead)
-    for block in sources.image_blocks(source, resolved.provider_type):
+    for block in specs.image_blocks(source, resolved.provider_type):
         account.lose(("source", block), to_data(getattr(source, block)), "it is at another hypervisor, out of KubeVirt's reach", instead)
     return "", DataVolumeSpec(sourceRef=_data_source(resolved, namespace, ref.name)), ()
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from paddock.dialects.virtrigaud.kinds.vmimage import BasicAuth, BearerToken, ClientCert, HTTPImageSource, RegistryImageSource
+from paddock.contract.description import NOT_COMPARED
+from paddock.contract.specs import BasicAuth, BearerToken, ClientCert, HTTPImageSource, RegistryImageSource
 from paddock.dialects.virtrigaud.translate import marks
 from paddock.dialects.virtrigaud.translate.account import Account
 from paddock.dialects.virtrigaud.translate.resolved import VirtrigaudInputs
@@ -21,8 +22,6 @@ from paddock.kubevirt.kinds.datavolume import CertConfig, CertificateReference, 
 USER, PASSWORD = "accessKeyId", "secretKey"
 CERTIFICATE, KEY = "tls.crt", "tls.key"
 HEADER = "authorization"
-# Why a checksum that could be compared is not.
-NOT_COMPARED = "validateChecksum is false"
 _DOCKER = ".dockerconfigjson"
 _DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 

@@ -4,9 +4,9 @@ import base64
 import dataclasses
 import json
 
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds import userdata
 from paddock.dialects.virtrigaud.kinds.machine import CloudInitMetaData, CloudInitUserData, Ignition, MetaData, UserData
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.translate import marks
 from paddock.dialects.virtrigaud.translate.guest import NETWORK_DATA, NOTHING_TO_SAY, USER_DATA, spoken_hostname
 from paddock.dialects.virtrigaud.translate.reading import MachineReader, from_json, is_name

@@ -5,9 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from paddock.dialects.virtrigaud.kinds.machine import ImportedDiskRef
-from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, LocalObjectReference, ObjectRef
-from paddock.dialects.virtrigaud.kinds.vmimage import (
+from paddock.contract.specs import (
     REFERENCE_PATTERN,
     BasicAuth,
     BearerToken,
@@ -19,10 +17,13 @@ from paddock.dialects.virtrigaud.kinds.vmimage import (
     ImageMetadata,
     ImageSource,
     LibvirtImageSource,
+    LocalObjectReference,
     RegistryImageSource,
-    VMImage,
     VMImageSpec,
 )
+from paddock.dialects.virtrigaud.kinds.machine import ImportedDiskRef
+from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, ObjectRef
+from paddock.dialects.virtrigaud.kinds.vmimage import VMImage
 from paddock.dialects.virtrigaud.translate import marks
 from paddock.dialects.virtrigaud.translate.fetching import CERTIFICATE, KEY, PASSWORD, USER
 from paddock.dialects.virtrigaud.translate.hardware import ARCHITECTURES

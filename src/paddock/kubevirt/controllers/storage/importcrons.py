@@ -7,8 +7,8 @@ import orjson
 
 from paddock.base import cron
 from paddock.base.errors import PaddockError
+from paddock.base.images.sources import RegistryImage
 from paddock.base.jsondata import Data
-from paddock.engine.images.sources import RegistryImage
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlsplit
 from paddock.base import reasons
 from paddock.base.clock import Clock
 from paddock.base.errors import Terminal
+from paddock.base.images.sources import Http, RegistryImage, ServerTrust, Source, header_line
 from paddock.base.jsondata import Data
-from paddock.engine.images.sources import Http, RegistryImage, ServerTrust, Source, header_line
 from paddock.kubernetes.client import presigned
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from paddock.engine.images.progress import Progress
-from paddock.engine.images.sources import RegistryImage, Source
+from paddock.base.images.progress import Progress
+from paddock.base.images.sources import RegistryImage, Source
 from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapshot, StoredVolume
 
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from paddock.base import reasons
-from paddock.engine.images.progress import Progress
+from paddock.base.images.progress import Progress
 from paddock.engine.storage.errors import VolumeBroken, VolumeBusy
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.target import Key

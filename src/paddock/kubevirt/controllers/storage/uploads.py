@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal
 
 from paddock.base.errors import Transient
-from paddock.engine.images.progress import Progress
-from paddock.engine.images.sources import Upload
+from paddock.base.images.progress import Progress
+from paddock.base.images.sources import Upload
 from paddock.engine.storage import archives, errors
 from paddock.engine.storage.errors import TooSmall, VolumeBroken
 from paddock.kubernetes.client.target import Key

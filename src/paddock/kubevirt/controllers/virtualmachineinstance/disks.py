@@ -13,10 +13,10 @@ from typing import Any, TypeVar, cast
 from paddock.base import quantity, reasons
 from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
+from paddock.base.images.errors import ImageError
+from paddock.base.images.library import Image
+from paddock.base.images.sources import RegistryImage
 from paddock.engine.engine import Engine
-from paddock.engine.images.errors import ImageError
-from paddock.engine.images.library import Image
-from paddock.engine.images.sources import RegistryImage
 from paddock.engine.machine.config import DiskLayer
 from paddock.engine.storage.errors import VolumeBroken
 from paddock.engine.storage.volume import StoredVolume

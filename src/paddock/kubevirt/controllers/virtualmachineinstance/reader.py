@@ -10,7 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from paddock.base.jsondata import Data
-from paddock.engine.seeds import seed as seeds
+from paddock.base.seeds import seed as seeds
 from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.core.configmap import ConfigMap
 from paddock.kubernetes.core.persistentvolumeclaim import PersistentVolumeClaim

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.base.seeds import configdrive, configfiles, nocloud, seed, sysprep
+from paddock.base.seeds.errors import SeedError
+from paddock.base.seeds.seed import Seed, SeedIdentity, Texts
 from paddock.engine.machine.config import DiskLayer
-from paddock.engine.seeds import configdrive, configfiles, nocloud, seed, sysprep
-from paddock.engine.seeds.errors import SeedError
-from paddock.engine.seeds.seed import Seed, SeedIdentity, Texts
 from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.client.errors import NotFound
 from paddock.kubernetes.core.secret import decoded

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from paddock.base import quantity
-from paddock.engine.seeds.configdrive import TaggedDevice
-from paddock.engine.seeds.errors import SeedError
+from paddock.base.seeds.configdrive import TaggedDevice
+from paddock.base.seeds.errors import SeedError
 from paddock.kubernetes.meta.pods import DownwardAPIFile, ObjectFieldSelector, ResourceFieldSelector
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.plan.instance import downward

@@ -11,8 +11,8 @@ from paddock.contract.errors import ErrorKind
 from paddock.contract.tls import TlsMaterial
 from paddock.dialects.virtrigaud.controllers.migrations.reconciler import NetworkChecks
 from paddock.dialects.virtrigaud.plan.placement import inventory
-from paddock.drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
 from paddock.kubernetes import catalog
+from paddock_drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
 from tests.kit.declarations import documents
 from tests.kit.declarations.documents import NOTHING
 from tests.kit.providers import providertls

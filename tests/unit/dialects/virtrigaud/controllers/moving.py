@@ -13,10 +13,10 @@ from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.dialects.virtrigaud.controllers.migrations.reconciler import NetworkChecks
 from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.machines import FakeDisk
-from paddock.drivers.fake.settings import FakeSettings, RpcFault
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.machines import FakeDisk
+from paddock_drivers.fake.settings import FakeSettings, RpcFault
 from tests import virtualtime
 from tests.unit.kubevirt.controllers.rigaudharness import API, RecordedDriver, Rigaud, machine, provider, rigaud
 

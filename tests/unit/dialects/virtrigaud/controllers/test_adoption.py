@@ -8,7 +8,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import ForeignMachine, SecondsRange
+from paddock_drivers.fake.settings import ForeignMachine, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.cloning import settled, vmclone
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, machine, provider, rigaud

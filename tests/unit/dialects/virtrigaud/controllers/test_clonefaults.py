@@ -9,7 +9,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import RpcFault, SecondsRange
+from paddock_drivers.fake.settings import RpcFault, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.cloning import failure, names, settled, sourced, until_gone, vmclone
 from tests.unit.kubevirt.controllers.rigaudharness import NAMES, Rigaud, rigaud

@@ -9,7 +9,7 @@ import pytest
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.settings import ForeignMachine, RpcFault
+from paddock_drivers.fake.settings import ForeignMachine, RpcFault
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.cloning import failure, names, settled, sourced, until_gone, vmclone
 from tests.unit.kubevirt.controllers.rigaudharness import API, image, machine, network, provider, rigaud, vmclass

@@ -11,9 +11,9 @@ import yaml
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ProviderError
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings
 from paddock.kubernetes.client.transport import ResponseStream, TransportRequest, TransportResponse
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.providerpods import CORE, KEY, NAME, Cluster, cluster, services_are_here
 from tests.unit.kubevirt.controllers.rigaudharness import WORLD, RecordedDriver, base, machine

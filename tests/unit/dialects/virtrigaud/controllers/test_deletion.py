@@ -8,7 +8,7 @@ import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.messages import PowerOp
-from paddock.drivers.fake.settings import RpcFault, SecondsRange
+from paddock_drivers.fake.settings import RpcFault, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import machine, rigaud
 

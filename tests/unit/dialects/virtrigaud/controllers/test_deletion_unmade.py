@@ -8,7 +8,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import RULES, ErrorKind, ProviderError
-from paddock.drivers.fake.settings import RpcFault
+from paddock_drivers.fake.settings import RpcFault
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.test_deletion import annotate
 from tests.unit.drivers.fake import driving

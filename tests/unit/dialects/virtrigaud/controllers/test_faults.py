@@ -10,8 +10,8 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.settings import RpcFault
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.fake.settings import RpcFault
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import NAMES, Rigaud, image, machine, rigaud
 

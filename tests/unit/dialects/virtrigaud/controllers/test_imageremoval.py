@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.contract.errors import ErrorKind
-from paddock.drivers.fake.settings import RpcFault, SecondsRange
+from paddock_drivers.fake.settings import RpcFault, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.test_images import URL, cloud
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, image, rigaud

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import FakeSettings, RpcFault, SecondsRange
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import FakeSettings, RpcFault, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver, Rigaud, image, machine, network, provider, rigaud, vmclass
 

@@ -10,7 +10,7 @@ import yaml
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import RpcFault, SecondsRange
+from paddock_drivers.fake.settings import RpcFault, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import GROUP, Rigaud, base, image, machine, network, provider, rigaud, vmclass
 

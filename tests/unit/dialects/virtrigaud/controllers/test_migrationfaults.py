@@ -11,7 +11,7 @@ import pytest
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
 from paddock.contract.methods import BY_ATTRIBUTE
-from paddock.drivers.fake.settings import RpcFault
+from paddock_drivers.fake.settings import RpcFault
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.moving import DATA, KIND, MovingWorld, migration, moving
 from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver

@@ -9,9 +9,9 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.driver import FakeDriver
-from paddock.drivers.fake.settings import SecondsRange
 from paddock.kubernetes.client.transport import TransportRequest, TransportResponse
+from paddock_drivers.fake.driver import FakeDriver
+from paddock_drivers.fake.settings import SecondsRange
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.moving import DATA, KIND, ORDER, ROOT, MovingWorld, migration, moving
 from tests.unit.kubevirt.controllers.rigaudharness import RecordedDriver

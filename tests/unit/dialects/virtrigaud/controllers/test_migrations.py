@@ -9,7 +9,7 @@ import pytest
 
 from paddock.dialects.virtrigaud.controllers.migrations.reconciler import NetworkChecks
 from paddock.dialects.virtrigaud.controllers.settings import VirtrigaudSettings
-from paddock.drivers.fake.settings import RpcFault
+from paddock_drivers.fake.settings import RpcFault
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.moving import DATA, KIND, ORDER, ROOT, MovingWorld, migration, moving
 from tests.unit.kubevirt.controllers.rigaudharness import machine, provider

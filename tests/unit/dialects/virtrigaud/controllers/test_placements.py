@@ -9,7 +9,7 @@ import pytest
 from paddock.base.jsondata import Data
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
+from paddock_drivers.fake.settings import FakeDatastore, FakeHost, RpcFault
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import API, Rigaud, machine, provider, rigaud, vmclass
 

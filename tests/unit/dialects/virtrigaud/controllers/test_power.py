@@ -11,7 +11,7 @@ from paddock.contract import extensionmessages as x
 from paddock.contract import features
 from paddock.contract import messages as m
 from paddock.contract.messages import PowerOp
-from paddock.drivers.fake.settings import SecondsRange
+from paddock_drivers.fake.settings import SecondsRange
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import RpcFault
+from paddock_drivers.fake.settings import RpcFault
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import Rigaud, machine, provider, rigaud
 

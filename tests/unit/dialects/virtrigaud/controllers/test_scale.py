@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from paddock.drivers.fake.settings import SecondsRange
+from paddock_drivers.fake.settings import SecondsRange
 from tests.coroutines import timeless
 from tests.unit.kubevirt.controllers.rigaudharness import GROUP, Rigaud, machine, rigaud
 

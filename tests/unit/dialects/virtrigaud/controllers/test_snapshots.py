@@ -8,7 +8,7 @@ import pytest
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
-from paddock.drivers.fake.settings import RpcFault, SecondsRange
+from paddock_drivers.fake.settings import RpcFault, SecondsRange
 from tests.coroutines import timeless
 from tests.unit.dialects.virtrigaud.controllers.snapshots import KIND, end, kept, names, phase, snapshot, state
 from tests.unit.kubevirt.controllers.rigaudharness import WORLD, Rigaud, machine, rigaud

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paddock.dialects.virtrigaud.kinds import sources, userdata
-from paddock.dialects.virtrigaud.kinds.vmimage import (
+from paddock.contract import specs
+from paddock.contract.specs import (
     DataVolumeImageSource,
     HTTPImageSource,
     ImageSource,
@@ -17,6 +17,7 @@ from paddock.dialects.virtrigaud.kinds.vmimage import (
     RegistryImageSource,
     VSphereImageSource,
 )
+from paddock.dialects.virtrigaud.kinds import sources, userdata
 from paddock.dialects.virtrigaud.kinds.vmnetworkattachment import LibvirtNetwork, NetworkConfig, ProxmoxNetwork, VSphereNetwork
 
 IMAGES: dict[str, Any] = {
@@ -50,8 +51,8 @@ NETWORKS: dict[str, Any] = {"vsphere": VSphereNetwork(), "libvirt": LibvirtNetwo
 )
 def test_the_block_of_an_image(given_blocks: str, provider: str, counts: str | None) -> None:
     source = ImageSource(**{name: IMAGES[name] for name in given_blocks.split()})
-    assert sources.image_block(source, provider) == counts
-    assert set(sources.image_blocks(source, provider)) == set(given_blocks.split())
+    assert specs.image_block(source, provider) == counts
+    assert set(specs.image_blocks(source, provider)) == set(given_blocks.split())
 
 
 @pytest.mark.spec("virtrigaud", 61)
@@ -65,8 +66,8 @@ def test_the_block_of_an_image(given_blocks: str, provider: str, counts: str | N
     ],
 )
 def test_qemu_downloads_what_libvirt_would(block: LibvirtImageSource, provider: str, counts: str | None) -> None:
-    assert sources.image_block(ImageSource(vsphere=VSphereImageSource(templateName="u"), libvirt=block), provider) == counts
-    assert sources.image_block(ImageSource(http=HTTPImageSource(), libvirt=block), provider) == "http"
+    assert specs.image_block(ImageSource(vsphere=VSphereImageSource(templateName="u"), libvirt=block), provider) == counts
+    assert specs.image_block(ImageSource(http=HTTPImageSource(), libvirt=block), provider) == "http"
 
 
 @pytest.mark.spec("virtrigaud", 62)

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from paddock.contract import messages as m
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.provider import ReportedCapabilities
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmsnapshot import (
     ProviderSnapshot,

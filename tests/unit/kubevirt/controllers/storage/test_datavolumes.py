@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from paddock.base import reasons as codes
-from paddock.engine.images.errors import ImageRefused, ImageUnavailable
-from paddock.engine.images.sources import Http, RegistryImage
+from paddock.base.images.errors import ImageRefused, ImageUnavailable
+from paddock.base.images.sources import Http, RegistryImage
 from tests.coroutines import played
 from tests.unit.kubevirt.controllers.storage.conftest import CDI, CORE, GIB, Data, Host, http, pvc, storage
 

@@ -1,6 +1,6 @@
 """The stand-ins of the engine have the engine's types."""
 
-from paddock.engine.images.library import ImageLibrary
+from paddock.base.images.library import ImageLibrary
 from paddock.engine.storage.volumes import Volumes
 from paddock.kubevirt.controllers.storage import ports
 from tests.kit.engine.enginefakes_storage import FakeImages, FakeVolumes

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from paddock.engine.images.errors import ImageRefused, ImageUnavailable
+from paddock.base.images.errors import ImageRefused, ImageUnavailable
 from tests.coroutines import played
 from tests.unit.kubevirt.controllers.virtualmachineinstance.conftest import CORE, GIB, VMIS, Host
 

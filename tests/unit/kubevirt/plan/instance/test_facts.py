@@ -2,7 +2,7 @@
 
 import msgspec
 
-from paddock.engine.seeds.configdrive import TaggedDevice
+from paddock.base.seeds.configdrive import TaggedDevice
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.plan.instance import facts
 

@@ -3,13 +3,13 @@
 from paddock.contract import messages as m
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.controllers.binding import MachineBinding
 from paddock.dialects.virtrigaud.controllers.clones.following import TaskFollowing
 from paddock.dialects.virtrigaud.controllers.clones.passes import ClonePass
 from paddock.dialects.virtrigaud.controllers.clones.prerequisites import ClonePrerequisites, CloneWaits
 from paddock.dialects.virtrigaud.controllers.context import VirtrigaudParts
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.plan import marks, reasons
 from paddock.dialects.virtrigaud.plan import status as machinestatus
 from paddock.dialects.virtrigaud.plan.clones import origin, progress, target

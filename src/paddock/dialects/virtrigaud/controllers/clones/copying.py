@@ -7,13 +7,13 @@ import msgspec
 
 from paddock.contract import messages as m
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.controllers.binding import MachineBinding
 from paddock.dialects.virtrigaud.controllers.clones.following import CloneAttemptFailed, TaskFollowing, TaskPoll
 from paddock.dialects.virtrigaud.controllers.clones.passes import ClonePass, CloneWriter
 from paddock.dialects.virtrigaud.controllers.clones.prerequisites import CloneReady
 from paddock.dialects.virtrigaud.controllers.context import VirtrigaudParts
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.plan import attempts, power, reasons, requests, resizing, retries, status
 from paddock.dialects.virtrigaud.plan.clones import judging, origin, progress, target

@@ -13,12 +13,13 @@ from paddock.contract import messages as m
 from paddock.contract import payloads
 from paddock.contract.driver import Driver
 from paddock.contract.errors import ErrorKind, ProviderError
+from paddock.contract.specs import ImagePrepare
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.controllers.context import VirtrigaudParts
 from paddock.dialects.virtrigaud.controllers.images.removal import ImageRemoval
 from paddock.dialects.virtrigaud.controllers.usage import CountPauses
 from paddock.dialects.virtrigaud.kinds.provider import Provider
-from paddock.dialects.virtrigaud.kinds.vmimage import ImagePrepare, ProviderImage, VMImage
+from paddock.dialects.virtrigaud.kinds.vmimage import ProviderImage, VMImage
 from paddock.dialects.virtrigaud.plan import imagecredentials, preparation, reasons, removal
 from paddock.dialects.virtrigaud.plan.preparation import ImageState, ImageUse
 from paddock.dialects.virtrigaud.plan.references import MachineReference

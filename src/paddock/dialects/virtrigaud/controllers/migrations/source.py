@@ -3,6 +3,7 @@
 from typing import NoReturn
 
 from paddock.contract import messages as m
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.controllers import targets
 from paddock.dialects.virtrigaud.controllers.migrations.migrationpass import (
     POLL_SECONDS,
@@ -12,7 +13,6 @@ from paddock.dialects.virtrigaud.controllers.migrations.migrationpass import (
     MigrationSide,
     state_of,
 )
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.plan import marks, power, reasons
 from paddock.dialects.virtrigaud.plan.migrations import phases

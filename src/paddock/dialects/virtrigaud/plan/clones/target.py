@@ -4,8 +4,9 @@ import ipaddress
 
 import msgspec
 
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.machine import DiskSpec, ProviderPlacement, UserData, VirtrigaudMachineSpec, VMNetworkRef
-from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, LocalObjectReference, ObjectRef
+from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, ObjectRef
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmclone import CloneStorage, NetworkCustomization, VMClone
 from paddock.dialects.virtrigaud.plan import marks, power, reasons

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.machine import ImportedDiskRef, VirtrigaudMachineSpec
-from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, LocalObjectReference, ObjectRef
+from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, ObjectRef
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmmigration import MigratedDisk, PVCStorage, VMMigration
 from paddock.dialects.virtrigaud.plan import marks

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import msgspec
 
 from paddock.base import duration, quantity
-from paddock.dialects.virtrigaud.kinds.shared import LocalObjectReference
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.vmmigration import (
     DiskInfo,
     MigratedDisk,

@@ -4,9 +4,10 @@ import hashlib
 import re
 
 from paddock.contract import messages as m
+from paddock.contract.specs import LocalObjectReference
 from paddock.dialects.virtrigaud.kinds.machine import SnapshotAction
 from paddock.dialects.virtrigaud.kinds.provider import ReportedCapabilities
-from paddock.dialects.virtrigaud.kinds.shared import API_VERSION, LocalObjectReference
+from paddock.dialects.virtrigaud.kinds.shared import API_VERSION
 from paddock.dialects.virtrigaud.kinds.virtualmachine import VirtrigaudMachineStatus, VirtrigaudVirtualMachine
 from paddock.dialects.virtrigaud.kinds.vmsnapshot import SnapshotConfig, VMSnapshot, VMSnapshotSpec
 from paddock.dialects.virtrigaud.plan import marks, power, reasons
