@@ -67,6 +67,12 @@ def test_limits_are_tightened_and_never_loosened() -> None:
     known = {"lists of dialects": house.Limit(3, 1, "why")}
     assert "limit = 2\n" in next(house.tightened({"lists of dialects": 2}, known))
     assert "limit = 3\n" in next(house.tightened({"lists of dialects": 4}, known))
+    assert 'why = "why"' in next(house.tightened({"lists of dialects": 2}, known))
+
+
+def test_a_goal_that_is_met_needs_no_reason() -> None:
+    known = {"lists of dialects": house.Limit(3, 1, "why")}
+    assert "why" not in next(house.tightened({"lists of dialects": 1}, known))
 
 
 def test_the_page_says_what_stands_in_the_way() -> None:
