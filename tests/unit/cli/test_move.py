@@ -8,7 +8,6 @@ import pytest
 
 from paddock.fleet.moves import sides
 from paddock.kubernetes.client.errors import BadAccess, Unreachable
-from tests.coroutines import run_by
 from tests.unit.cli.commands import paddock
 
 KUBECONFIG = """
@@ -46,14 +45,18 @@ def test_the_target_is_a_context_a_kubeconfig_or_a_directory(tmp_path: Path, mon
         sides.access_of("three")
 
 
-@run_by(asyncio.run)
-async def test_a_server_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def reach(directory: Path) -> None:
+    async with sides.opened(str(directory), ""):
+        pass
+
+
+def test_a_server_that_is_away_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         away = f"127.0.0.1:{closed.getsockname()[1]}"
     (tmp_path / "kubeconfig").write_text(KUBECONFIG.replace("https://one", f"https://{away}"))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     answer = paddock("move", "web", "--to", "two")
     assert answer.code == 2 and f"cannot connect to the source https://{away}: " in answer.err
+
     with pytest.raises(Unreachable, match=f"cannot connect to the target https://{away}: "):
-        async with sides.opened(str(tmp_path), ""):
-            pass
+        asyncio.run(reach(tmp_path))
