@@ -11,6 +11,7 @@ from paddock.contract import payloads as p
 from paddock.contract.conformance import suite
 from paddock.contract.conformance.results import SuiteResult
 from paddock.contract.conformance.settings import ConformanceSettings
+from paddock.dialects.virtrigaud.translate import described
 from paddock_drivers.kit.staging import StagingSettings
 from paddock_drivers.kubevirt.driver import KubeVirtDriver
 from paddock_drivers.kubevirt.settings import KubeVirtDriverSettings
@@ -45,7 +46,9 @@ async def test_the_driver_keeps_the_contract_with_real_guests(
     # The server makes these a moment after its start.
     for kind in ("storage.k8s.io/v1/storageclasses", "snapshot.storage.k8s.io/v1/volumesnapshotclasses"):
         await talk.until(f"/apis/{kind}", lambda seen: seen.get("items"), f"there are {kind}")
-    reach = KubeVirtDriverSettings(image_size="1Gi", staging=StagingSettings(claims=tmp_path), scratch=tmp_path)
+    reach = KubeVirtDriverSettings(
+        translation=described.translate, image_size="1Gi", staging=StagingSettings(claims=tmp_path), scratch=tmp_path
+    )
     found.append(await suite.judge(KubeVirtDriver(talk.client, reach), settings, chance=random.Random(1)))
     (result,) = found
     providerruns.keep(record_property, "qemu", "Paddock with real guests", result)
