@@ -6,6 +6,10 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+from tools import house
+
 PACKAGE = Path(__file__).parents[2] / "src" / "paddock"
 
 # Metaphors, pronouns and participles that once stood for something.
@@ -119,6 +123,20 @@ def test_names_are_nouns_of_the_domain() -> None:
     odd = {each for each in names if each in BANNED or QUESTION.match(each) or GERUND_OR_PARTICIPLE.fullmatch(each)}
     assert odd - ALLOWED == set()
     assert ALLOWED - odd == set(), "an exception that nothing needs"
+
+
+def test_identifiers_are_the_words_of_the_glossary() -> None:
+    assert list(house.banned(house.read(PACKAGE.parent))) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["card = 1", "self._look()", "def tell(told): pass", "f(going=1)", "import a as world", "try: pass\nexcept OSError as told: pass"],
+)
+def test_a_word_that_the_glossary_replaces_is_seen(source: str) -> None:
+    tree = ast.parse(source)
+    module = house.Module(Path("paddock/base/x.py"), tree, 1, tuple(ast.walk(tree)))
+    assert len(list(house.banned([module]))) == 1
 
 
 def test_every_decision_has_a_room() -> None:

@@ -77,7 +77,7 @@ class Operator:
             return DONE
         self._worked(self._name)
         owner = reference(MAPS, seen.meta)
-        if seen.meta.going:
+        if seen.meta.deleting:
             await self.set.reach(owner, ())
             await finalizers.take_off(self.client, MAPS, seen.meta, FINALIZER)
             return DONE

@@ -40,7 +40,6 @@ GROUPS = {
 
 
 def main() -> int:
-    """Run the program."""
     return cli.main(COMMANDS, GROUPS)
 
 

@@ -1,5 +1,3 @@
-"""Pauses between retries."""
-
 import random
 
 import msgspec

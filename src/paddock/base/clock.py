@@ -5,8 +5,6 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the date."""
-
     def seconds(self) -> float:
         """Seconds since the epoch."""
 
@@ -14,13 +12,10 @@ class Clock(Protocol):
 class IdentityClock(Clock, Protocol):
     """A clock that also makes identities."""
 
-    def uid(self) -> str:
-        """A new random UUID."""
+    def uid(self) -> str: ...
 
 
 class SystemClock:
-    """The host's clock."""
-
     def seconds(self) -> float:
         """Seconds since the epoch."""
         return time.time()

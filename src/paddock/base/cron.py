@@ -31,8 +31,6 @@ class BadSchedule(ValueError):
 
 
 class CronSchedule(msgspec.Struct, frozen=True):
-    """The moments that fit."""
-
     minutes: frozenset[int]
     hours: frozenset[int]
     days: frozenset[int]

@@ -77,7 +77,6 @@ def run_loop(kvm: int) -> tuple[int, float, int]:
 
 
 def main() -> None:
-    """Look, and say it."""
     try:
         kvm = os.open("/dev/kvm", os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

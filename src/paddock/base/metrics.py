@@ -39,7 +39,7 @@ class Metric(ABC):
 
     @abstractmethod
     def lines(self) -> Iterator[str]:
-        """The samples."""
+        pass
 
     def _key(self, values: Labels) -> Labels:
         if len(values) != len(self.labels):
@@ -55,8 +55,6 @@ class Metric(ABC):
 
 
 class Counter(Metric):
-    """Goes up."""
-
     KIND = "counter"
 
     def __init__(self, name: str, text: str, labels: Labels = ()) -> None:
@@ -64,20 +62,17 @@ class Counter(Metric):
         self._values: dict[Labels, float] = {} if labels else {(): 0.0}
 
     def inc(self, *values: str, by: float = 1.0) -> None:
-        """Count."""
         key = self._key(values)
         self._values[key] = self._values.get(key, 0.0) + by
 
-    def keep(self, wanted: Callable[[Labels], bool]) -> None:
+    def keep(self, predicate: Callable[[Labels], bool]) -> None:
         """Forget the series of everything else: it is gone."""
-        self._values = {values: count for values, count in self._values.items() if wanted(values)}
+        self._values = {values: count for values, count in self._values.items() if predicate(values)}
 
     def value(self, *values: str) -> float:
-        """The count."""
         return self._values.get(values, 0.0)
 
     def lines(self) -> Iterator[str]:
-        """The samples."""
         for key in sorted(self._values):
             yield self._sample(key, self._values[key])
 
@@ -92,7 +87,6 @@ class Gauge(Counter):
         self._asked: dict[Labels, Callable[[], float]] = {}
 
     def set(self, value: float, *values: str) -> None:
-        """Be this."""
         self._values[self._key(values)] = value
 
     def ask(self, ask: Callable[[], float], *values: str) -> None:
@@ -104,7 +98,6 @@ class Gauge(Counter):
         self._values = {self._key(values): value for values, value in samples.items()}
 
     def lines(self) -> Iterator[str]:
-        """The samples."""
         found = {**self._values, **{key: float(ask()) for key, ask in self._asked.items()}}
         for key in sorted(found):
             yield self._sample(key, found[key])
@@ -122,7 +115,6 @@ class Histogram(Metric):
         self._values: dict[Labels, list[float]] = {}
 
     def observe(self, value: float, *values: str) -> None:
-        """Note a value."""
         key = self._key(values)
         counts = self._values.get(key)
         if counts is None:
@@ -158,15 +150,12 @@ class MetricsRegistry:
         self._before: list[Callable[[], None]] = []
 
     def counter(self, name: str, text: str, labels: Labels = ()) -> Counter:
-        """A counter."""
         return self._add(Counter(name, text, labels))
 
     def gauge(self, name: str, text: str, labels: Labels = ()) -> Gauge:
-        """A gauge."""
         return self._add(Gauge(name, text, labels))
 
     def histogram(self, name: str, text: str, labels: Labels = (), bounds: Iterable[float] = SECONDS) -> Histogram:
-        """A histogram."""
         return self._add(Histogram(name, text, labels, bounds))
 
     def before(self, work: Callable[[], None]) -> None:
@@ -174,7 +163,6 @@ class MetricsRegistry:
         self._before.append(work)
 
     def names(self) -> tuple[str, ...]:
-        """All names."""
         return tuple(sorted(self._metrics))
 
     def renamed(self, known: str, name: str, label: tuple[str, str] | None = None) -> Iterator[str]:

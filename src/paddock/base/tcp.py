@@ -1,5 +1,3 @@
-"""Settings of TCP connections."""
-
 import asyncio
 import socket
 

@@ -171,7 +171,6 @@ def add_server(options: Container, *, namespace: Sequence[str] = ("-n", "--names
 
 
 def add_all_namespaces(options: Container) -> None:
-    """Add `-A`."""
     options.add_argument("-A", "--all-namespaces", action="store_true", help="All namespaces")
 
 
@@ -191,7 +190,6 @@ def add_views(options: Container, views: tuple[str, ...] = VIEWS) -> None:
 
 
 def add_dry_run(options: Container) -> None:
-    """Add `--dry-run`."""
     options.add_argument("--dry-run", action="store_true", help="Have the server check the change, and change nothing")
 
 
@@ -201,7 +199,6 @@ def add_quiet(options: Container) -> None:
 
 
 def add_yes(options: Container) -> None:
-    """Add `--yes`."""
     options.add_argument("-y", "--yes", action="store_true", help="Ask no question")
 
 

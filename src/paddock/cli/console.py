@@ -12,7 +12,6 @@ class Console:
         self._err = err or sys.stderr.buffer
 
     def out(self, text: str) -> None:
-        """Write to standard output."""
         self._out.write(text.encode("utf-8", "backslashreplace"))
 
     def say(self, line: str) -> None:

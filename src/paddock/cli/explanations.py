@@ -46,11 +46,11 @@ def _evidence(finding: Diagnosis, now: float) -> Iterator[str]:
     place = str(finding.node.ref)
     if finding.node.data is None and finding.node.above is not None and not finding.field.startswith("event"):
         place = str(finding.node.above.ref)
-    told = finding.quote in finding.cause
+    is_quoted = finding.quote in finding.cause
     when = f", {ages.since(finding.since, now)} ago" if finding.since else ""
     quote = " / ".join(line.strip() for line in legible(finding.quote).splitlines() if line.strip())
     shown = quote if len(quote) <= _LONGEST_QUOTE else f"{quote[:_LONGEST_QUOTE]} ..."
-    yield _line("seen", f"{place}, {finding.field or 'status'}{when}" + (f": {shown}" if shown and not told else ""))
+    yield _line("seen", f"{place}, {finding.field or 'status'}{when}" + (f": {shown}" if shown and not is_quoted else ""))
 
 
 def _line(label: str, text: str) -> str:

@@ -1,5 +1,3 @@
-"""Objects on standard output."""
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -94,7 +94,7 @@ class ProgressBar:
         self._began = now()
         self._step = _Step("", self._began)
         self._state: ProgressState | None = None
-        self._told: tuple[str, int] = ("", -1)
+        self._reported: tuple[str, int] = ("", -1)
         self._told_at = self._began
         self._drawn = False
         self._stop = threading.Event()
@@ -152,9 +152,9 @@ class ProgressBar:
 
     def _tell(self, state: ProgressState, now: float) -> None:
         tenth = -1 if state.fraction is None else int(state.fraction * _TENTHS)
-        if (state.label, tenth) == self._told and (tenth >= 0 or now - self._told_at < _REMIND_SECONDS):
+        if (state.label, tenth) == self._reported and (tenth >= 0 or now - self._told_at < _REMIND_SECONDS):
             return
-        self._told, self._told_at = (state.label, tenth), now
+        self._reported, self._told_at = (state.label, tenth), now
         self._out.write(f"paddock: {text_line(state)}\n")
 
     def _erase(self) -> None:

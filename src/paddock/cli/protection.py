@@ -22,28 +22,28 @@ def parser(command: str, text: str) -> Parser:
     return options
 
 
-def carry_out(options: Parser, given: Sequence[str], console: Console, *, wanted: bool) -> int:
+def carry_out(options: Parser, given: Sequence[str], console: Console, *, protected: bool) -> int:
     """Protect the machines that are named, or take their protection off."""
-    return servers.serve(_work(options.parse_args(given), console, wanted))
+    return servers.serve(_work(options.parse_args(given), console, protected))
 
 
-async def _work(parsed: argparse.Namespace, console: Console, wanted: bool) -> int:
+async def _work(parsed: argparse.Namespace, console: Console, protected: bool) -> int:
     async with servers.connected(parsed, console) as session:
 
         async def one(machine: MachineView) -> str:
-            return await protect(session, machine, wanted=wanted, dry_run=parsed.dry_run)
+            return await protect(session, machine, protected=protected, dry_run=parsed.dry_run)
 
         return await several.each(session, parsed.names, console, one)
 
 
-async def protect(session: ServerSession, machine: MachineView, *, wanted: bool, dry_run: bool) -> str:
+async def protect(session: ServerSession, machine: MachineView, *, protected: bool, dry_run: bool) -> str:
     """Set or remove the label, and try whether the server enforces it. Return the outcome for people."""
-    if not wanted and not facts.is_protected(machine.data):
+    if not protected and not facts.is_protected(machine.data):
         return "is not protected"
-    value = facts.PROTECTED if wanted else None
+    value = facts.PROTECTED if protected else None
     await writing.send(session.client, writing.member(machine, ("metadata", "labels", facts.PROTECTION), value), dry_run=dry_run)
-    if not wanted or dry_run:
-        return f"{'protected' if wanted else 'unprotected'}{' (dry run)' if dry_run else ''}"
+    if not protected or dry_run:
+        return f"{'protected' if protected else 'unprotected'}{' (dry run)' if dry_run else ''}"
     try:
         # A dry run of a deletion shows whether anything refuses it.
         await session.client.delete(machine.kind.target, machine.key, DeletionOptions(dry_run=True))

@@ -46,8 +46,8 @@ def text(columns: Sequence[TableColumn], rows: Sequence[Row], screen: Screen = P
     return "".join(f"{line}\n" for line in lines(columns, rows, screen, header=header))
 
 
-def _cell(given: Cell | str) -> Cell:
-    cell = Cell(given) if isinstance(given, str) else given
+def _cell(value: Cell | str) -> Cell:
+    cell = Cell(value) if isinstance(value, str) else value
     return cell if cell.text.isprintable() and cell.text else Cell(one_line(cell.text) or "-", cell.colour)
 
 

@@ -14,7 +14,6 @@ _LISTED = "kubectl get kubevirt -A -o yaml"
 
 
 def add_target(options: arguments.Container) -> None:
-    """Add the options."""
     arguments.add_choice(
         options,
         ("--target",),

@@ -14,7 +14,6 @@ class WarningPrinter(logging.Handler):
         self._console = console
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one."""
         if text := getattr(record, "warning", ""):
             # 299 - "the text"
             self._console.say(one_line(f"Warning: {str(text).partition(chr(34))[2].rstrip(chr(34)) or text}"))

@@ -54,7 +54,6 @@ class CircuitBreaker:
 
     @property
     def state(self) -> BreakerState:
-        """The state of now."""
         if self._until is None:
             return BreakerState.CLOSED
         return BreakerState.OPEN if self._now() < self._until else BreakerState.HALF_OPEN

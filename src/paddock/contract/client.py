@@ -93,11 +93,9 @@ class ProviderClient:
         return await self._call(methods.CREATE, request)
 
     async def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
-        """Delete a machine."""
         return await self._call(methods.DELETE, request)
 
     async def power(self, request: m.PowerRequest) -> m.TaskResponse:
-        """Change a machine's power."""
         return await self._call(methods.POWER, request)
 
     async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
@@ -109,22 +107,18 @@ class ProviderClient:
         return await self._call(methods.HARDWARE_UPGRADE, request)
 
     async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
-        """Return a machine's state."""
         return await self._call(methods.DESCRIBE, request)
 
     async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
-        """Return a task's state."""
         found = await self._call(methods.TASK_STATUS, request)
         # An error that holds nothing to show is an error all the same.
         error = errortext.cleaned(found.error) or ("unknown error" if found.error else "")
         return msgspec.structs.replace(found, error=error, reason=grpc.known_reason(found.reason))
 
     async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
-        """Take a snapshot."""
         return await self._call(methods.SNAPSHOT_CREATE, request)
 
     async def snapshot_delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
-        """Delete a snapshot."""
         return await self._call(methods.SNAPSHOT_DELETE, request)
 
     async def snapshot_revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
@@ -132,7 +126,6 @@ class ProviderClient:
         return await self._call(methods.SNAPSHOT_REVERT, request)
 
     async def clone(self, request: m.CloneRequest) -> m.CloneResponse:
-        """Clone a machine."""
         return await self._call(methods.CLONE, request)
 
     async def image_prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
@@ -181,7 +174,6 @@ class ProviderClient:
         return await self._call(methods.EXEC, request)
 
     async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
-        """Delete a prepared image."""
         return await self._call(methods.IMAGE_DELETE, request)
 
     async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
@@ -189,7 +181,6 @@ class ProviderClient:
         return await self._call(methods.TRANSFER_DELETE, request)
 
     async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
-        """Return the datastores."""
         return await self._call(methods.LIST_DATASTORES, request)
 
     async def is_serving(self, seconds: float) -> bool:

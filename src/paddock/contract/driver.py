@@ -38,23 +38,19 @@ class Driver(Protocol):
     async def hardware_upgrade(self, request: m.HardwareUpgradeRequest, /) -> m.TaskResponse:
         """Give a machine a newer version of virtual hardware."""
 
-    async def describe(self, request: m.DescribeRequest, /) -> m.DescribeResponse:
-        """Return a machine's state."""
+    async def describe(self, request: m.DescribeRequest, /) -> m.DescribeResponse: ...
 
     async def task_status(self, request: m.TaskStatusRequest, /) -> m.TaskStatusResponse:
         """Return a task's state. An unknown task has failed: nobody may wait for it."""
 
-    async def snapshot_create(self, request: m.SnapshotCreateRequest, /) -> m.SnapshotCreateResponse:
-        """Take a snapshot."""
+    async def snapshot_create(self, request: m.SnapshotCreateRequest, /) -> m.SnapshotCreateResponse: ...
 
-    async def snapshot_delete(self, request: m.SnapshotDeleteRequest, /) -> m.TaskResponse:
-        """Delete a snapshot."""
+    async def snapshot_delete(self, request: m.SnapshotDeleteRequest, /) -> m.TaskResponse: ...
 
     async def snapshot_revert(self, request: m.SnapshotRevertRequest, /) -> m.TaskResponse:
         """Bring a machine back to a snapshot."""
 
-    async def clone(self, request: m.CloneRequest, /) -> m.CloneResponse:
-        """Clone a machine."""
+    async def clone(self, request: m.CloneRequest, /) -> m.CloneResponse: ...
 
     async def image_prepare(self, request: m.ImagePrepareRequest, /) -> m.ImagePrepareResponse:
         """Make an image ready for machines to be created from."""

@@ -76,6 +76,4 @@ class DatastoreInfo(WireMessage):
 
 
 class ListDatastoresResponse(WireMessage):
-    """Datastores."""
-
     datastores: Annotated[tuple[DatastoreInfo, ...], WireField(1)] = ()

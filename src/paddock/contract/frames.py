@@ -47,7 +47,6 @@ class FrameBuffer:
         self._preface = preface
 
     def feed(self, data: bytes) -> None:
-        """Note what has arrived."""
         self._data = self._data[self._at :] + data
         self._at = 0
 

@@ -305,7 +305,6 @@ class Http2Connection(asyncio.Protocol):
             self._transport.write(frames.goodbye(self._h2.highest_inbound_stream_id, code))
 
     def abort(self, why: str) -> None:
-        """End at once."""
         if self._transport is not None:
             self._transport.abort()
         self._end(why)
@@ -393,8 +392,6 @@ class Http2Connection(asyncio.Protocol):
 
 
 class Http2ClientConnection(Http2Connection):
-    """The side that calls."""
-
     CLIENT = True
 
     def __init__(self, limits: Http2Limits, closed: Callable[[Http2Connection], None]) -> None:

@@ -32,8 +32,6 @@ class _MessageMeta(msgspec.StructMeta):
 
 
 class WireMessage(msgspec.Struct, metaclass=_MessageMeta):
-    """Base of every message."""
-
     _fields: ClassVar[Mapping[str, WireField] | None] = None
 
     @classmethod
@@ -63,8 +61,6 @@ def _wire_field(hint: Any) -> WireField:
 
 
 class PowerOp(enum.IntEnum):
-    """A change of power."""
-
     UNSPECIFIED = 0
     ON = 1
     OFF = 2
@@ -209,8 +205,6 @@ class TaskStatusResponse(WireMessage):
 
 
 class SnapshotCreateRequest(WireMessage):
-    """A snapshot to take."""
-
     vm_id: Annotated[str, WireField(1)] = ""
     name_hint: Annotated[str, WireField(2)] = ""
     include_memory: Annotated[bool, WireField(3)] = False
@@ -226,8 +220,6 @@ class SnapshotCreateResponse(WireMessage):
 
 
 class SnapshotDeleteRequest(WireMessage):
-    """A snapshot to delete."""
-
     vm_id: Annotated[str, WireField(1)] = ""
     snapshot_id: Annotated[str, WireField(2)] = ""
     target_host_id: Annotated[str, WireField(3)] = ""
@@ -242,8 +234,6 @@ class SnapshotRevertRequest(WireMessage):
 
 
 class CloneRequest(WireMessage):
-    """A machine to clone."""
-
     source_vm_id: Annotated[str, WireField(1)] = ""
     target_name: Annotated[str, WireField(2)] = ""
     linked: Annotated[bool, WireField(3)] = False

@@ -32,8 +32,6 @@ class _PayloadMeta(msgspec.StructMeta):
 
 
 class JsonPayload(msgspec.Struct, metaclass=_PayloadMeta):
-    """Base of every payload."""
-
     # fields that may hold credentials or a guest's data, and appear in no representation
     SECRET: ClassVar[frozenset[str]] = frozenset()
 

@@ -109,7 +109,6 @@ class ConnectionPool:
         connecting.result()
 
     async def _add(self) -> None:
-        """Open a connection."""
         try:
             self._open.append(await self._connect())
         finally:

@@ -24,7 +24,6 @@ class HealthProbes:
         return chosen
 
     async def close(self) -> None:
-        """Answer no more."""
         if self._server is not None:
             self._server.close()
 

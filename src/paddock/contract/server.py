@@ -77,7 +77,6 @@ class ProviderServer:
         self.health_port = 0
 
     async def start(self) -> None:
-        """Listen."""
         settings, security = self._settings, self._security
         loop = asyncio.get_running_loop()
         options: dict[str, Any] = {} if security is None else {"ssl": security.context, "ssl_handshake_timeout": 10.0}
@@ -145,7 +144,6 @@ class ProviderServer:
         return True
 
     def closed(self, connection: Http2Connection) -> None:
-        """Forget a connection."""
         self._connections = {each: peer for each, peer in self._connections.items() if each is not connection}
 
     async def answer(self, connection: Http2ServerConnection, stream: Http2Stream) -> None:

@@ -84,7 +84,6 @@ class HostReservations:
         return [Path(each) for each in self._read()]
 
     def release(self, directory: Path) -> None:
-        """End the directory's claim."""
         if self._path.exists():
             with self._locked() as claims:
                 claims.pop(_name(directory), None)

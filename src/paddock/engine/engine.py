@@ -94,7 +94,7 @@ class Engine:
             await asyncio.to_thread(apart, offline=True)
         self.networks.users = (users.first, users.shared)
         queue = StartQueue(places(len(self.facts.cpus), accelerator), LONGEST[accelerator])
-        surroundings = MachineEnvironment(look=self._look, queue=queue, users=users, clock=self._clock)
+        surroundings = MachineEnvironment(host_view=self._host_view, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes, self.memories)
         self.volumes.is_held = self.machines.will_open
@@ -106,7 +106,7 @@ class Engine:
         if self.volumes.is_whole:
             self._upkeep.start()
 
-    def _look(self, config: MachineConfig) -> HostView:
+    def _host_view(self, config: MachineConfig) -> HostView:
         return replace(self.facts.view(config), root=self.root)
 
     async def _forward(self, owner: str, name: str, protocol: Protocol, address: str, outside: int, inside: int) -> None:

@@ -197,7 +197,6 @@ def _filter(libc: ctypes.CDLL) -> None:
 
 
 def main(words: list[str]) -> None:
-    """Share the directory."""
     end = words.index("--")
     plan = dict(word.split("=", 1) for word in words[:end])
     path, guest = plan["path"], int(plan["guest"])

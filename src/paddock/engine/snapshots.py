@@ -51,8 +51,6 @@ class SnapshotContext(Struct, frozen=True):
 
 
 class Snapshots:
-    """Takes snapshots."""
-
     def __init__(self, machines: Machines, volumes: Volumes, memories: MemoryStates) -> None:
         self._machines = machines
         self._volumes = volumes

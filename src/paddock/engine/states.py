@@ -17,7 +17,6 @@ class States:
         _passable(self._root)
 
     def variables(self, owner: str) -> Path:
-        """The firmware's variables."""
         return self._directory(owner) / "variables.fd"
 
     def tpm(self, owner: str) -> Path:

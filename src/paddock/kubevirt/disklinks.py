@@ -105,8 +105,6 @@ class LinkChannel(Protocol):
 
 
 class HttpLinkChannel:
-    """Carries them over HTTP."""
-
     async def length(self, link: DiskLink) -> int | None:
         """The length of the raw disk; None if the server does not say."""
         if not link.raw_url:
@@ -206,7 +204,6 @@ class Unpacker:
 
 
 async def unpacked(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Unpack a stream."""
     unpacker = Unpacker()
     async for chunk in chunks:
         for piece in unpacker.feed(chunk):

@@ -67,10 +67,7 @@ class RequestRecord(Protocol):
 
 
 class Journal(Protocol):
-    """The audit log."""
-
-    def begin(self, request: HttpRequest, route: RequestRoute) -> RequestRecord:
-        """Note a request."""
+    def begin(self, request: HttpRequest, route: RequestRoute) -> RequestRecord: ...
 
     def identified(self, entry: Any, user: User) -> None:
         """It is known who asks; raises a `Failure` when what they want could not be recorded."""
@@ -86,8 +83,6 @@ Limits = tuple[FlowControl, Deadlines]
 
 
 class Api:
-    """Answers requests."""
-
     def __init__(self, parts: ServerParts, guard: RequestGuard, journal: Journal, limits: Limits | None = None) -> None:
         self._parts = parts
         self._guard = guard

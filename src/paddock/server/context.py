@@ -47,13 +47,11 @@ class ServerClock:
         return ages.timestamp(self.seconds())
 
     def uid(self) -> str:
-        """A new random UUID."""
         text = self.random(16).hex()
         # version 4 of RFC 9562: four bits say so, two more are fixed
         return f"{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[int(text[16], 16) & 3]}{text[17:20]}-{text[20:]}"
 
     def random(self, count: int) -> bytes:
-        """Random bytes."""
         return urandom(count)
 
 

@@ -55,8 +55,8 @@ def _place(group: str, version: str, parts: list[str], request: HttpRequest) -> 
     return _route(group, version, (plural, namespace, name, sub), request)
 
 
-def _route(group: str, version: str, place: tuple[str, str, str, str], request: HttpRequest) -> RequestRoute:
-    plural, namespace, name, subresource = place
+def _route(group: str, version: str, parts: tuple[str, str, str, str], request: HttpRequest) -> RequestRoute:
+    plural, namespace, name, subresource = parts
     verb = _VERBS.get(request.method) or request.method.lower()
     if verb == "get" and not subresource:
         if request.flag("watch"):

@@ -140,8 +140,6 @@ def _port(ports: Any, name: str) -> int:
 
 
 class Caller:
-    """Asks webhooks."""
-
     def __init__(self) -> None:
         self._idle: dict[WebhookAddress, list[ClientConnection]] = {}
         self._contexts: dict[str, ssl.SSLContext] = {}
@@ -160,7 +158,6 @@ class Caller:
             raise CallFailed(address.url, str(error) or type(error).__name__) from error
 
     async def close(self) -> None:
-        """Hang up everywhere."""
         for connections in self._idle.values():
             for each in connections:
                 # A webhook that is slow to close its end would keep the connection for half a minute.

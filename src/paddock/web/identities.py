@@ -94,7 +94,6 @@ class IdentityPool:
         return self._sessions[identity][0]
 
     async def close(self) -> None:
-        """Close everything."""
         await self.keep(())
 
 

@@ -48,15 +48,12 @@ class NoImages:
     """The images of a console that runs away from its server: none has a name, and addresses work."""
 
     async def library(self) -> list[WebLibraryImage]:
-        """Return nothing."""
         return []
 
     async def catalog(self) -> list[WebCatalogImage]:
-        """Return nothing."""
         return []
 
     async def names(self) -> tuple[Collection[str], Collection[str]]:
-        """Return nothing."""
         return (), ()
 
     async def provide(self, image: ImageWord) -> WebImageAddress:

@@ -54,11 +54,9 @@ class _DigestTable(Generic[T]):
         return found
 
     def remove(self, digest: bytes) -> None:
-        """Forget a value."""
         self._entries.pop(digest, None)
 
     def expire(self) -> None:
-        """Forget what has expired."""
         now = self._clock.seconds()
         for digest in [digest for digest, (end, _) in self._entries.items() if end <= now]:
             del self._entries[digest]

@@ -43,5 +43,4 @@ _MODULES = (
 
 
 def table() -> RouteTable:
-    """Return all routes."""
     return RouteTable(route for module in _MODULES for route in module.ROUTES)

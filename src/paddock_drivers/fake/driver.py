@@ -67,7 +67,6 @@ class FakeDriver:
         return await self._call("Delete", lambda: self._lifecycle.delete(request))
 
     async def power(self, request: m.PowerRequest) -> m.TaskResponse:
-        """Change a machine's power."""
         return await self._call("Power", lambda: self._lifecycle.power(request))
 
     async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
@@ -79,24 +78,19 @@ class FakeDriver:
         return await self._call("HardwareUpgrade", lambda: self._reconfiguration.hardware_upgrade(request))
 
     async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
-        """Return a machine's state."""
         return await self._call("Describe", lambda: self._lifecycle.describe(request))
 
     async def list_vms(self, request: m.ListVMsRequest) -> m.ListVMsResponse:
-        """Return every machine."""
         return await self._call("ListVMs", self._lifecycle.list_vms)
 
     async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
-        """Return a task's state."""
         task = request.task.id if request.task else ""
         return await self._call("TaskStatus", lambda: self._inventory.tasks.status(task))
 
     async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
-        """Take a snapshot."""
         return await self._call("SnapshotCreate", lambda: self._snapshots.create(request))
 
     async def snapshot_delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
-        """Delete a snapshot."""
         return await self._call("SnapshotDelete", lambda: self._snapshots.delete(request))
 
     async def snapshot_revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
@@ -108,7 +102,6 @@ class FakeDriver:
         return await self._call("Clone", lambda: self._snapshots.clone(request))
 
     async def image_prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
-        """Make an image."""
         return await self._call("ImagePrepare", lambda: self._storage.prepare(request))
 
     async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
@@ -128,7 +121,6 @@ class FakeDriver:
         return await self._call("ListHosts", lambda: m.ListHostsResponse(hosts=tuple(self._host(each) for each in self._hosts())))
 
     async def get_host_info(self, request: m.GetHostInfoRequest) -> m.HostInfo:
-        """Return one host."""
         return await self._call("GetHostInfo", lambda: self._host_info(request.host_id))
 
     async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
@@ -140,7 +132,6 @@ class FakeDriver:
         return await self._call("Exec", lambda: self._extensions.exec(request))
 
     async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
-        """Delete a prepared image."""
         return await self._call("ImageDelete", lambda: self._extensions.image_delete(request))
 
     async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:

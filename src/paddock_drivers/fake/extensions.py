@@ -71,7 +71,6 @@ class FakeExtensions:
         return m.TaskResponse(task=self._inventory.work(None, delete)) if names or paths else m.TaskResponse()
 
     def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
-        """Delete an exported file."""
         self._require(features.TRANSFER_DELETE)
         path = self._storage.staged("source_url", request.source_url, request.backend_type, request.transfer_mode)
         self._inventory.exports.pop(request.source_url, None)

@@ -33,8 +33,6 @@ class FakeDisk:
 
 
 class FakeNic(msgspec.Struct, frozen=True):
-    """A network interface."""
-
     name: str
     mac: str
     # empty: the guest asks DHCP
@@ -69,8 +67,6 @@ class FakeSnapshot:
 
 @dataclass(slots=True)
 class FakeMachine:
-    """A machine."""
-
     id: str
     name: str
     number: int

@@ -1,5 +1,3 @@
-"""Snapshots and clones."""
-
 import copy
 
 from paddock.contract import messages as m

@@ -199,7 +199,7 @@ def documents(folder: MicroVmFolder, record: MicroVmRecord) -> GuestDocuments:
     return GuestDocuments(
         instance=record.token,
         hostname=guest.hostname or record.name,
-        networks=tuple(msgspec.structs.replace(card, name=nic.name) for card, nic in zip(cards, record.spec.nics, strict=True)),
+        networks=tuple(msgspec.structs.replace(each, name=nic.name) for each, nic in zip(cards, record.spec.nics, strict=True)),
         user_data=guest.user_data,
         meta_data=guest.meta_data,
     )

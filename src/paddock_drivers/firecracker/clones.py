@@ -38,8 +38,6 @@ _LONGEST_NAME = 63
 
 
 class MicroVmCloning:
-    """Clones machines."""
-
     def __init__(
         self, store: MicroVmStore, runs: MicroVmRuns, lifecycle: MicroVmLifecycle, snapshots: MicroVmSnapshots, board: WorkBoard
     ) -> None:

@@ -147,9 +147,9 @@ def move(source: Path, target: Path) -> None:
         source.unlink()
 
 
-def discarded(path: Path, place: Path | None = None) -> None:
-    """Delete a directory: its name is free at once, and what is in it goes then. `place` is of the same file system."""
-    gone = (place or path.parent) / f"{GONE}{secrets.token_hex(8)}"
+def discarded(path: Path, file: Path | None = None) -> None:
+    """Delete a directory: its name is free at once, and what is in it goes then. `file` is of the same file system."""
+    gone = (file or path.parent) / f"{GONE}{secrets.token_hex(8)}"
     with failures("delete files"):
         try:
             os.rename(path, gone)
@@ -159,7 +159,6 @@ def discarded(path: Path, place: Path | None = None) -> None:
 
 
 def create_disk(path: Path, size: int, *, thick: bool = False) -> None:
-    """Make an empty disk."""
     with fresh(path) as handle:
         os.ftruncate(handle, size)
         if thick:

@@ -64,7 +64,6 @@ class TapNetwork:
             raise ProviderError(ErrorKind.UNAVAILABLE, what, why=error.strerror or "") from error
 
     def remove(self, tap: str) -> None:
-        """Take a tap away."""
         if not (_CLASS / tap).exists():
             return
         try:

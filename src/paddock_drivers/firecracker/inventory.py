@@ -26,7 +26,6 @@ class MicroVmInventory:
         self._version = version
 
     async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
-        """Return a machine's state."""
         found = self._store.find(request.id)
         if found is None:
             return m.DescribeResponse(exists=False)

@@ -31,7 +31,6 @@ def boot() -> str:
 
 
 def main(words: list[str]) -> int:
-    """Become the program."""
     end = words.index("--")
     folder, root, limits, user, groups = words[:end]
     if os.fork():

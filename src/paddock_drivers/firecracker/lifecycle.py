@@ -27,8 +27,6 @@ CREATE, DELETE = "create", "delete"
 
 
 class MicroVmLifecycle:
-    """Creates and deletes machines."""
-
     def __init__(
         self, store: MicroVmStore, settings: FirecrackerSettings, runs: MicroVmRuns, images: ImageIntake, board: WorkBoard
     ) -> None:

@@ -184,7 +184,6 @@ class MicroVmFolder:
 
     @property
     def name(self) -> str:
-        """The machine's name."""
         return self.path.name
 
     def read(self) -> MicroVmRecord | None:

@@ -37,8 +37,6 @@ class DirectoryTaken(Terminal):
 
 
 class MicroVmStore:
-    """All machines."""
-
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self.machines, self.images, self.disks, self.kernels, self.scratch = (directory / each for each in _PLACES)
@@ -64,7 +62,6 @@ class MicroVmStore:
             raise Terminal(f"cannot use the directory {self.directory}", why=error.strerror or "") from error
 
     def close(self) -> None:
-        """Let the directory go."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1

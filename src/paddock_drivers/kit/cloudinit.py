@@ -129,10 +129,10 @@ def _identity(guest_documents: GuestDocuments) -> SeedIdentity:
     )
 
 
-def _merged(made: bytes, given: bytes) -> bytes:
+def _merged(made: bytes, document: bytes) -> bytes:
     """The metadata of a machine over that made for it; the instance's id stays, so that a guest knows itself again."""
     try:
-        own = yaml.load(given, Loader=yaml.CSafeLoader)
+        own = yaml.load(document, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:
         raise refusals.invalid("the metadata of the machine is no YAML") from error
     if not isinstance(own, dict):

@@ -95,12 +95,12 @@ def _network(given: dict[str, Any]) -> NetworkPayload:
     )
 
 
-def _document(given: Any) -> bytes:
+def _document(document: Any) -> bytes:
     """A document for the guest: written plainly, or as a VirtualMachine has it."""
-    if isinstance(given, str):
-        return given.encode()
+    if isinstance(document, str):
+        return document.encode()
     for kind in ("cloudInit", "ignition"):
-        part = given.get(kind) if isinstance(given, dict) else None
+        part = document.get(kind) if isinstance(document, dict) else None
         if isinstance(part, dict) and part.get("inline"):
             return str(part["inline"]).encode()
         if isinstance(part, dict) and part.get("secretRef"):

@@ -18,8 +18,6 @@ _DIGITS = {"md5": 32, "sha1": 40, "sha256": 64, "sha512": 128}
 
 
 class DownloadOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A file to download."""
-
     url: str
     headers: tuple[tuple[str, str], ...] = ()
     # the name of a digest and its digits; None: nothing is compared

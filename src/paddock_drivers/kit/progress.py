@@ -1,5 +1,3 @@
-"""The progress of tasks."""
-
 import msgspec
 
 from paddock.base.errors import PaddockError

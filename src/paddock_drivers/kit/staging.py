@@ -66,7 +66,6 @@ class StagingSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The backends within reach."""
         return (*((PVC,) if self.claims is not None else ()), S3, *((NFS,) if self.mounts else ()))
 
 

@@ -32,13 +32,10 @@ class DiskChannel(Protocol):
     def fetch(self, link: DiskLink) -> AsyncIterator[bytes]:
         """The bytes of an exported disk."""
 
-    async def upload(self, link: DiskLink, chunks: AsyncIterator[bytes], length: int) -> None:
-        """Send a disk."""
+    async def upload(self, link: DiskLink, chunks: AsyncIterator[bytes], length: int) -> None: ...
 
 
 class HttpChannel:
-    """Carries them over HTTP."""
-
     def __init__(self) -> None:
         self._http = HttpLinkChannel()
 
@@ -51,7 +48,6 @@ class HttpChannel:
                 yield chunk
 
     async def upload(self, link: DiskLink, chunks: AsyncIterator[bytes], length: int) -> None:
-        """Send a disk."""
         with _mapped():
             await self._http.send(link, chunks, length)
 
@@ -119,9 +115,11 @@ class TargetExports:
             link = (links.internal or links.external) if links is not None else None
             if status is not None and status.phase == "Ready" and link is not None:
                 return link
-            told = next((each.message for each in (status.conditions if status is not None else None) or () if each.message), "")
+            message = next((each.message for each in (status.conditions if status is not None else None) or () if each.message), "")
             if asyncio.get_running_loop().time() > end:
-                raise refusals.conflict("the disk cannot be exported now", why=told or "", fix="power the machine off, or name a snapshot")
+                raise refusals.conflict(
+                    "the disk cannot be exported now", why=message or "", fix="power the machine off, or name a snapshot"
+                )
             await asyncio.sleep(self._cluster.settings.poll_seconds)
 
     async def close(self, name: str) -> None:

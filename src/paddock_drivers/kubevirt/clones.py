@@ -36,8 +36,6 @@ _NOT_COPIED = [f"!{name}" for name in marks.OF_MACHINES]
 
 
 class MachineCloning:
-    """Clones machines."""
-
     def __init__(self, cluster: TargetCluster) -> None:
         self._cluster = cluster
 

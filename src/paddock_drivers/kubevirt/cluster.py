@@ -64,12 +64,12 @@ class TargetCluster:
         """All objects of a kind in the namespace."""
         return (await self.client.list(target, Selection(namespace=self.namespace if target.namespaced else "", labels=labels))).items
 
-    async def ensure(self, target: Target[R], wanted: R) -> R:
+    async def ensure(self, target: Target[R], desired: R) -> R:
         """Make an object, or return the one of its name that is there; the caller judges whose it is."""
         try:
-            return await self.client.create(target, wanted, self.namespace)
+            return await self.client.create(target, desired, self.namespace)
         except AlreadyExists:
-            found = await self.find(target, wanted.metadata.name)
+            found = await self.find(target, desired.metadata.name)
             if found is None:
                 raise
             return found

@@ -113,14 +113,14 @@ def _address(
     for nic in interfaces:
         if macs.get(nic["name"]):
             nic["macAddress"] = macs[nic["name"]]
-    told = next((to_data(each) for each in made.volumes or () if each.cloudInitNoCloud is not None), None)
-    if told is None:
+    document = next((to_data(each) for each in made.volumes or () if each.cloudInitNoCloud is not None), None)
+    if document is None:
         return
-    data = told["cloudInitNoCloud"]["networkData"]
+    data = document["cloudInitNoCloud"]["networkData"]
     if carriers and carriers[0][1] == "cloudInitNoCloud":
         carriers[0][0]["cloudInitNoCloud"]["networkData"] = data
     elif not carriers:
-        volumes.append({"name": _CLOUD_INIT, "cloudInitNoCloud": told["cloudInitNoCloud"]})
+        volumes.append({"name": _CLOUD_INIT, "cloudInitNoCloud": document["cloudInitNoCloud"]})
         disks.append({"name": _CLOUD_INIT, "disk": {"bus": "virtio"}})
 
 

@@ -171,15 +171,15 @@ def is_hot(vm: VirtualMachine, name: str) -> bool:
 
 def unchangeable(vm: VirtualMachine, virtual_machine: VirtualMachine) -> tuple[str, ...]:
     """Return what of a class or an image does not reach a machine that exists."""
-    told = []
+    limits = []
     has, asks = vm.spec.template.spec.domain, virtual_machine.spec.template.spec.domain
     if asks.firmware is not None and has.firmware is not None and asks.firmware.bootloader != has.firmware.bootloader:
-        told.append("Class.Firmware: a guest boots with the firmware it was installed with; the machine keeps its own")
+        limits.append("Class.Firmware: a guest boots with the firmware it was installed with; the machine keeps its own")
     if (asks.devices.tpm is None) != (has.devices.tpm is None):
-        told.append("Class.SecurityProfile.TPMEnabled: a TPM is a machine's from the start; it keeps what it has")
+        limits.append("Class.SecurityProfile.TPMEnabled: a TPM is a machine's from the start; it keeps what it has")
     if _has_document(virtual_machine) and not _has_document(vm):
-        told.append("UserData: the machine was made without a document for its guest, which reads one at its first boot only")
-    return tuple(told)
+        limits.append("UserData: the machine was made without a document for its guest, which reads one at its first boot only")
+    return tuple(limits)
 
 
 def _has_document(machine: VirtualMachine) -> bool:

@@ -75,10 +75,10 @@ def _template(machine: VirtualMachine, description: MachineDescription, settings
 
 def _limited(template: VirtualMachineInstanceTemplate, description: MachineDescription) -> VirtualMachineInstanceTemplate:
     """The template with the limits of the pod network's traffic, which has no definition of its own."""
-    card = next((each for each in description.networks if on_pod_network(each)), None)
-    if card is None or not card.qos:
+    nic = next((each for each in description.networks if on_pod_network(each)), None)
+    if nic is None or not nic.qos:
         return template
-    rates = {marks.INGRESS_BANDWIDTH: card.qos.ingress_limit, marks.EGRESS_BANDWIDTH: card.qos.egress_limit}
+    rates = {marks.INGRESS_BANDWIDTH: nic.qos.ingress_limit, marks.EGRESS_BANDWIDTH: nic.qos.egress_limit}
     metadata = template.metadata or TemplateMeta()
     annotations = {**(metadata.annotations or {}), **{name: str(rate) for name, rate in rates.items() if rate}}
     return msgspec.structs.replace(template, metadata=msgspec.structs.replace(metadata, annotations=annotations or None))

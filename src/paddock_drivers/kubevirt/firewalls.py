@@ -40,30 +40,30 @@ class MachineFirewall(msgspec.Struct, frozen=True):
 def firewall(description: MachineDescription) -> MachineFirewall:
     """Return the firewall of a machine; raises InvalidSpec for one that cannot be read. Pure."""
     spec: Data | None = None
-    told: list[str] = []
-    for card in description.networks:
-        if not card.security:
+    limits: list[str] = []
+    for nic in description.networks:
+        if not nic.security:
             continue
-        where = f"networks[{card.name}].Security"
-        rules, isolation = _read(card)
-        if card.security.encryption and card.security.encryption.get("enabled"):
-            told.append(f"{where}.Encryption: KubeVirt encrypts no traffic; encrypt it in the guest")
-        if card.security.forbid_promiscuous or card.security.forbid_mac_changes or card.security.forbid_forged_transmits:
-            told.append(f"{where}: KubeVirt forbids no promiscuous mode, no changed MAC address and no forged sender")
-        if not on_pod_network(card):
+        where = f"networks[{nic.name}].Security"
+        rules, isolation = _read(nic)
+        if nic.security.encryption and nic.security.encryption.get("enabled"):
+            limits.append(f"{where}.Encryption: KubeVirt encrypts no traffic; encrypt it in the guest")
+        if nic.security.forbid_promiscuous or nic.security.forbid_mac_changes or nic.security.forbid_forged_transmits:
+            limits.append(f"{where}: KubeVirt forbids no promiscuous mode, no changed MAC address and no forged sender")
+        if not on_pod_network(nic):
             if rules is not None or isolation is not None:
-                told.append(f"{where}: firewalls and isolation hold on the pod network alone, and this card is on a bridge")
+                limits.append(f"{where}: firewalls and isolation hold on the pod network alone, and this card is on a bridge")
             continue
         if rules is not None:
-            spec = {**(spec or {}), **_of_firewall(rules, where, told)}
+            spec = {**(spec or {}), **_of_firewall(rules, where, limits)}
             if isolation is not None:
-                told.append(f"{where}.Isolation: it cannot be kept beside a firewall; say it in the firewall's rules")
+                limits.append(f"{where}.Isolation: it cannot be kept beside a firewall; say it in the firewall's rules")
         elif isolation is not None:
-            spec = _of_isolation(isolation, where, told)
+            spec = _of_isolation(isolation, where, limits)
     if spec is not None:
         kinds = [kind for kind, member, *_ in _SIDES.values() if member in spec]
         spec = {"podSelector": {"matchLabels": {"vm.kubevirt.io/name": description.name}}, "policyTypes": kinds, **spec} if kinds else None
-    return MachineFirewall(spec, tuple(told))
+    return MachineFirewall(spec, tuple(limits))
 
 
 def _read(network: NetworkPayload) -> tuple[FirewallConfig | None, NetworkIsolation | None]:
@@ -83,29 +83,31 @@ def _read(network: NetworkPayload) -> tuple[FirewallConfig | None, NetworkIsolat
 # --- firewalls --------------------------------------------------------------------------------------------------------------
 
 
-def _of_firewall(firewall_config: FirewallConfig, where: str, told: list[str]) -> Data:
+def _of_firewall(firewall_config: FirewallConfig, where: str, limits: list[str]) -> Data:
     made: Data = {}
     for direction, (_, member, *_) in _SIDES.items():
         rules = [each for each in firewall_config.rules or () if each.direction in (direction, "inout")]
         allowed = (
-            _closed(rules, direction, where, told) if firewall_config.defaultPolicy != "ACCEPT" else _open(rules, direction, where, told)
+            _closed(rules, direction, where, limits)
+            if firewall_config.defaultPolicy != "ACCEPT"
+            else _open(rules, direction, where, limits)
         )
         if allowed is not None:
             made[member] = allowed
     if firewall_config.defaultPolicy == "REJECT" or any(each.action == "REJECT" for each in firewall_config.rules or ()):
-        told.append(f"{where}.Firewall: what is rejected is dropped, without an answer")
+        limits.append(f"{where}.Firewall: what is rejected is dropped, without an answer")
     return made
 
 
-def _open(rules: list[FirewallRule], direction: str, where: str, told: list[str]) -> list[Data] | None:
+def _open(rules: list[FirewallRule], direction: str, where: str, limits: list[str]) -> list[Data] | None:
     """All but what rules deny."""
-    denied = list(_denied(rules, direction, where, told))
+    denied = list(_denied(rules, direction, where, limits))
     return [{_SIDES[direction][2]: [_block(_EVERYWHERE, denied)]}] if denied else None
 
 
-def _closed(rules: list[FirewallRule], direction: str, where: str, told: list[str]) -> list[Data]:
+def _closed(rules: list[FirewallRule], direction: str, where: str, limits: list[str]) -> list[Data]:
     """Nothing but what rules allow."""
-    denied = list(_denied(rules, direction, where, told))
+    denied = list(_denied(rules, direction, where, limits))
     _, _, peers, near, far = _SIDES[direction]
     made = []
     for rule in rules:
@@ -113,7 +115,7 @@ def _closed(rules: list[FirewallRule], direction: str, where: str, told: list[st
             continue
         ports = list(_ports(rule))
         if getattr(rule, far) or rule.protocol == "icmp":
-            told.append(f"{where}.Firewall: rule {rule.name} has no form as a NetworkPolicy, and allows nothing")
+            limits.append(f"{where}.Firewall: rule {rule.name} has no form as a NetworkPolicy, and allows nothing")
             continue
         network = getattr(rule, near)
         entry: Data = {peers: [_block(network or _EVERYWHERE, denied)]} if network or denied else {}
@@ -121,14 +123,14 @@ def _closed(rules: list[FirewallRule], direction: str, where: str, told: list[st
     return made
 
 
-def _denied(rules: list[FirewallRule], direction: str, where: str, told: list[str]) -> Iterator[str]:
+def _denied(rules: list[FirewallRule], direction: str, where: str, limits: list[str]) -> Iterator[str]:
     _, _, _, near, far = _SIDES[direction]
     for rule in rules:
         if rule.action == "ACCEPT":
             continue
         network = getattr(rule, near)
         if rule.ports is not None or rule.protocol not in (None, "all") or getattr(rule, far) or not _is_network(network or _EVERYWHERE):
-            told.append(f"{where}.Firewall: rule {rule.name} denies more narrowly than a NetworkPolicy can, and has no effect")
+            limits.append(f"{where}.Firewall: rule {rule.name} denies more narrowly than a NetworkPolicy can, and has no effect")
             continue
         yield network or _EVERYWHERE
 
@@ -163,10 +165,10 @@ def _is_network(text: str) -> bool:
 # --- isolation --------------------------------------------------------------------------------------------------------------
 
 
-def _of_isolation(network_isolation: NetworkIsolation, where: str, told: list[str]) -> Data:
+def _of_isolation(network_isolation: NetworkIsolation, where: str, limits: list[str]) -> Data:
     allowed, denied = list(network_isolation.allowedNetworks or ()), list(network_isolation.deniedNetworks or ())
     names = [each for each in (*allowed, *denied) if not _is_network(each)]
-    told += [f"{where}.Isolation: {name} is no address block, and names of networks have no form here" for name in names]
+    limits += [f"{where}.Isolation: {name} is no address block, and names of networks have no form here" for name in names]
     denied = [each for each in denied if _is_network(each)]
     blocks = [_block(each, denied) for each in allowed if _is_network(each)]
     if not blocks and network_isolation.mode == "custom":

@@ -46,8 +46,6 @@ class PreparedImage(msgspec.Struct, frozen=True):
 
 
 class ImagePreparation:
-    """Prepares images."""
-
     def __init__(self, cluster: TargetCluster) -> None:
         self._cluster = cluster
 

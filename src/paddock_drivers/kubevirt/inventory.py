@@ -16,8 +16,6 @@ _GIB = 1 << 30
 
 
 class MachineInventory:
-    """Describes machines."""
-
     def __init__(self, cluster: TargetCluster) -> None:
         self._cluster = cluster
 

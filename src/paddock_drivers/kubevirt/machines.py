@@ -28,8 +28,6 @@ _NO_GRACE = 0
 
 
 class MachineLifecycle:
-    """Creates and deletes machines."""
-
     def __init__(self, cluster: TargetCluster, control: power.PowerControl) -> None:
         self._cluster = cluster
         self._control = control
@@ -133,11 +131,11 @@ class MachineLifecycle:
 
         await self._cluster.retried(finish)
 
-    async def _belonging(self, target: Target[R], wanted: R, machine: VirtualMachine, owners: list[OwnerReference]) -> None:
-        metadata = msgspec.structs.replace(wanted.metadata, namespace=self._cluster.namespace, ownerReferences=owners)
-        found = await self._cluster.ensure(target, msgspec.structs.replace(wanted, metadata=metadata))
+    async def _belonging(self, target: Target[R], desired: R, machine: VirtualMachine, owners: list[OwnerReference]) -> None:
+        metadata = msgspec.structs.replace(desired.metadata, namespace=self._cluster.namespace, ownerReferences=owners)
+        found = await self._cluster.ensure(target, msgspec.structs.replace(desired, metadata=metadata))
         if not is_owned(found, machine):
-            what = f"{wanted.kind} {wanted.metadata.name} exists and does not belong to machine {machine.metadata.name}"
+            what = f"{desired.kind} {desired.metadata.name} exists and does not belong to machine {machine.metadata.name}"
             raise refusals.conflict(what, fix="delete or rename it")
 
     async def _take_over(self, machine: VirtualMachine, name: str) -> None:

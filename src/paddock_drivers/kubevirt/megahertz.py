@@ -25,8 +25,8 @@ async def informed(cluster: TargetCluster, hardware: ClassPayload) -> KubeVirtDr
         nodes = (await cluster.client.list(targets.NODES, EVERYTHING)).items
     except (NotFound, Forbidden):
         return settings
-    told = [str(((each.get("metadata") or {}).get("labels") or {}).get(marks.FREQUENCY, "")) for each in nodes]
-    known = [int(each) // 1_000_000 for each in told if each.isdecimal()]
+    frequencies = [str(((each.get("metadata") or {}).get("labels") or {}).get(marks.FREQUENCY, "")) for each in nodes]
+    known = [int(each) // 1_000_000 for each in frequencies if each.isdecimal()]
     return msgspec.structs.replace(settings, processor_mhz=min(known, default=0))
 
 
@@ -67,6 +67,6 @@ def _counts(hardware: ClassPayload, mhz: int) -> bool:
     return mhz > 0 and (profile is None or profile.latency_sensitivity != "high")
 
 
-def _share(given: int | None, mhz: int) -> int:
+def _share(count: int | None, mhz: int) -> int:
     """Thousandths of a processor."""
-    return max(1, round(given * 1000 / mhz)) if given else 0
+    return max(1, round(count * 1000 / mhz)) if count else 0

@@ -205,9 +205,9 @@ def problem(machine: VirtualMachine) -> str:
     status = status_of(machine)
     if status.printableStatus not in _PROBLEMS:
         return ""
-    told = next((each.message for each in status.conditions or () if each.status == "False" and each.message), "")
+    message = next((each.message for each in status.conditions or () if each.status == "False" and each.message), "")
     failed = next((each.message for each in status.conditions or () if each.type == "Failure" and each.status == "True"), "")
-    return f"{status.printableStatus}: {failed or told}" if failed or told else status.printableStatus
+    return f"{status.printableStatus}: {failed or message}" if failed or message else status.printableStatus
 
 
 def _as_json(value: object) -> str:

@@ -104,7 +104,6 @@ def restored(restore: VirtualMachineRestore) -> TaskProgress:
 
 
 def cloned(clone: VirtualMachineClone) -> TaskProgress:
-    """Judge a clone."""
     status = clone.status
     if status is None or status.phase not in ("Succeeded", "Failed"):
         return RUNNING

@@ -22,8 +22,6 @@ _READY = ("UploadReady", "Succeeded", "Failed")
 
 
 class DiskReceiver:
-    """Makes imported disks."""
-
     def __init__(self, cluster: TargetCluster, channel: DiskChannel, clock: Clock) -> None:
         self._cluster = cluster
         self._channel = channel

@@ -62,8 +62,8 @@ class MachineReconfiguration:
     async def _change_spec(self, id: str, machine_documents: MachineDocuments, sizes: dict[str, int]) -> None:
         machine = await self._cluster.machine(id)
         raw = await self._cluster.raw(targets.MACHINES, machine.metadata.name)
-        told = (*machine_documents.limitations, *differences.unchangeable(machine, machine_documents.machine))
-        aim = _noted(machine_documents.machine, marks.LIMITATIONS, msgspec.json.encode(told).decode())
+        limits = (*machine_documents.limitations, *differences.unchangeable(machine, machine_documents.machine))
+        aim = _noted(machine_documents.machine, marks.LIMITATIONS, msgspec.json.encode(limits).decode())
         change: Data = {}
         if notes := differences.note_changes(machine, aim, sizes):
             change["metadata"] = {"annotations": notes}

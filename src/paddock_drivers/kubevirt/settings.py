@@ -1,5 +1,3 @@
-"""Settings of the driver."""
-
 from pathlib import Path
 
 import msgspec

@@ -152,9 +152,9 @@ async def keeps_memory(cluster: TargetCluster) -> bool:
 
 def snapshot_name(machine: VirtualMachine, hint: str) -> str:
     """Return the name of a snapshot's object: the machine's and the hint, which stay apart by a sum."""
-    told = hint or "snapshot"
-    digest = hashlib.sha256(f"{machine.metadata.uid}/{told}".encode()).hexdigest()[:8]
-    return f"{marks.object_name(machine.metadata.name, told)[:54].rstrip('-')}-{digest}"
+    name = hint or "snapshot"
+    digest = hashlib.sha256(f"{machine.metadata.uid}/{name}".encode()).hexdigest()[:8]
+    return f"{marks.object_name(machine.metadata.name, name)[:54].rstrip('-')}-{digest}"
 
 
 def _reference(machine: VirtualMachine) -> TypedLocalReference:
@@ -172,6 +172,6 @@ def _is_of(snapshot: VirtualMachineSnapshot, machine: VirtualMachine) -> bool:
 
 def _was_of(snapshot: VirtualMachineSnapshot, uid: str) -> bool:
     """Return whether a snapshot shows the machine of a uid, as far as it says."""
-    told = snapshot.status.sourceUID if snapshot.status is not None else None
+    source_uid = snapshot.status.sourceUID if snapshot.status is not None else None
     owners = [each.uid for each in snapshot.metadata.ownerReferences or ()]
-    return told == uid if told else uid in owners or not owners
+    return source_uid == uid if source_uid else uid in owners or not owners

@@ -63,7 +63,6 @@ class HypervisorReport:
         return x.GetFeaturesResponse(features=(*calls, *_MEMBERS, *more, *limits))
 
     async def hosts(self) -> m.ListHostsResponse:
-        """Return the one host."""
         return m.ListHostsResponse(hosts=(await self._host(),))
 
     async def host(self, request: m.GetHostInfoRequest) -> m.HostInfo:

@@ -59,8 +59,6 @@ _MOST_LAYERS = 32
 
 
 class CloneOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A clone to make."""
-
     name: str
     uuid: str
     # the id by which the source was named, and its definition: as it is, or as it was in a snapshot
@@ -75,8 +73,6 @@ class CloneOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainCloning:
-    """Clones machines."""
-
     def __init__(self, store: MachineStore, storage: MachineStorage, hypervisor: Hypervisor) -> None:
         self._store = store
         self._storage = storage

@@ -95,10 +95,10 @@ def documents(root: Element, name: str, uuid: str, customization: CloneCustomiza
         raise refusals.invalid(f'customization.networks: the machine has no interface "{strange[:64]}"')
     wanted = {each.name: each for each in customization.networks}
     for each, label in zip(interfaces, names, strict=True):
-        card = wanted.get(label, NetworkPayload(name=label))
-        if card.mac_address:
-            _readdress(each, card.mac_address.lower().replace("-", ":"))
-        cards.append(msgspec.structs.replace(card, mac_address=xmltree.attribute(each, "mac", "address")))
+        nic = wanted.get(label, NetworkPayload(name=label))
+        if nic.mac_address:
+            _readdress(each, nic.mac_address.lower().replace("-", ":"))
+        cards.append(msgspec.structs.replace(nic, mac_address=xmltree.attribute(each, "mac", "address")))
     if not (seeded or customization.hostname or customization.user_data or customization.networks):
         return b""
     return cloudinit.image(

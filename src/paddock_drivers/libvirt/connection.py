@@ -157,11 +157,9 @@ class _Settlement:
         self._future = future
 
     def succeed(self, conn: Conn) -> None:
-        """Hand over a connection."""
         self._call(lambda: _close(conn) if self._future.done() else self._future.set_result(conn), lambda: _close(conn))
 
     def fail(self, error: ProviderError) -> None:
-        """Hand over an error."""
         self._call(lambda: None if self._future.done() else self._future.set_exception(error), lambda: None)
 
     def _call(self, action: Callable[[], None], otherwise: Callable[[], None]) -> None:
@@ -221,8 +219,8 @@ def _connect(uri: str, files: Mapping[str, bytes], silence: int) -> Conn:
         libvirt.VIR_CRED_NOECHOPROMPT: files.get(naming.PASSWORD, b""),
     }
 
-    def answer(wanted: list[list[Any]], _: object) -> int:
-        for each in wanted:
+    def answer(credentials: list[list[Any]], _: object) -> int:
+        for each in credentials:
             value = answers.get(each[0], b"").decode(errors="replace").strip()
             if not value:
                 return -1

@@ -54,8 +54,8 @@ def build(plan: DomainPlan, abilities: HypervisorAbilities, settings: LibvirtDri
         devices.append(disk_element(disk, target(index), boot=index == 0))
     if plan.seed is not None:
         devices.append(disk_element(plan.seed, SEED_TARGET, readonly=True))
-    for index, card in enumerate(plan.given.networks):
-        devices.append(interfaces.element(card, mac_of(plan.uuid, index, card.mac_address), settings.network))
+    for index, nic in enumerate(plan.given.networks):
+        devices.append(interfaces.element(nic, mac_of(plan.uuid, index, nic.mac_address), settings.network))
     _furniture(devices, hardware, abilities, settings)
     return xmltree.text(root)
 

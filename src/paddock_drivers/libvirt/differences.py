@@ -82,30 +82,30 @@ def _root_growth(view: DomainView, hardware: ClassPayload, sizes: Mapping[str, S
     return DiskGrowth(observed.name_of(view, root), root.path, wanted)
 
 
-def _detached(view: DomainView, wanted: set[str]) -> tuple[DiskView, ...]:
+def _detached(view: DomainView, names: set[str]) -> tuple[DiskView, ...]:
     """The disks that the manager asked for once, and does not name any more. Disks of nobody's making stay."""
     known = view.marks.disks if view.marks is not None else ()
-    gone = {each.path for each in known if each.name not in (marks.ROOT_DISK, marks.SEED_DISK, *wanted)}
+    gone = {each.path for each in known if each.name not in (marks.ROOT_DISK, marks.SEED_DISK, *names)}
     return tuple(each for each in observed.disks(view) if each.path in gone)
 
 
 def unchangeable(view: DomainView, description: MachineDescription) -> tuple[str, ...]:
     """Return what of the networks and the documents of a machine does not reach one that exists."""
-    told = []
+    limits = []
     if not _has_cards(view, description):
-        told.append("networks: a machine on libvirt keeps the interfaces that it was made with; make it anew for others")
+        limits.append("networks: a machine on libvirt keeps the interfaces that it was made with; make it anew for others")
     noted = view.marks.notes.get(marks.DOCUMENTS, "") if view.marks is not None else ""
     if description.user_data and not noted:
-        told.append("userData: the machine was made without a document for its guest, which reads one at its first boot only")
+        limits.append("userData: the machine was made without a document for its guest, which reads one at its first boot only")
     elif description.user_data and noted != marks.documents_digest(view.uuid, description.user_data):
-        told.append("userData: a guest reads its document at its first boot only; the machine keeps the one that it was made with")
-    return tuple(told)
+        limits.append("userData: a guest reads its document at its first boot only; the machine keeps the one that it was made with")
+    return tuple(limits)
 
 
 def limitations(known: MachineMarks, view: DomainView, description: MachineDescription) -> tuple[str, ...]:
     """Return the limitations of a machine after a reconfigure: those of its creation, and what no reconfigure changes."""
-    told = tuple(each for each in known.limitations if not each.startswith(_KEPT))
-    return (*told, *unchangeable(view, description))
+    limits = tuple(each for each in known.limitations if not each.startswith(_KEPT))
+    return (*limits, *unchangeable(view, description))
 
 
 def _has_cards(view: DomainView, description: MachineDescription) -> bool:

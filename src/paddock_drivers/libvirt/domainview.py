@@ -52,8 +52,6 @@ class InterfaceView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainView(msgspec.Struct, frozen=True, kw_only=True):
-    """A domain."""
-
     name: str
     uuid: str
     # kvm or qemu

@@ -39,7 +39,7 @@ class Hypervisor:
 
         Bridges are the host's: libvirt says whether they exist when the machine starts.
         """
-        names = sorted({card.network_name or default for card in networks if not card.bridge})
+        names = sorted({nic.network_name or default for nic in networks if not nic.bridge})
         missing = await self._connection.run(_missing_networks, names or [default])
         if not networks:
             return () if missing else (NetworkPayload(),)

@@ -48,8 +48,6 @@ class VolumeImage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageVolumes:
-    """Prepares and deletes images."""
-
     def __init__(self, connection: LibvirtConnection, images: DiskImages) -> None:
         self._connection = connection
         self._images = images

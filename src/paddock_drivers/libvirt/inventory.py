@@ -31,15 +31,13 @@ class _Kept(msgspec.Struct, frozen=True):
 
 
 class DomainInventory:
-    """Describes machines."""
-
     def __init__(self, store: MachineStore, storage: MachineStorage, now: Callable[[], float] = time.monotonic) -> None:
         self._store = store
         self._storage = storage
         self._now = now
         self._kept: dict[str, _Kept] = {}
         self._sizes: dict[str, tuple[float, StoredDisk]] = {}
-        self._told: dict[str, tuple[float, GuestAddresses]] = {}
+        self._known: dict[str, tuple[float, GuestAddresses]] = {}
         # counts changes, so that what was read before one is not kept after it
         self._changes = 0
         self._changed: dict[str, int] = {}
@@ -73,16 +71,16 @@ class DomainInventory:
         if found is None:
             self._kept.pop(request.id, None)
             return m.DescribeResponse()
-        machine, told = found
-        if told.source == "agent":
-            self._told[machine.uuid] = (self._now(), told)
+        machine, guest_addresses = found
+        if guest_addresses.source == "agent":
+            self._known[machine.uuid] = (self._now(), guest_addresses)
         sizes = await self._measured(machine.view)
         return m.DescribeResponse(
             exists=True,
             power_state=machine.power,
-            ips=told.every(each.mac for each in machine.view.interfaces),
+            ips=guest_addresses.every(each.mac for each in machine.view.interfaces),
             console_url=observed.console(machine.view, self._store.connection.settings.endpoint) if machine.live else "",
-            provider_raw_json=observed.details_json(machine, sizes, told),
+            provider_raw_json=observed.details_json(machine, sizes, guest_addresses),
         )
 
     async def every(self) -> m.ListVMsResponse:
@@ -111,14 +109,14 @@ class DomainInventory:
     def _addresses(self, view: DomainView, state: int, leased: GuestAddresses) -> GuestAddresses:
         if not machines.is_live(state):
             return NOWHERE
-        told = self._told.get(view.uuid)
-        return told[1] if told is not None and self._now() - told[0] < _TOLD_SECONDS else leased
+        known = self._known.get(view.uuid)
+        return known[1] if known is not None and self._now() - known[0] < _TOLD_SECONDS else leased
 
     def _expire(self) -> None:
         limit = self._now() - _KEPT_SECONDS
         self._kept = {uuid: each for uuid, each in self._kept.items() if each.read > limit}
         self._sizes = {path: each for path, each in self._sizes.items() if each[0] > limit}
-        self._told = {uuid: each for uuid, each in self._told.items() if self._now() - each[0] < _TOLD_SECONDS}
+        self._known = {uuid: each for uuid, each in self._known.items() if self._now() - each[0] < _TOLD_SECONDS}
 
     async def _measured(self, *views: DomainView) -> Mapping[str, StoredDisk]:
         """The sizes of disks that the driver did not note. A pool that is away hides sizes, and no machine."""

@@ -236,8 +236,8 @@ def _identity(request: m.CreateRequest, digest: str) -> str:
 def _with_addresses(description: MachineDescription, uuid: str, cards: tuple[NetworkPayload, ...]) -> MachineDescription:
     """The machine with the MAC address of each card, by which the guest's documents name it."""
     made = (
-        msgspec.structs.replace(card, mac_address=definition.mac_of(uuid, index, card.mac_address), model=card.model.lower())
-        for index, card in enumerate(cards)
+        msgspec.structs.replace(nic, mac_address=definition.mac_of(uuid, index, nic.mac_address), model=nic.model.lower())
+        for index, nic in enumerate(cards)
     )
     return msgspec.structs.replace(description, networks=tuple(made))
 

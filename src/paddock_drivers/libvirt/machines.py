@@ -37,7 +37,6 @@ class LibvirtDomain(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def uuid(self) -> str:
-        """Its id."""
         return self.view.uuid
 
     @property

@@ -42,8 +42,6 @@ _DETACH_SECONDS = 30.0
 
 
 class DomainReconfiguration:
-    """Changes machines."""
-
     def __init__(self, store: MachineStore, storage: MachineStorage, hypervisor: Hypervisor) -> None:
         self._store = store
         self._storage = storage
@@ -82,9 +80,9 @@ class DomainReconfiguration:
         elif changes.cpus or changes.memory_mib:
             abilities = await self._hypervisor.abilities()
             await self._store.connection.run(_resize, machine.uuid, description, abilities)
-        told = differences.limitations(known, machine.inactive, description)
-        if changes.any or (machine.inactive.marks is not None and told != known.limitations):
-            await self._keep(machine, msgspec.structs.replace(known, limitations=told))
+        limits = differences.limitations(known, machine.inactive, description)
+        if changes.any or (machine.inactive.marks is not None and limits != known.limitations):
+            await self._keep(machine, msgspec.structs.replace(known, limitations=limits))
 
     async def _sizes(self, machine: LibvirtDomain) -> Mapping[str, StoredDisk]:
         paths = [each.path for each in observed.disks(machine.view) if each.path and machine.view.mark_of(each) is None]

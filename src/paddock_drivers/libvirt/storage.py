@@ -72,5 +72,4 @@ class MachineDisks:
         )
 
     async def datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
-        """Return the storage pools."""
         return await self.pools.datastores(request)

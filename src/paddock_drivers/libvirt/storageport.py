@@ -59,8 +59,6 @@ class StoredDisk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MachineStorage(Protocol):
-    """The disks of machines."""
-
     async def plan(self, description: MachineDescription, uuid: str) -> tuple[DomainDisk, ...]:
         """Return the disks of a new machine: the root disk first (`marks.ROOT_DISK`). Raises for what is not there or not possible."""
 

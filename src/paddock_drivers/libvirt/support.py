@@ -19,16 +19,16 @@ _MOST_VLAN = 4094
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,254}\Z", re.ASCII)
 
 
-def check(given: MachineDescription, abilities: HypervisorAbilities) -> None:
+def check(description: MachineDescription, abilities: HypervisorAbilities) -> None:
     """Raise InvalidSpec or NotSupported for a machine that cannot be made as it must be."""
-    _check_hardware(given, abilities)
-    if len(given.disks) > _MOST_DISKS:
-        raise refusals.invalid(f'machine "{given.name}" has too many disks', why=f"there may be {_MOST_DISKS}")
-    for disk in given.disks:
+    _check_hardware(description, abilities)
+    if len(description.disks) > _MOST_DISKS:
+        raise refusals.invalid(f'machine "{description.name}" has too many disks', why=f"there may be {_MOST_DISKS}")
+    for disk in description.disks:
         if disk.scsi is not UNSET:
             raise refusals.not_supported(f"disk {disk.name} has no SCSI controller of its own", fix="remove scsi; disks are on virtio")
-    for card in given.networks:
-        _check_card(card)
+    for nic in description.networks:
+        _check_card(nic)
 
 
 def _check_hardware(description: MachineDescription, abilities: HypervisorAbilities) -> None:
@@ -124,16 +124,16 @@ def _of_place(description: MachineDescription) -> Iterator[str]:
 
 
 def _of_networks(cards: tuple[NetworkPayload, ...]) -> Iterator[str]:
-    for card in cards:
-        if card.pci_slot_number is not None:
-            yield f"pciSlotNumber of network {card.name} has no effect on libvirt"
-        if card.qos is not UNSET and (card.qos.priority is not None or card.qos.dscp is not None):
-            yield f"priority and dscp of network {card.name} have no effect on libvirt"
-        if card.driver and (card.model or "virtio").lower() != "virtio":
-            yield f"driver of network {card.name} has no effect: it is for the model virtio"
-        elif card.driver and card.driver.get("name", "kvm") != "kvm":
-            yield f"driver {card.driver['name']} of network {card.name} has no effect on libvirt"
-        if card.filter_ref and card.security is not UNSET:
-            yield f"security of network {card.name} gives way to its filterRef"
-        if card.security is not UNSET and card.security.forbid_promiscuous:
-            yield f"promiscuous mode of network {card.name} is not forbidden on libvirt"
+    for nic in cards:
+        if nic.pci_slot_number is not None:
+            yield f"pciSlotNumber of network {nic.name} has no effect on libvirt"
+        if nic.qos is not UNSET and (nic.qos.priority is not None or nic.qos.dscp is not None):
+            yield f"priority and dscp of network {nic.name} have no effect on libvirt"
+        if nic.driver and (nic.model or "virtio").lower() != "virtio":
+            yield f"driver of network {nic.name} has no effect: it is for the model virtio"
+        elif nic.driver and nic.driver.get("name", "kvm") != "kvm":
+            yield f"driver {nic.driver['name']} of network {nic.name} has no effect on libvirt"
+        if nic.filter_ref and nic.security is not UNSET:
+            yield f"security of network {nic.name} gives way to its filterRef"
+        if nic.security is not UNSET and nic.security.forbid_promiscuous:
+            yield f"promiscuous mode of network {nic.name} is not forbidden on libvirt"

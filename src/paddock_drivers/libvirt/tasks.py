@@ -13,8 +13,6 @@ TaskSource = Callable[[str], Awaitable[TaskProgress | None]]
 
 
 class DomainTasks:
-    """Judges tasks."""
-
     def __init__(self, creation: DomainCreation, power: DomainPower, sources: Sequence[TaskSource] = ()) -> None:
         self._creation = creation
         self._power = power

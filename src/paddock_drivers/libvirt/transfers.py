@@ -46,7 +46,6 @@ class VolumeTransfers:
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The storage within reach."""
         return self._staging.backends
 
     @property

@@ -15,8 +15,6 @@ _FILES = ("dir", "fs", "netfs", "gluster", "vstorage")
 
 
 class PoolView(msgspec.Struct, frozen=True, kw_only=True):
-    """A storage pool."""
-
     name: str
     kind: str = ""
     path: str = ""

@@ -34,8 +34,8 @@ class ProxmoxRefusal(Terminal):
     """The cluster answered that it did not do it."""
 
     def __init__(self, status: int, reason: str, errors: Mapping[str, str]) -> None:
-        told = "; ".join(f"{name}: {why}" for name, why in errors.items())
-        super().__init__(f"Proxmox VE refuses: {reason or status}", why=told)
+        reasons = "; ".join(f"{name}: {why}" for name, why in errors.items())
+        super().__init__(f"Proxmox VE refuses: {reason or status}", why=reasons)
         self.status = status
         self.reason = reason
         self.errors = dict(errors)
@@ -89,11 +89,9 @@ class ProxmoxApi:
         return await self._call("POST", target, form or {}, seconds)
 
     async def put(self, target: str, form: Mapping[str, FormValue]) -> Any:
-        """Change something."""
         return await self._call("PUT", target, form, WRITE_SECONDS)
 
     async def delete(self, target: str, **query: FormValue) -> Any:
-        """Delete something."""
         return await self._call("DELETE", target, _hyphened(query), WRITE_SECONDS)
 
     async def upload(self, target: str, fields: Mapping[str, str], file: ProxmoxUploadedFile) -> Any:

@@ -23,8 +23,6 @@ _ISO_FIELDS = {"content": "iso"}
 
 
 class ProxmoxBuildOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A machine to complete."""
-
     id: ProxmoxMachineId
     key: str
     given: MachineDescription
@@ -40,8 +38,6 @@ class ProxmoxBuildOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxmoxMachineBuilder:
-    """Completes machines."""
-
     def __init__(self, cluster: ProxmoxCluster) -> None:
         self._cluster = cluster
         self._facts: dict[str, ProxmoxNodeFacts] = {}
@@ -97,7 +93,6 @@ class ProxmoxMachineBuilder:
         return self._facts[node]
 
     async def _base(self, machine: ProxmoxLocatedMachine, order: ProxmoxBuildOrder) -> tuple[ProxmoxLocatedMachine, tuple[str, ...]]:
-        """Identity, size and interfaces."""
         config, given = machine.config, order.given
         wanted = hardware.ProxmoxHardwareChange()
         if given.hardware.cpu:
@@ -166,8 +161,10 @@ class ProxmoxMachineBuilder:
         if not order.documents:
             return machine, config.note.documents
         if guestdata.is_native(given):
-            told = guestdata.native(given, await self._cluster.release())
-            form = {key: value for key, value in told.items() if config.text(key) != str(int(value) if isinstance(value, bool) else value)}
+            native = guestdata.native(given, await self._cluster.release())
+            form = {
+                key: value for key, value in native.items() if config.text(key) != str(int(value) if isinstance(value, bool) else value)
+            }
             if not config.cloud_init:
                 form[config.free_slot("ide", "sata", "scsi")] = f"{order.storage}:{_CLOUD_INIT}"
             return await self._applied(machine, form, disks=not config.cloud_init), ""

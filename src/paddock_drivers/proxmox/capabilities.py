@@ -33,8 +33,8 @@ class ProxmoxCapabilities:
         self._cluster.forget_release()
         release = await self._cluster.release()
         if release < _OLDEST:
-            told, least = (".".join(map(str, each)) for each in (release, _OLDEST))
-            return m.ValidateResponse(ok=False, message=f"Proxmox VE {told} is too old; the driver needs {least} or later")
+            version, least = (".".join(map(str, each)) for each in (release, _OLDEST))
+            return m.ValidateResponse(ok=False, message=f"Proxmox VE {version} is too old; the driver needs {least} or later")
         missing = await self.missing_of((*_MACHINES, *(f"VM.Config.{each}" for each in _CONFIG), *_STORAGE))
         if missing:
             return m.ValidateResponse(ok=False, message=f"the user or token has no {', '.join(missing)}; {_PROBLEM_FIX}")

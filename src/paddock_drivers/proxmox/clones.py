@@ -24,8 +24,6 @@ _LONGEST_NAME = 63
 
 
 class ProxmoxMachineCloning:
-    """Clones machines."""
-
     def __init__(
         self, cluster: ProxmoxCluster, making: ProxmoxMachineMaking, builder: ProxmoxMachineBuilder, snapshots: ProxmoxSnapshotControl
     ) -> None:

@@ -61,7 +61,6 @@ class ProxmoxLocatedMachine(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> ProxmoxMachineId:
-        """The machine's identity."""
         return self.config.id
 
 

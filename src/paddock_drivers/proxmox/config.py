@@ -176,7 +176,6 @@ class ProxmoxMachineConfig:
 
     @cached_property
     def tags(self) -> tuple[str, ...]:
-        """The tags."""
         return properties.tags(self.text("tags"))
 
     @property

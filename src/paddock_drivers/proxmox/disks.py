@@ -31,8 +31,6 @@ _FIX_NO_EXPORT = "copy the disk on a node (qm disk export, or a shared storage),
 
 
 class ProxmoxDiskTransfers:
-    """Describes and imports disks."""
-
     def __init__(self, cluster: ProxmoxCluster, snapshots: ProxmoxSnapshotControl, images: ProxmoxImagePreparation, clock: Clock) -> None:
         self._cluster = cluster
         self._snapshots = snapshots

@@ -44,8 +44,8 @@ def plain(document: bytes) -> dict[str, Any] | None:
 
 def is_native(description: MachineDescription) -> bool:
     """Return whether the cluster's own cloud-init drive does for a machine."""
-    told = any(card.routes or card.ip_policy == cloudinit.NO_ADDRESS for card in description.networks)
-    return not told and not description.meta_data and plain(description.user_data) is not None
+    needs_document = any(nic.routes or nic.ip_policy == cloudinit.NO_ADDRESS for nic in description.networks)
+    return not needs_document and not description.meta_data and plain(description.user_data) is not None
 
 
 def native(description: MachineDescription, release: tuple[int, int]) -> dict[str, FormValue]:
@@ -64,7 +64,7 @@ def native(description: MachineDescription, release: tuple[int, int]) -> dict[st
 def disk(description: MachineDescription, uuid: str, macs: tuple[tuple[str, str], ...]) -> bytes:
     """Return the ISO image with a machine's documents."""
     cards = tuple(
-        msgspec.structs.replace(card, name=name, mac_address=mac) for card, (name, mac) in zip(description.networks, macs, strict=True)
+        msgspec.structs.replace(nic, name=name, mac_address=mac) for nic, (name, mac) in zip(description.networks, macs, strict=True)
     )
     hostname = description.name.partition(".")[0]
     documents = GuestDocuments(

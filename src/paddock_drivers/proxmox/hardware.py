@@ -148,8 +148,8 @@ def _memory(
 
 def _hotplug(performance: PerformancePayload, config: ProxmoxMachineConfig, form: dict[str, FormValue]) -> bool:
     """Set what can be plugged while the machine runs; returns whether memory or processors can."""
-    told = config.text("hotplug")
-    have = set(_DEFAULT_HOTPLUG) if told in ("", "1") else {each for each in told.split(",") if each != "0"}
+    setting = config.text("hotplug")
+    have = set(_DEFAULT_HOTPLUG) if setting in ("", "1") else {each for each in setting.split(",") if each != "0"}
     memory = performance.memory_hot_add_enabled and ("memory" in form or config.memory_mib >= _LEAST_HOT_MIB)
     wanted = have | ({"cpu"} if performance.cpu_hot_add_enabled else set())
     if memory and int(str(form.get("memory", config.memory_mib))) >= _LEAST_HOT_MIB:

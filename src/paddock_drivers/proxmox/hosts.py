@@ -15,8 +15,6 @@ _ONLINE, _RUNNING, _AVAILABLE = "online", "running", "available"
 
 
 class ProxmoxHostInventory:
-    """Lists nodes and storages."""
-
     def __init__(self, cluster: ProxmoxCluster) -> None:
         self._cluster = cluster
 

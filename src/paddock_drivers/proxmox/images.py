@@ -30,8 +30,6 @@ _OURS = (":import/paddock-image-", ":import/paddock-disk-")
 
 
 class ProxmoxImageOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """A file to download."""
-
     url: str
     format: str
     checksum: str = ""
@@ -49,8 +47,6 @@ class ProxmoxImageOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProxmoxImagePreparation:
-    """Prepares images."""
-
     def __init__(self, cluster: ProxmoxCluster) -> None:
         self._cluster = cluster
 

@@ -33,8 +33,6 @@ class _Kept(NamedTuple):
 
 
 class ProxmoxMachineInventory:
-    """Describes machines."""
-
     def __init__(self, cluster: ProxmoxCluster, power: ProxmoxPowerControl) -> None:
         self._cluster = cluster
         self._power = power

@@ -75,8 +75,6 @@ def key_of(request: m.CreateRequest) -> str:
 
 
 class ProxmoxMachineLifecycle:
-    """Creates and deletes machines."""
-
     def __init__(
         self,
         cluster: ProxmoxCluster,
@@ -263,8 +261,8 @@ class ProxmoxMachineLifecycle:
 
 def _check(description: MachineDescription) -> None:
     """Raise `ProviderError` for what can be refused before anything is made."""
-    for index, card in enumerate(description.networks):
-        networking.interface(card, None, "vmbr0", networking.generated_mac(description.name, index))
+    for index, nic in enumerate(description.networks):
+        networking.interface(nic, None, "vmbr0", networking.generated_mac(description.name, index))
     networking.addresses(description.networks)
     diskplans.change(description, ProxmoxMachineConfig(0, {}), "any")
     if not guestdata.is_native(description):

@@ -61,7 +61,6 @@ class ProxmoxMachineMaking:
         self._recent: dict[int, float] = {}
 
     async def clone(self, order: ProxmoxCloneOrder) -> ProxmoxBegunMachine:
-        """Begin a clone."""
         await self._check_unknown(order.node, _CLONE)
 
         async def begin(id: ProxmoxMachineId) -> Any:

@@ -28,10 +28,10 @@ def serial(disk: str) -> str:
 
 def snapshot(hint: str) -> str:
     """Return the name of a snapshot: the hint, or what is left of it with a sum that keeps hints apart."""
-    told = hint or "snapshot"
-    if _SNAPSHOT.match(told) and told not in _RESERVED:
-        return told
-    digest = hashlib.sha256(told.encode()).hexdigest()[:8]
-    words = re.sub(r"[^A-Za-z0-9_]+", "-", told).strip("-")
+    name = hint or "snapshot"
+    if _SNAPSHOT.match(name) and name not in _RESERVED:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    words = re.sub(r"[^A-Za-z0-9_]+", "-", name).strip("-")
     words = words if words[:1].isalpha() else f"s-{words}"
     return f"{words[: _LONGEST_SNAPSHOT - len(digest) - 1].rstrip('-')}-{digest}"

@@ -67,17 +67,17 @@ def _rate(network: NetworkPayload) -> float | None:
 def limitations(networks: tuple[NetworkPayload, ...]) -> tuple[str, ...]:
     """Name what networks ask for and interfaces here do not have."""
     left = []
-    for card in networks:
-        if card.qos is not UNSET:
-            limits = {each for each in (card.qos.ingress_limit, card.qos.egress_limit) if each}
-            if len(limits) > 1 or (limits and not (card.qos.ingress_limit and card.qos.egress_limit)):
-                left.append(f"network {card.name}: Proxmox VE bounds both directions alike, by the lower limit")
-            if card.qos.priority is not None or card.qos.dscp is not None:
-                left.append(f"network {card.name}: Proxmox VE marks no packets with a priority or a DSCP")
-        if card.mtu and card.model not in ("", _VIRTIO):
-            left.append(f"network {card.name}: Proxmox VE sets the MTU of virtio interfaces only")
-        if card.pci_slot_number is not None:
-            left.append(f"network {card.name}: Proxmox VE chooses PCI slots itself")
+    for nic in networks:
+        if nic.qos is not UNSET:
+            limits = {each for each in (nic.qos.ingress_limit, nic.qos.egress_limit) if each}
+            if len(limits) > 1 or (limits and not (nic.qos.ingress_limit and nic.qos.egress_limit)):
+                left.append(f"network {nic.name}: Proxmox VE bounds both directions alike, by the lower limit")
+            if nic.qos.priority is not None or nic.qos.dscp is not None:
+                left.append(f"network {nic.name}: Proxmox VE marks no packets with a priority or a DSCP")
+        if nic.mtu and nic.model not in ("", _VIRTIO):
+            left.append(f"network {nic.name}: Proxmox VE sets the MTU of virtio interfaces only")
+        if nic.pci_slot_number is not None:
+            left.append(f"network {nic.name}: Proxmox VE chooses PCI slots itself")
     return tuple(left)
 
 
@@ -91,9 +91,9 @@ def change(
         raise refusals.invalid("the machine has too many networks", why=f"Proxmox VE has {_MOST_NICS} interfaces")
     have = {each.slot: each for each in config.nics}
     form = {}
-    for index, card in enumerate(networks):
+    for index, nic in enumerate(networks):
         slot = f"net{index}"
-        wanted = interface(card, have.get(slot), bridge, generated_mac(uuid, index))
+        wanted = interface(nic, have.get(slot), bridge, generated_mac(uuid, index))
         if slot not in have or _members(wanted) != _members(config.text(slot)):
             form[slot] = wanted
     return form, tuple(slot for slot in have if int(slot[3:]) >= len(networks))
@@ -111,22 +111,22 @@ def _members(text: str) -> dict[str, str]:
 def with_macs(networks: tuple[NetworkPayload, ...], config: ProxmoxMachineConfig, form: dict[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the name and the MAC address of each network, as the machine has it after a change."""
     found = []
-    for index, card in enumerate(networks):
+    for index, each in enumerate(networks):
         slot = f"net{index}"
         nic = ProxmoxMachineConfig(config.vmid, {slot: form.get(slot) or config.text(slot)}).nics
-        found.append((card.name or slot, nic[0].mac if nic else ""))
+        found.append((each.name or slot, nic[0].mac if nic else ""))
     return tuple(found)
 
 
 def addresses(networks: tuple[NetworkPayload, ...]) -> dict[str, str]:
     """Return the keys by which the cluster's own cloud-init drive gives addresses."""
     form, servers = {}, []
-    for index, card in enumerate(networks):
-        form[f"ipconfig{index}"] = _address(card)
-        servers += [each.strip() for each in card.dns.split(",") if each.strip()]
+    for index, nic in enumerate(networks):
+        form[f"ipconfig{index}"] = _address(nic)
+        servers += [each.strip() for each in nic.dns.split(",") if each.strip()]
     if servers:
         form["nameserver"] = " ".join(dict.fromkeys(servers))
-    if domains := dict.fromkeys(name for card in networks for name in card.search_domains or ()):
+    if domains := dict.fromkeys(name for each in networks for name in each.search_domains or ()):
         form["searchdomain"] = " ".join(domains)
     return form
 

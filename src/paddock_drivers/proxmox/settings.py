@@ -1,5 +1,3 @@
-"""Settings of the driver."""
-
 import msgspec
 
 from paddock_drivers.kit.staging import StagingSettings

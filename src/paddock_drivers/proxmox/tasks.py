@@ -67,12 +67,12 @@ class ProxmoxTaskJudge:
         if task.goal is ProxmoxTaskGoal.RECEIVED:
             return self._disks.transfer_status(task.detail)
         if task.upid is not None:
-            told = await self._cluster.progress(task.upid)
-            if told is not None and (not told.done or told.error):
-                return told
+            progress = await self._cluster.progress(task.upid)
+            if progress is not None and (not progress.done or progress.error):
+                return progress
             goes_on = task.goal in (ProxmoxTaskGoal.CREATED, ProxmoxTaskGoal.CLONED) or asks_ha(task.upid)
-            if told is not None and not goes_on:
-                return told
+            if progress is not None and not goes_on:
+                return progress
         return await self._goals[task.goal](task)
 
     async def _complete(self, task: ProxmoxTaskId) -> TaskProgress:

@@ -26,7 +26,6 @@ class ApplianceFile(msgspec.Struct, frozen=True):
     size: int
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The bytes."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
             left = self.size

@@ -36,8 +36,6 @@ _ADDRESSES = "addresses"
 
 
 class VSphereCloning:
-    """Clones machines."""
-
     def __init__(
         self,
         target: VSphereTarget,
@@ -193,9 +191,9 @@ def _addressed(customization: CloneCustomization, cards: dict[str, Any]) -> list
     made = []
     for each in customization.networks:
         if each.mac_address:
-            card = cards[each.name]
-            card.addressType, card.macAddress = "manual", each.mac_address.lower().replace("-", ":")
-            made.append(vim.vm.device.VirtualDeviceSpec(operation="edit", device=card))
+            nic = cards[each.name]
+            nic.addressType, nic.macAddress = "manual", each.mac_address.lower().replace("-", ":")
+            made.append(vim.vm.device.VirtualDeviceSpec(operation="edit", device=nic))
     return made
 
 

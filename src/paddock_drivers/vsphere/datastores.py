@@ -17,8 +17,6 @@ _NORMAL = "normal"
 
 
 class FoundDatastore(msgspec.Struct, frozen=True):
-    """A datastore."""
-
     ref: Any
     name: str
     pod: str

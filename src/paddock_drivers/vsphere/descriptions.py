@@ -12,8 +12,6 @@ from paddock_drivers.vsphere.target import VSphereTarget
 
 
 class VSphereDescriptions:
-    """Describes machines and hosts."""
-
     def __init__(self, target: VSphereTarget) -> None:
         self._target = target
         # Hosts are renamed seldom; a name that is not known is read anew.
@@ -47,7 +45,6 @@ class VSphereDescriptions:
         self._hosts = {each.ref: each.name for each in self._target.inventory.every(vim.HostSystem, ("name",))}
 
     def hosts(self) -> m.ListHostsResponse:
-        """Return all hosts."""
         inventory = self._target.inventory
         rows = inventory.every(vim.HostSystem, hosts.PATHS)
         guests = hosts.used(self._target.every(hosts.GUESTS))

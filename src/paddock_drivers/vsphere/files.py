@@ -49,7 +49,6 @@ class FileServer(msgspec.Struct, frozen=True):
         return made, parts.path + (f"?{parts.query}" if parts.query else "")
 
     def open(self) -> Https:
-        """Return a client."""
         shown = Credential((("cookie", self.cookie),) if self.cookie else ())
         authority = self.authority.read_bytes() if self.authority is not None else b""
         return Https(Access(server=self.origin, authority=authority, insecure=self.insecure, credentials=StaticCredential(shown)))

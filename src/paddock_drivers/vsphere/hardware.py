@@ -117,8 +117,6 @@ def changes(config: Any, machine_class: ClassPayload, *, running: bool) -> Hardw
 
 
 class _HardwarePlan:
-    """A specification so far."""
-
     def __init__(self, config: Any, running: bool) -> None:
         self._config = config
         self._running = running
@@ -173,12 +171,12 @@ class _HardwarePlan:
         if wants is not None and wants != (has or "manual"):
             self._set("tools", vim.vm.ToolsConfigInfo(toolsUpgradePolicy=wants))
 
-    def settings(self, wanted: dict[str, str]) -> None:
+    def settings(self, settings: dict[str, str]) -> None:
         has = {each.key: str(each.value) for each in self._config.extraConfig or ()}
-        fresh = {key: value for key, value in wanted.items() if key not in _SPOKEN and has.get(key) != value}
+        fresh = {key: value for key, value in settings.items() if key not in _SPOKEN and has.get(key) != value}
         if fresh:
             self._set("extraConfig", [vim.option.OptionValue(key=key, value=value) for key, value in fresh.items()])
-        if guest := wanted.get(GUEST_ID, ""):
+        if guest := settings.get(GUEST_ID, ""):
             self.idle("guestId", f"extraConfig.{GUEST_ID}", self._config.guestId, guest)
 
     def limits(self, limits_payload: LimitsPayload) -> None:

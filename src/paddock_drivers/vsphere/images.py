@@ -53,8 +53,6 @@ class VSphereImageOrigin(msgspec.Struct, frozen=True):
 
 
 class VSphereImages:
-    """Prepares and deletes images."""
-
     def __init__(
         self, session: VSphereSession, target: VSphereTarget, placement: VSpherePlacement, store: DiskStore, settings: TransferSettings
     ) -> None:

@@ -24,8 +24,6 @@ _LONGEST_SECONDS, _PAUSE = 600.0, 0.2
 
 
 class ImageWish(msgspec.Struct, frozen=True, kw_only=True):
-    """A template to make."""
-
     name: str
     id: str
     place: VSpherePlace
@@ -34,8 +32,6 @@ class ImageWish(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApplianceImport:
-    """Makes templates."""
-
     def __init__(self, session: VSphereSession, target: VSphereTarget, store: DiskStore) -> None:
         self._session = session
         self._target = target

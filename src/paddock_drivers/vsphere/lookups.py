@@ -33,12 +33,10 @@ class FoundMachine(msgspec.Struct, frozen=True):
 
     @property
     def ref(self) -> Any:
-        """The object of vSphere."""
         return self.row.ref
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.row.name
 
     @property
@@ -70,8 +68,6 @@ class FoundMachine(msgspec.Struct, frozen=True):
 
 
 class MachineLookup:
-    """Finds machines."""
-
     def __init__(self, inventory: VSphereInventory) -> None:
         self._inventory = inventory
 

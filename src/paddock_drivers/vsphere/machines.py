@@ -44,8 +44,6 @@ class VSphereRecipe(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VSphereCreation:
-    """Creates machines."""
-
     def __init__(
         self,
         target: VSphereTarget,
@@ -191,8 +189,6 @@ def _specification(recipe: VSphereRecipe) -> Any:
 
 
 class VSphereDeletion:
-    """Deletes machines."""
-
     def __init__(self, target: VSphereTarget) -> None:
         self._target = target
 

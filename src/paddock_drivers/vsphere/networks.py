@@ -46,10 +46,10 @@ def named(devices: Iterable[Any], keys: Mapping[str, int]) -> dict[str, Any]:
     there = {each.key: each for each in cards(devices)}
     found = {name: there[key] for name, key in keys.items() if key in there}
     taken = {key for key in keys.values() if key}
-    left = iter([card for key, card in sorted(there.items()) if key not in taken])
+    left = iter([each for key, each in sorted(there.items()) if key not in taken])
     for name, key in keys.items():
-        if not key and (card := next(left, None)) is not None:
-            found[name] = card
+        if not key and (nic := next(left, None)) is not None:
+            found[name] = nic
     return found
 
 
@@ -70,7 +70,7 @@ def changes(
     made, after, limitations = [], {}, []
     names = [label(each, index) for index, each in enumerate(networks)]
     for name, each in zip(names, networks, strict=True) if fresh else ():
-        stranger = next((card for card in cards(known) if card not in present.values()), None)
+        stranger = next((own_nic for own_nic in cards(known) if own_nic not in present.values()), None)
         if name not in present and stranger is not None and backings(each) is None:
             present[name] = stranger
     if fresh and networks:
@@ -80,17 +80,17 @@ def changes(
             made.append(_Spec(operation="remove", device=present[name]))
     for index, (name, each) in enumerate(zip(names, networks, strict=True)):
         limitations += _limitations(name, each)
-        card = present.get(name)
-        backing = backings(each) or (card.backing if card is not None else None)
+        nic = present.get(name)
+        backing = backings(each) or (nic.backing if nic is not None else None)
         if backing is None:
             fix = "give it a VMNetworkAttachment with vsphere.portgroup, or set spec.defaults.network of the Provider"
             raise refusals.invalid(f'network "{name}" names no portgroup, and the template has no card for it', fix=fix)
-        if card is None:
+        if nic is None:
             made.append(_Spec(operation="add", device=_new(-200 - index, each, backing)))
             after[name] = 0
             continue
-        after[name] = card.key
-        if (edited := _edited(card, each, backing)) is not None:
+        after[name] = nic.key
+        if (edited := _edited(nic, each, backing)) is not None:
             made.append(_Spec(operation="edit", device=edited))
     return CardChanges(tuple(made), after, tuple(limitations))
 
@@ -111,22 +111,22 @@ def _new(key: int, network: NetworkPayload, backing: Any) -> Any:
     if model is None:
         raise refusals.not_supported(f"a card of model {network.model[:32]!r} cannot be made", fix="use vmxnet3, e1000 or e1000e")
     connectable = vim.vm.device.VirtualDevice.ConnectInfo(startConnected=True, allowGuestControl=True, connected=True)
-    card = model(key=key, backing=backing, connectable=connectable, addressType="generated", wakeOnLanEnabled=True)
+    nic = model(key=key, backing=backing, connectable=connectable, addressType="generated", wakeOnLanEnabled=True)
     if network.mac_address:
-        card.addressType, card.macAddress = "manual", _mac(network)
+        nic.addressType, nic.macAddress = "manual", _mac(network)
     if network.pci_slot_number is not None:
-        card.slotInfo = vim.vm.device.VirtualDevice.PciBusSlotInfo(pciSlotNumber=network.pci_slot_number)
-    return card
+        nic.slotInfo = vim.vm.device.VirtualDevice.PciBusSlotInfo(pciSlotNumber=network.pci_slot_number)
+    return nic
 
 
-def _edited(card: Any, network: NetworkPayload, backing: Any) -> Any:
+def _edited(nic: Any, network: NetworkPayload, backing: Any) -> Any:
     """The card with its new network or address; None when it has them."""
-    if _place(card.backing) == _place(backing) and (not network.mac_address or _mac(network) == str(card.macAddress).lower()):
+    if _place(nic.backing) == _place(backing) and (not network.mac_address or _mac(network) == str(nic.macAddress).lower()):
         return None
-    card.backing = backing
-    if network.mac_address and _mac(network) != str(card.macAddress).lower():
-        card.addressType, card.macAddress = "manual", _mac(network)
-    return card
+    nic.backing = backing
+    if network.mac_address and _mac(network) != str(nic.macAddress).lower():
+        nic.addressType, nic.macAddress = "manual", _mac(network)
+    return nic
 
 
 def _mac(network: NetworkPayload) -> str:

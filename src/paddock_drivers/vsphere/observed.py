@@ -41,8 +41,8 @@ def power_state(machine: SeenMachine) -> str:
 def addresses(machine: SeenMachine) -> tuple[str, ...]:
     """Return the addresses of the guest, the one that VMware Tools call its first in front."""
     found = [machine.get("guest.ipAddress", "")]
-    for card in machine.get("guest.net", ()):
-        found += list(card.ipAddress or ())
+    for nic in machine.get("guest.net", ()):
+        found += list(nic.ipAddress or ())
     return tuple(dict.fromkeys(each for each in found if each and not each.startswith(_LINK_LOCAL)))
 
 
@@ -113,15 +113,13 @@ def listed(machine: SeenMachine, hosts: Mapping[Any, str]) -> m.VMInfo:
 def _cards(machine: SeenMachine) -> tuple[m.VMNetworkInfo, ...]:
     devices = machine.get("config.hardware.device", ())
     keys = {name: key for name, key in marks.loaded(machine.marks, marks.CARDS, dict).items() if isinstance(key, int)}
-    names = {card.key: name for name, card in networks.named(devices, keys).items()}
+    names = {each.key: name for name, each in networks.named(devices, keys).items()}
     seen = {str(each.macAddress).lower(): each for each in machine.get("guest.net", ()) if each.macAddress}
     found = []
-    for card in networks.cards(devices):
-        mac = str(card.macAddress or "").lower()
+    for nic in networks.cards(devices):
+        mac = str(nic.macAddress or "").lower()
         guest = seen.get(mac)
         address = next((each for each in (guest.ipAddress or () if guest is not None else ()) if not each.startswith(_LINK_LOCAL)), "")
-        info = card.deviceInfo
-        found.append(
-            m.VMNetworkInfo(name=names.get(card.key) or (str(info.label) if info is not None else ""), mac=mac, ip_address=address)
-        )
+        info = nic.deviceInfo
+        found.append(m.VMNetworkInfo(name=names.get(nic.key) or (str(info.label) if info is not None else ""), mac=mac, ip_address=address))
     return tuple(found)

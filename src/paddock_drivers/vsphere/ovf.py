@@ -199,7 +199,6 @@ class OvaArchive(msgspec.Struct, frozen=True):
     descriptor: str
 
     def text(self, name: str) -> bytes:
-        """Return a small file."""
         found = self.members[name]
         if found.size > MOST_TEXT:
             raise _malformed(f"its file {name} is too long")

@@ -26,7 +26,6 @@ class DatastorePath(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The last part."""
         return self.path.rpartition("/")[2]
 
     def beside(self, name: str) -> "DatastorePath":

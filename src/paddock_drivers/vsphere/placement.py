@@ -13,16 +13,11 @@ from paddock_drivers.vsphere.target import VSphereTarget
 
 
 class ChosenDatastore(Protocol):
-    """A datastore."""
-
     @property
-    def ref(self) -> Any:
-        """The object."""
+    def ref(self) -> Any: ...
 
 
 class DatastoreChoice(Protocol):
-    """Chooses datastores."""
-
     def named(self, text: str) -> ChosenDatastore:
         """Return the one of a name or a path."""
 

@@ -169,8 +169,8 @@ def _with_addresses(network_payloads: tuple[NetworkPayload, ...], there: dict[st
     """The networks with the MAC addresses that their cards have."""
     found = []
     for index, each in enumerate(network_payloads):
-        card = there.get(networks.label(each, index))
-        mac = each.mac_address or str((card.macAddress if card is not None else None) or "")
+        nic = there.get(networks.label(each, index))
+        mac = each.mac_address or str((nic.macAddress if nic is not None else None) or "")
         found.append(msgspec.structs.replace(each, mac_address=mac))
     return tuple(found)
 

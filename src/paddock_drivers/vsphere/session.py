@@ -137,6 +137,5 @@ class VSphereSession:
         return await asyncio.get_running_loop().run_in_executor(self._threads, carried_out)
 
     async def close(self) -> None:
-        """End the session."""
         await asyncio.get_running_loop().run_in_executor(self._threads, self.connection.close)
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -8,8 +8,6 @@ from paddock_drivers.vsphere.target import VSphereTarget, reference
 
 
 class HardwareUpgrades:
-    """Upgrades machines."""
-
     def __init__(self, target: VSphereTarget) -> None:
         self._target = target
 

@@ -72,7 +72,7 @@ def test_texts_stay_values(start: Start, work: Path, part: int) -> None:
         if number % 2:
             assert qemu.ask("qom-get", path="/machine", property="append") == text
         devices = {each["name"] for each in qemu.ask("qom-list", path="/machine/peripheral")}
-        own = {disk, names.device(text + "2"), names.card(text)}
+        own = {disk, names.device(text + "2"), names.nic(text)}
         assert own <= devices
         # No text made a device, a monitor or a character device more than another one.
         shape = (len(devices), len(qemu.ask("query-chardev")), len(qemu.ask("query-block")))

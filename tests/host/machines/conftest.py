@@ -29,7 +29,7 @@ from tests.host.machines import bootsector
 
 SMALL = MemoryConfig(16 << 20, 16 << 20)
 ROOT = Path(__file__).resolve().parents[3]
-TIMES = Timeouts(press=0.3, look=0.2, unplug=1.0)
+TIMES = Timeouts(press=0.3, poll=0.2, unplug=1.0)
 
 
 def look(config: MachineConfig) -> HostView:
@@ -81,7 +81,7 @@ class Place:
         around = replace(
             surroundings(count),
             times=replace(TIMES, start=patience),
-            look=lambda config: replace(look(config), efi=efi, secure_efi=efi, root=self.root),
+            host_view=lambda config: replace(look(config), efi=efi, secure_efi=efi, root=self.root),
         )
         return keep_open(Machines(self.machines, around))
 

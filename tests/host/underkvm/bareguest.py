@@ -43,7 +43,7 @@ def environment(root: Path, efi: EfiFiles | None = None) -> MachineEnvironment:
     around = surroundings()
     return replace(
         around,
-        look=lambda config: replace(look(config), accelerator=ACCELERATOR, efi=firmware, root=root),
+        host_view=lambda config: replace(look(config), accelerator=ACCELERATOR, efi=firmware, root=root),
         users=around.users if _is_shared() else UserRange(),
     )
 

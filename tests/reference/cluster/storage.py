@@ -142,7 +142,7 @@ class StorageWithDisks(Storage):
         """Make the claim of a DataVolume, and fill it once."""
         seen = self._disks.cache.get(key)
         disk = _read(seen)
-        if seen is None or disk is None or seen.meta.going or disk.get("status", {}).get("phase") == "Succeeded":
+        if seen is None or disk is None or seen.meta.deleting or disk.get("status", {}).get("phase") == "Succeeded":
             return DONE
         claim = _read(self._claims.cache.get(key))
         if claim is None:

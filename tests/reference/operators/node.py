@@ -38,7 +38,7 @@ class Node(Surroundings):
         if seen is None:
             return DONE
         pod = orjson.loads(seen.raw)
-        if seen.meta.going:
+        if seen.meta.deleting:
             if self._is_up(key.namespace, pod):
                 return again(_PAUSE_SECONDS)
             await self._ended(key, seen.meta.uid)
@@ -78,7 +78,7 @@ class Handler:
             return DONE
         instance = orjson.loads(seen.raw)
         phase = instance.get("status", {}).get("phase")
-        if seen.meta.going and phase in _UP:
+        if seen.meta.deleting and phase in _UP:
             await self._client.update(INSTANCES, _in(instance, "Succeeded"))
         elif phase == "Scheduled":
             running = _in(instance, "Running")

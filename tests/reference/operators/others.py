@@ -67,9 +67,9 @@ async def _collect(client: Client) -> None:
     for target, seen in found:
         owners = seen.meta.ownerReferences or ()
         is_orphan = owners and not any(each.uid in there for each in owners)
-        is_protected = seen.meta.going and seen.meta.finalizers == ("kubernetes.io/pvc-protection",)
+        is_protected = seen.meta.deleting and seen.meta.finalizers == ("kubernetes.io/pvc-protection",)
         try:
-            if is_orphan and not seen.meta.going:
+            if is_orphan and not seen.meta.deleting:
                 await client.delete(target, seen.key, DeletionOptions(uid=seen.meta.uid, propagation="Background"))
             if is_protected:
                 await client.patch(target, seen.key, merge_patch({"metadata": {"finalizers": None, "uid": seen.meta.uid}}))

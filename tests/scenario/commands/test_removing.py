@@ -48,7 +48,7 @@ class Removal:
         """Return the answer of `paddock protect`."""
         async with self.host.api.client() as client:
             session = ServerSession(client, None, "default", virtualtime.Clock())  # type: ignore[arg-type]
-            return await protection.protect(session, await finding.find(client, name, "default"), wanted=wanted, dry_run=False)
+            return await protection.protect(session, await finding.find(client, name, "default"), protected=wanted, dry_run=False)
 
     async def names(self, path: str) -> set[str]:
         """Return the names of objects."""

@@ -93,13 +93,13 @@ def test_a_clone_that_is_discarded_with_its_target_leaves_nothing_when_the_colle
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The restore goes on until the collector comes to it, and finds the claim of a machine that is gone."""
-    look = GarbageCollector._look
+    look = GarbageCollector._reconcile
 
     async def late(self: GarbageCollector, key: StoreKey) -> None:
         await asyncio.sleep(5 * COMMIT_SECONDS)
         await look(self, key)
 
-    monkeypatch.setattr(GarbageCollector, "_look", late)
+    monkeypatch.setattr(GarbageCollector, "_reconcile", late)
     at_each_request(play, begun, f"{CLONES}/copy", f"{MACHINES}/other", slow=True)
 
 

@@ -61,7 +61,7 @@ class Surroundings:
 
     async def _volume(self, key: Key) -> Outcome:
         seen = self._volumes.cache.get(key)
-        if seen is None or seen.meta.going:
+        if seen is None or seen.meta.deleting:
             return DONE
         spec = orjson.loads(seen.raw)["spec"]
         wanted = spec.get("storage") or spec.get("pvc") or {}
@@ -80,7 +80,7 @@ class Surroundings:
 
     async def _claim(self, key: Key) -> Outcome:
         seen = self._claims.cache.get(key)
-        if seen is None or seen.meta.going:
+        if seen is None or seen.meta.deleting:
             return DONE
         requests = orjson.loads(seen.raw)["spec"]["resources"]["requests"]
         await self._say(CLAIMS, seen, {"phase": "Bound", "capacity": requests, "accessModes": ["ReadWriteOnce"]})
@@ -90,7 +90,7 @@ class Surroundings:
 
     async def _service(self, key: Key) -> Outcome:
         seen = self._services.cache.get(key)
-        if seen is not None and not seen.meta.going and orjson.loads(seen.raw)["spec"].get("type") == "LoadBalancer":
+        if seen is not None and not seen.meta.deleting and orjson.loads(seen.raw)["spec"].get("type") == "LoadBalancer":
             await self._say(SERVICES, seen, {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}})
         return DONE
 
@@ -138,7 +138,7 @@ class Player(Surroundings):
         if seen is None:
             return DONE
         machine, instance = orjson.loads(seen.raw), self._instances.cache.get(key)
-        if seen.meta.going:
+        if seen.meta.deleting:
             if instance is None:
                 await self._client.patch(MACHINES, key, merge_patch({"metadata": {"finalizers": None}}))
             else:
@@ -154,7 +154,7 @@ class Player(Surroundings):
             await self._remove(INSTANCES, instance)
         if instance is not None:
             await self._say(INSTANCES, instance, _instance_status(orjson.loads(instance.raw)))
-        is_up = bool(runs and instance is not None and not instance.meta.going)
+        is_up = bool(runs and instance is not None and not instance.meta.deleting)
         ready = {"type": "Ready", "status": "True" if is_up else "False", "lastTransitionTime": _SINCE}
         status = {"printableStatus": "Running" if is_up else "Stopped", "conditions": [ready]}
         await self._say(MACHINES, seen, {**status, "ready": is_up, "created": instance is not None})

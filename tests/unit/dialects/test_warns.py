@@ -10,13 +10,13 @@ from paddock.kubernetes import catalog
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.kind import CrossFieldRule
 
-RULES = {f"{kind.kind} {rule.id} {rule.text}": rule for kind in catalog.every() for rule in kind.rules if rule.look is not None}
+RULES = {f"{kind.kind} {rule.id} {rule.text}": rule for kind in catalog.every() for rule in kind.rules if rule.judge is not None}
 
 
 @pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 def test_a_rule_warns_exactly_if_it_says_so(rule: CrossFieldRule) -> None:
-    assert rule.look is not None
-    assert rule.warns == any(each in (finding.warning, finding.note) for each in _reached(rule.look, set()))
+    assert rule.judge is not None
+    assert rule.warns == any(each in (finding.warning, finding.note) for each in _reached(rule.judge, set()))
 
 
 def _reached(function: Callable[..., Any], seen: set[int]) -> Iterator[Callable[..., Any]]:

@@ -20,7 +20,6 @@ COMMANDS = {"restore": ("paddock.app.commands.backup_restore", "Restore the stor
 
 
 def parser() -> Parser:
-    """Return the parser."""
     options = arguments.parser("backup", TEXT, "[OPTIONS] FILE | paddock backup restore [OPTIONS] FILE")
     arguments.add_directory(options)
     options.add_argument("target", type=Path, metavar="FILE", help="File to write")

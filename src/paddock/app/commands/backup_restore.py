@@ -21,7 +21,6 @@ nothing. The disks of machines stay as they are; `paddock restore` brings the di
 
 
 def parser() -> Parser:
-    """Return the parser."""
     options = arguments.parser("backup restore", TEXT, "[OPTIONS] FILE")
     arguments.add_directory(options)
     words = "Move a store that is there aside, to store.db.before-TIME, and put the backup in its place"

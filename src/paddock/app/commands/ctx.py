@@ -50,12 +50,12 @@ def run(argv: list[str], console: Console) -> int:
     return 0
 
 
-def _table(target: Path, given: Path | None) -> str:
+def _table(target: Path, explicit: Path | None) -> str:
     document = kubeconfigfile.read(target)
     known = kubeconfigfile.contexts(document)
     roots = [path.parent for path in running_kubeconfigs(os.environ)] + [Path(each) for each in known]
-    if given is not None:
-        roots.insert(0, given.absolute())
+    if explicit is not None:
+        roots.insert(0, explicit.absolute())
     rows = [("CONTEXT", "DIRECTORY", "SERVER", "IN THE FILE")]
     for root in dict.fromkeys(roots):
         found = process.find(DataPaths(root))

@@ -80,7 +80,7 @@ def _entry(check: HostCheck, width: int, screen: Screen) -> str:
     columns = min(screen.width, _WIDEST)
     head = f"{given.state:<{_INDENT}}{check.id:<{width}}"
     lines = [textwrap.fill(given.found, columns, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)]
-    more = filter(None, (given.means, f"fix: {given.fix}" if given.fix else ""))
+    more = filter(None, (given.effect, f"fix: {given.fix}" if given.fix else ""))
     lines += [textwrap.fill(line, columns, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False) for line in more]
     text = "\n".join(lines)
     return screen.paint(given.state, _COLOURS[given.state]) + text[len(given.state) :] + "\n"
@@ -93,7 +93,7 @@ def _document(checks: Sequence[HostCheck], done: Sequence[ChangeDone], state: st
             "subject": each.subject,
             "state": each.outcome.state,
             "found": each.outcome.found,
-            "means": each.outcome.means,
+            "means": each.outcome.effect,
             "fix": each.outcome.fix,
             "fixable": each.outcome.change is not None,
         }

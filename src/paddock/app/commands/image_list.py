@@ -19,7 +19,6 @@ TEXT = "List the images of this host, or the names that `paddock image pull` kno
 
 
 def parser() -> Parser:
-    """Return the parser."""
     options = arguments.parser("image ls", TEXT)
     imagelibrary.add_directory(options)
     imagelibrary.add_pools(options)
@@ -29,7 +28,6 @@ def parser() -> Parser:
 
 
 def run(argv: list[str], console: Console) -> int:
-    """Print the list."""
     parsed = parser().parse_args(argv)
     if parsed.known:
         _known(parsed.output, console)

@@ -20,7 +20,6 @@ asks. Without a terminal it removes nothing unless --yes is given."""
 
 
 def parser() -> Parser:
-    """Return the parser."""
     options = arguments.parser("image prune", TEXT)
     imagelibrary.add_directory(options)
     imagelibrary.add_pools(options)
@@ -30,7 +29,6 @@ def parser() -> Parser:
 
 
 def run(argv: list[str], console: Console) -> int:
-    """List, ask, remove."""
     parsed = parser().parse_args(argv)
     unused = _unused(parsed)
     if not unused:

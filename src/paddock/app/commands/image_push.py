@@ -22,7 +22,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: list[str], console: Console) -> int:
-    """Upload the image."""
     parsed = parser().parse_args(argv)
     images = imagelibrary.existing(parsed, imagelibrary.settings(parsed))
     image = imagelibrary.find(images, parsed.image).image

@@ -73,7 +73,6 @@ def line(result: CaseResult) -> str:
 
 
 def summary(result: SuiteResult) -> str:
-    """The last lines."""
     lines = [f"left behind: {one_line(each)}" for each in result.leftovers]
     if result.unreachable:
         lines.append(f"the provider does not answer: {one_line(result.unreachable)}")
@@ -82,7 +81,6 @@ def summary(result: SuiteResult) -> str:
 
 
 def as_data(result: SuiteResult) -> dict[str, object]:
-    """The result for programs."""
     return {
         "passed": result.count("passed"),
         "failed": result.count("failed"),
@@ -94,7 +92,6 @@ def as_data(result: SuiteResult) -> dict[str, object]:
 
 
 def code(result: SuiteResult) -> int:
-    """The exit code."""
     if not result.ran:
         return UNUSABLE
     return GOOD if result.good else FINDINGS

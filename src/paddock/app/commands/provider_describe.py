@@ -24,7 +24,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: list[str], console: Console) -> int:
-    """Print the object."""
     parsed = parser().parse_args(argv)
     for word in (parsed.name, *filter(None, [parsed.namespace])):
         check_name(word)

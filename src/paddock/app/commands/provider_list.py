@@ -24,7 +24,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: list[str], console: Console) -> int:
-    """Print the list."""
     parsed = parser().parse_args(argv)
     if parsed.namespace:
         check_name(parsed.namespace)

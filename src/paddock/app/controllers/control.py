@@ -45,8 +45,7 @@ async def _load(module: str) -> None:
 class Closer(Protocol):
     """What a dialect has besides its controllers: programs, connections."""
 
-    async def close(self) -> None:
-        """End it."""
+    async def close(self) -> None: ...
 
 
 class EmbeddedControllers:

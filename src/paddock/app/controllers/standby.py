@@ -53,7 +53,6 @@ class OutageReporter:
             self._task.add_done_callback(_ended)
 
     async def stop(self) -> None:
-        """Tell no more."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -15,11 +15,11 @@ async def in_use(store: Store, kinds: str, group: str) -> None:
     """
     used = asyncio.Event()
 
-    def look(changes: tuple[CommittedWrite, ...]) -> None:
+    def check(changes: tuple[CommittedWrite, ...]) -> None:
         if not used.is_set() and any(_is_of(change.key.collection, kinds) for change in changes):
             used.set()
 
-    store.follow(look)
+    store.follow(check)
     if any(_is_of(each, kinds) for each in store.collections()) or _names(store, group.encode()):
         used.set()
     await used.wait()

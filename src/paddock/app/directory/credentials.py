@@ -59,7 +59,6 @@ class ServerCredentials:
         return self._own.certificate if given is None else Path(given).read_bytes()
 
     def tokens(self, parts: ServerParts) -> AccountTokens:
-        """Tokens of ServiceAccounts."""
         given = self._settings.accounts
         terms = IssuerTerms(issuers=given.issuers, audiences=given.audiences, longest_seconds=given.longest_seconds)
         return AccountTokens(self._keys(), parts.view, parts.clock, terms)

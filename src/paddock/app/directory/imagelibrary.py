@@ -24,7 +24,6 @@ _ALLOWED = ("127.0.0.0/8", "::1")
 
 
 def add_directory(options: Parser) -> None:
-    """Add `--dir`."""
     arguments.add_directory(options)
 
 

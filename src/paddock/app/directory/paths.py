@@ -14,17 +14,14 @@ class DataPaths(msgspec.Struct, frozen=True):
 
     @property
     def store(self) -> Path:
-        """All objects."""
         return self.root / "store.db"
 
     @property
     def pki(self) -> Path:
-        """Authority, certificates, signing keys."""
         return self.root / "pki"
 
     @property
     def kubeconfig(self) -> Path:
-        """The administrator's way in."""
         return self.root / directories.KUBECONFIG
 
     @property
@@ -44,10 +41,8 @@ class DataPaths(msgspec.Struct, frozen=True):
 
     @property
     def engine(self) -> Path:
-        """Machines, images, volumes, networks."""
         return self.root / "engine"
 
     @property
     def audit(self) -> Path:
-        """The audit log."""
         return self.root / "audit.log"

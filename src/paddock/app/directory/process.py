@@ -10,8 +10,6 @@ from paddock.app.directory.paths import DataPaths
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A running server."""
-
     pid: int
     # of /proc: ticks since the boot of the host
     started: int

@@ -55,11 +55,11 @@ def kvm_group(facts: DoctorFacts) -> Judgement:
     if facts.kvm.state != "forbidden" and not user.is_root:
         return ok(f"not needed: {name} may use /dev/kvm")
     if user.is_root and user.sudo:
-        means = f"a server of {name} cannot use KVM; root's can"
+        effect = f"a server of {name} cannot use KVM; root's can"
     else:
-        means = "this user cannot use KVM"
+        effect = "this user cannot use KVM"
     change = HostChange(("usermod", "-aG", group, name), f"add {name} to the group {group}; it counts from the next login")
-    return limited(f"{name} is not in the group {group}", means, _permit(facts), change=change)
+    return limited(f"{name} is not in the group {group}", effect, _permit(facts), change=change)
 
 
 def _permit(facts: DoctorFacts) -> str:
@@ -77,7 +77,7 @@ def hypervisors(facts: DoctorFacts) -> Judgement:
     if not loaded:
         return ok("no other hypervisor's modules are loaded")
     names = ", ".join(loaded)
-    means = "while their machines run, KVM may fail to start guests"
+    effect = "while their machines run, KVM may fail to start guests"
     return limited(
-        f"modules of other hypervisors are loaded: {names}", means, f"shut their machines down, or unload them: modprobe -r {names}"
+        f"modules of other hypervisors are loaded: {names}", effect, f"shut their machines down, or unload them: modprobe -r {names}"
     )

@@ -23,7 +23,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     # the fact, in a clause without a full stop
     found: str
     # what it means for machines; "" when all is well
-    means: str = ""
+    effect: str = ""
     # one way to mend it; "" when all is well
     fix: str = ""
     # what is missing, as a noun for the line that `paddock up` prints; "" where only speed or safety suffers
@@ -42,22 +42,21 @@ class HostCheck(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The outcome on one line."""
         given = self.outcome
-        return "; ".join(part for part in (given.found, given.means, f"to mend it: {given.fix}" if given.fix else "") if part)
+        return "; ".join(part for part in (given.found, given.effect, f"to mend it: {given.fix}" if given.fix else "") if part)
 
 
 def ok(found: str) -> Judgement:
-    """All is well."""
     return Judgement(found=found)
 
 
-def limited(found: str, means: str, fix: str, missing: str = "", change: HostChange | None = None) -> Judgement:
+def limited(found: str, effect: str, fix: str, missing: str = "", change: HostChange | None = None) -> Judgement:
     """Machines run, with a limit."""
-    return Judgement(state="limited", found=found, means=means, fix=fix, missing=missing, change=change)
+    return Judgement(state="limited", found=found, effect=effect, fix=fix, missing=missing, change=change)
 
 
-def broken(found: str, means: str, fix: str, missing: str = "", change: HostChange | None = None) -> Judgement:
+def broken(found: str, effect: str, fix: str, missing: str = "", change: HostChange | None = None) -> Judgement:
     """Machines do not run, or the server does not."""
-    return Judgement(state="broken", found=found, means=means, fix=fix, missing=missing, change=change)
+    return Judgement(state="broken", found=found, effect=effect, fix=fix, missing=missing, change=change)
 
 
 def load(facts: DoctorFacts, *names: str) -> HostChange | None:

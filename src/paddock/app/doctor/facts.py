@@ -98,8 +98,6 @@ class DirectoryFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LimitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Memory and limits."""
-
     # of the host, or of the control group around this process
     memory: int = 0
     available: int = 0
@@ -112,8 +110,6 @@ class LimitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KernelFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Features of the kernel."""
-
     # version of Landlock's interface; 0: there is none
     landlock: int = 0
     user_namespaces: bool = True
@@ -142,8 +138,6 @@ class ServiceFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DoctorFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is judged."""
-
     tools: ToolFacts
     kvm: KvmFacts
     user: UserFacts

@@ -46,7 +46,6 @@ _ORDER: Sequence[CheckState] = ("ok", "limited", "broken")
 
 
 def judge(facts: DoctorFacts) -> tuple[HostCheck, ...]:
-    """Carry out every check."""
     return tuple(HostCheck(id=name, subject=subject, outcome=check(facts)) for name, (subject, check) in CHECKS.items())
 
 

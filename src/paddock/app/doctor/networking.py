@@ -50,12 +50,11 @@ def tun(facts: DoctorFacts) -> Judgement:
 
 
 def bridge(facts: DoctorFacts) -> Judgement:
-    """Bridges in the kernel."""
     if not facts.user.is_root:
         return ok("not needed in user mode; elsewhere network-rights tried one")
     if facts.network.bridge is False:
-        means = "the server retries, and starts no machines on routed networks"
-        return broken("the kernel has no bridges", means, "load the kernel module: modprobe bridge", "networks")
+        effect = "the server retries, and starts no machines on routed networks"
+        return broken("the kernel has no bridges", effect, "load the kernel module: modprobe bridge", "networks")
     return ok("the kernel has bridges" if facts.network.bridge else "not tried")
 
 
@@ -64,17 +63,17 @@ def reverse_path(facts: DoctorFacts) -> Judgement:
     if facts.network.reverse_path != 1 or not facts.user.is_root:
         return ok("sources of packets are not checked strictly")
     change = HostChange(("sysctl", "-w", "net.ipv4.conf.all.rp_filter=2"), "set net.ipv4.conf.all.rp_filter to 2, until the host restarts")
-    means = "machines cannot ask for their gateway, so the server starts none"
+    effect = "machines cannot ask for their gateway, so the server starts none"
     fix = "sysctl -w net.ipv4.conf.all.rp_filter=2, or choose user mode: paddock up --network user"
-    return broken("net.ipv4.conf.all.rp_filter is 1", means, fix, "networks", change)
+    return broken("net.ipv4.conf.all.rp_filter is 1", effect, fix, "networks", change)
 
 
 def passt(facts: DoctorFacts) -> Judgement:
     """The program of interfaces that are bound by passt."""
     if facts.tools.passt:
         return ok(facts.tools.passt)
-    means = "interfaces with the binding passt cannot be plugged; all others work"
-    return limited("there is no passt on this host", means, "install it (on Debian: apt install passt)")
+    effect = "interfaces with the binding passt cannot be plugged; all others work"
+    return limited("there is no passt on this host", effect, "install it (on Debian: apt install passt)")
 
 
 def namespaces(facts: DoctorFacts) -> Judgement:
@@ -83,23 +82,21 @@ def namespaces(facts: DoctorFacts) -> Judgement:
     if not why:
         return ok("each QEMU gets namespaces of its own")
     if not facts.user.is_root:
-        means = "every QEMU runs as this user and sees the host's processes and network"
-        return limited("Paddock does not run as root", means, "run Paddock as root where guests are not trusted")
+        effect = "every QEMU runs as this user and sees the host's processes and network"
+        return limited("Paddock does not run as root", effect, "run Paddock as root where guests are not trusted")
     fix = "install util-linux, or give the container the capability SYS_ADMIN"
     return limited(f"namespaces cannot be made: {why}", "every QEMU sees the host's processes and network", fix)
 
 
 def forwarding(facts: DoctorFacts) -> Judgement:
-    """Other packet filters."""
     if not facts.network.forward_dropped or not facts.user.is_root:
         return ok("no other packet filter is known to drop what machines send")
-    means = "machines cannot reach other hosts: a filter that drops has the last word"
+    effect = "machines cannot reach other hosts: a filter that drops has the last word"
     fix = "allow their bridge, for Docker: iptables -I DOCKER-USER -j ACCEPT"
-    return limited("the filter chain FORWARD drops packets (Docker sets it so)", means, fix, "machines' way to other hosts")
+    return limited("the filter chain FORWARD drops packets (Docker sets it so)", effect, fix, "machines' way to other hosts")
 
 
 def libvirt_network(facts: DoctorFacts) -> Judgement:
-    """Networks of libvirt."""
     ranges = facts.network.libvirt
     if not ranges:
         return ok("libvirt has no network here")

@@ -29,8 +29,8 @@ def _qemu(facts: DoctorFacts, architecture: str) -> Judgement:
     missing = "machines" if is_own else f"{architecture} machines"
     install = f"install QEMU (on Debian: apt install {_PACKAGES[architecture]}), or put {program} on PATH"
     if not found.path:
-        means = "no machine can start" if is_own else f"machines with the architecture {architecture} cannot start"
-        return bad(f"there is no {program} on this host", means, install, missing)
+        effect = "no machine can start" if is_own else f"machines with the architecture {architecture} cannot start"
+        return bad(f"there is no {program} on this host", effect, install, missing)
     if found.error:
         return bad(f"{found.path} does not start: {found.error}", "no machine can start with it", install, missing)
     version = ".".join(map(str, found.version))
@@ -42,11 +42,10 @@ def _qemu(facts: DoctorFacts, architecture: str) -> Judgement:
 
 
 def qemu_img(facts: DoctorFacts) -> Judgement:
-    """The converter of images."""
     if facts.tools.qemu_img:
         return ok(facts.tools.qemu_img)
-    means = "Paddock cannot make or convert disks, so most machines do not start"
-    return broken("there is no qemu-img on this host", means, "install it (on Debian: apt install qemu-utils)", "disks")
+    effect = "Paddock cannot make or convert disks, so most machines do not start"
+    return broken("there is no qemu-img on this host", effect, "install it (on Debian: apt install qemu-utils)", "disks")
 
 
 def firmware(facts: DoctorFacts) -> Judgement:
@@ -58,9 +57,11 @@ def firmware(facts: DoctorFacts) -> Judgement:
     if found.has_efi:
         return ok("UEFI firmware is installed")
     fix = f"install it (on Debian: apt install {_FIRMWARE.get(architecture, 'ovmf')})"
-    means = "machines with bootloader.efi cannot start" if architecture == "amd64" else "no machine can start: this architecture needs UEFI"
+    effect = (
+        "machines with bootloader.efi cannot start" if architecture == "amd64" else "no machine can start: this architecture needs UEFI"
+    )
     bad = limited if architecture == "amd64" else broken
-    return bad("there is no UEFI firmware (OVMF)", means, fix, "UEFI")
+    return bad("there is no UEFI firmware (OVMF)", effect, fix, "UEFI")
 
 
 def secure_boot(facts: DoctorFacts) -> Judgement:
@@ -73,8 +74,8 @@ def secure_boot(facts: DoctorFacts) -> Judgement:
         return ok("not examined without QEMU")
     if found.has_secure_boot:
         return ok("firmware with enrolled keys is installed")
-    means = "machines with bootloader.efi cannot start unless they set secureBoot: false"
-    return limited("there is no UEFI firmware with enrolled keys", means, "install it (on Debian: apt install ovmf)", "Secure Boot")
+    effect = "machines with bootloader.efi cannot start unless they set secureBoot: false"
+    return limited("there is no UEFI firmware with enrolled keys", effect, "install it (on Debian: apt install ovmf)", "Secure Boot")
 
 
 def swtpm(facts: DoctorFacts) -> Judgement:

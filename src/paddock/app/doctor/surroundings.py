@@ -38,13 +38,12 @@ def directory(facts: DoctorFacts) -> Judgement:
         return broken(given.refused, "the server does not start", given.remedy, "the directory")
     if given.exists and given.mode & 0o022:
         change = HostChange(("chmod", "go-w", given.path), f"take the right to write {given.path} from other users")
-        means = "other users can replace what the server trusts"
-        return limited(f"{given.path} can be written by other users", means, f"chmod go-w {given.path}", change=change)
+        effect = "other users can replace what the server trusts"
+        return limited(f"{given.path} can be written by other users", effect, f"chmod go-w {given.path}", change=change)
     return ok(given.path if given.exists else f"the server can make its directory below {given.path}")
 
 
 def space(facts: DoctorFacts) -> Judgement:
-    """Free space."""
     given = facts.directory
     text = f"{_size(given.free_bytes)} are free below {given.path}"
     fix = "make room there, remove images that nothing uses (paddock image prune), or name another directory: --dir"
@@ -56,7 +55,6 @@ def space(facts: DoctorFacts) -> Judgement:
 
 
 def inodes(facts: DoctorFacts) -> Judgement:
-    """Free inodes."""
     given = facts.directory
     if not given.inodes:
         return ok("the file system does not limit the number of files")
@@ -83,23 +81,23 @@ def control_groups(facts: DoctorFacts) -> Judgement:
     version = facts.limits.control_groups
     if version:
         return ok(f"limits of machines are kept by control groups, version {version}")
-    means = "limits of CPU, memory and I/O of machines are not kept"
+    effect = "limits of CPU, memory and I/O of machines are not kept"
     if facts.user.is_root:
         fix = "mount control groups for writing (docker run --cgroupns=private --privileged does)"
-        return limited("control groups cannot be written", means, fix)
-    return limited("this user may not make control groups", means, "run Paddock as root where machines need limits")
+        return limited("control groups cannot be written", effect, fix)
+    return limited("this user may not make control groups", effect, "run Paddock as root where machines need limits")
 
 
 def cpu_shares(facts: DoctorFacts) -> Judgement:
     """Control groups in which namespaces share the processors."""
     if facts.limits.cpu_shares:
         return ok("namespaces share the processors by weight")
-    means = "a namespace with many busy guests leaves the others less processor time"
+    effect = "a namespace with many busy guests leaves the others less processor time"
     if facts.user.is_root:
         fix = "mount the control groups of the controller cpu for writing (docker run --cgroupns=private --privileged does)"
-        return limited("no control groups share the processors", means, fix)
+        return limited("no control groups share the processors", effect, fix)
     fix = "start the server with `systemd-run --user --scope paddock up`, or run Paddock as root"
-    return limited("this user has no control groups that share the processors", means, fix)
+    return limited("this user has no control groups that share the processors", effect, fix)
 
 
 def open_files(facts: DoctorFacts) -> Judgement:
@@ -107,8 +105,8 @@ def open_files(facts: DoctorFacts) -> Judgement:
     found = facts.limits.open_files
     if found >= _GOOD_FILES:
         return ok(f"a process may open {found} files")
-    means = "a server with some hundred machines or clients runs out of them"
-    return limited(f"a process may open {found} files", means, "raise the limit: ulimit -n 65536, or LimitNOFILE= in a unit of systemd")
+    effect = "a server with some hundred machines or clients runs out of them"
+    return limited(f"a process may open {found} files", effect, "raise the limit: ulimit -n 65536, or LimitNOFILE= in a unit of systemd")
 
 
 def landlock(facts: DoctorFacts) -> Judgement:
@@ -116,20 +114,19 @@ def landlock(facts: DoctorFacts) -> Judgement:
     found = facts.kernel.landlock
     if found >= _LANDLOCK:
         return ok(f"Landlock, version {found} of its interface")
-    means = "programs that read foreign images are confined by users, namespaces and limits only"
-    return limited("the kernel has no Landlock", means, "boot with lsm=landlock,... or use a kernel from 5.13 on")
+    effect = "programs that read foreign images are confined by users, namespaces and limits only"
+    return limited("the kernel has no Landlock", effect, "boot with lsm=landlock,... or use a kernel from 5.13 on")
 
 
 def user_namespaces(facts: DoctorFacts) -> Judgement:
-    """Namespaces of unprivileged processes."""
     if facts.kernel.user_namespaces:
         return ok("unprivileged processes may make user namespaces")
     if facts.user.is_root:
         return ok("not permitted to users; root does not need it")
-    means = "programs that read foreign images keep the network; everything else of their confinement holds"
+    effect = "programs that read foreign images keep the network; everything else of their confinement holds"
     lifted = facts.network.rootless_fix
     fix = lifted if lifted.startswith("sysctl ") else "permit it by AppArmor or sysctl"
-    return limited("unprivileged processes may not make user namespaces", means, f"{fix}, or run Paddock as root")
+    return limited("unprivileged processes may not make user namespaces", effect, f"{fix}, or run Paddock as root")
 
 
 def vhost(facts: DoctorFacts) -> Judgement:
@@ -152,23 +149,24 @@ def clock(facts: DoctorFacts) -> Judgement:
     """The time, by which certificates and tokens are judged."""
     year = facts.service.year
     if not _FIRST_YEAR <= year <= _LAST_YEAR:
-        means = "certificates and TLS connections to registries fail"
-        return broken(f"the clock says {year}", means, "set the clock: timedatectl set-ntp true, or date --set", "the right time")
+        effect = "certificates and TLS connections to registries fail"
+        return broken(f"the clock says {year}", effect, "set the clock: timedatectl set-ntp true, or date --set", "the right time")
     if facts.service.clock_synchronized is False:
-        means = "tokens and certificates of other hosts may be judged wrongly when it drifts"
-        return limited("the clock is not synchronized", means, "run a time service: timedatectl set-ntp true, or chrony")
+        effect = "tokens and certificates of other hosts may be judged wrongly when it drifts"
+        return limited("the clock is not synchronized", effect, "run a time service: timedatectl set-ntp true, or chrony")
     return ok(f"the clock is synchronized ({year})" if facts.service.clock_synchronized else f"the clock says {year}")
 
 
 def access_control(facts: DoctorFacts) -> Judgement:
-    """SELinux and AppArmor."""
     if facts.kernel.selinux == "enforcing":
-        means = "Paddock brings no policy and is not tested with one; QEMU may be denied files"
-        return limited("SELinux is enforcing", means, "if a machine is denied something, read ausearch -m avc, and allow it by audit2allow")
+        effect = "Paddock brings no policy and is not tested with one; QEMU may be denied files"
+        return limited(
+            "SELinux is enforcing", effect, "if a machine is denied something, read ausearch -m avc, and allow it by audit2allow"
+        )
     if facts.kernel.apparmor:
-        means = "programs that Paddock starts may be denied files"
+        effect = "programs that Paddock starts may be denied files"
         fix = "run Paddock unconfined, or allow what the kernel's log says was denied"
-        return limited(f"AppArmor confines this process by {facts.kernel.apparmor}", means, fix)
+        return limited(f"AppArmor confines this process by {facts.kernel.apparmor}", effect, fix)
     return ok("neither SELinux nor AppArmor confines Paddock")
 
 
@@ -181,9 +179,9 @@ def unit(facts: DoctorFacts) -> Judgement:
         return ok(f"{given.unit} has KillMode={given.kill_mode}: its end ends no guest")
     if facts.limits.control_groups and facts.user.is_root:
         return ok(f"{given.unit} has KillMode={given.kill_mode or 'control-group'}; guests have control groups outside of it")
-    means = "when the unit stops, systemd ends all guests with it"
+    effect = "when the unit stops, systemd ends all guests with it"
     fix = f"systemctl edit {given.unit}: below [Service], write KillMode=process"
-    return broken(f"{given.unit} has KillMode={given.kill_mode or 'control-group'}", means, fix, "guests that outlive the server")
+    return broken(f"{given.unit} has KillMode={given.kill_mode or 'control-group'}", effect, fix, "guests that outlive the server")
 
 
 def _size(count: int) -> str:

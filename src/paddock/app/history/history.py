@@ -46,7 +46,6 @@ class UsageHistory:
         return self._rings.get(owner, _EMPTY).series(resolution, self._clock.seconds())
 
     def start(self) -> None:
-        """Begin to sample."""
         self._task = asyncio.create_task(self._run(), name="usage history")
 
     async def close(self) -> None:

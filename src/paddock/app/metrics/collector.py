@@ -99,8 +99,6 @@ class CachedSeries(Generic[T, V]):
 
 
 class MetricsCollector:
-    """Makes the page."""
-
     def __init__(
         self, program: ControllerManager, engine: Engine, sessions: Sessions, fills_disks: Callable[[], bool], release: str
     ) -> None:
@@ -110,8 +108,8 @@ class MetricsCollector:
         self._fills_disks = fills_disks
         self._release = release
         of = program.informers
-        self._machines = CachedSeries(of, MACHINES, machines.told)
-        self._instances = CachedSeries(of, targets.INSTANCES, instances.told)
+        self._machines = CachedSeries(of, MACHINES, machines.metrics_of)
+        self._instances = CachedSeries(of, targets.INSTANCES, instances.metrics_of)
         self._claims = CachedSeries(of, targets.CLAIMS, machines.size)
         self._transfers = CachedSeries(of, targets.DATA_VOLUMES, lambda each: each)
         self._crons = CachedSeries(of, targets.IMPORT_CRONS, lambda each: each)
@@ -138,10 +136,10 @@ class MetricsCollector:
         page.add(machines.numbers(machine.namespace for machine in known))
         there = await self._instances.all()
         self._forget({Key(each.namespace, each.name) for each in known}, [seen for seen, _ in there])
-        for seen, told in there:
-            page.add(told.samples)
-            page.add(self._measured(seen, told.at, used.get(seen.meta.uid)))
-        page.add(instances.counts(told.kind for _, told in there))
+        for seen, metrics in there:
+            page.add(metrics.samples)
+            page.add(self._measured(seen, metrics.at, used.get(seen.meta.uid)))
+        page.add(instances.counts(machine_metrics.kind for _, machine_metrics in there))
         page.add(disks.transfers(await self._transfers.values()))
         page.add(disks.crons(await self._crons.values()))
         page.add(disks.profiles(await self._profiles.values(), await self._classes.values()))
@@ -213,7 +211,7 @@ class MetricsCollector:
         machine = self._engine.machines.get(id)
         if machine is not None:
             for seen in self._instances.informer.cache.by("uid", id):
-                self._panics.look(machine, seen.key)
+                self._panics.observe(machine, seen.key)
 
     def _renamed(self) -> Iterator[str]:
         for name, (known, label) in RENAMED.items():

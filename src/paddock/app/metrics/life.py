@@ -52,7 +52,6 @@ class Phases:
         self._deletion = metrics.histogram(f"{_NAME}_from_deletion_seconds", f"{text} their deletion.", ("phase",), _BOUNDS)
 
     def hear(self, change: CacheChange) -> None:
-        """An instance changed."""
         if change.old is None or change.new is None:
             return
         with contextlib.suppress(msgspec.DecodeError):
@@ -78,13 +77,13 @@ class Panics:
 
     def __init__(self) -> None:
         self._counts: dict[Key, int] = {}
-        self._told: dict[str, int] = {}
+        self._reported: dict[str, int] = {}
 
-    def look(self, machine: QemuMachine, key: Key) -> None:
+    def observe(self, machine: QemuMachine, key: Key) -> None:
         """A machine changed; it is that of the instance."""
         end = machine.observed.end
-        if end is not None and end.reason == "panicked" and self._told.get(machine.id) != machine.observed.run:
-            self._told[machine.id] = machine.observed.run
+        if end is not None and end.reason == "panicked" and self._reported.get(machine.id) != machine.observed.run:
+            self._reported[machine.id] = machine.observed.run
             self._counts[key] = self._counts.get(key, 0) + 1
 
     def count(self, key: Key) -> int:
@@ -92,6 +91,5 @@ class Panics:
         return self._counts.get(key, 0)
 
     def keep(self, keys: set[Key], machines: set[str]) -> None:
-        """Forget what is gone."""
         self._counts = {key: count for key, count in self._counts.items() if key in keys}
-        self._told = {name: run for name, run in self._told.items() if name in machines}
+        self._reported = {name: run for name, run in self._reported.items() if name in machines}

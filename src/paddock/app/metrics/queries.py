@@ -70,7 +70,6 @@ class PendingQueries:
         return self._guests.get(id)
 
     async def close(self) -> None:
-        """Ask nobody any more."""
         tasks = [question.task for question in self._open.values()] + [guest.task for guest in self._guests.values() if guest.task]
         for task in tasks:
             task.cancel()
@@ -98,7 +97,7 @@ class PendingQueries:
         if guest is None:
             guest = self._guests[machine.id] = AgentReport(machine.observed.run, now)
         guest.asked = now
-        guest.task = asyncio.create_task(_told(machine, guest), name=f"file systems of {machine.id}")
+        guest.task = asyncio.create_task(_ask(machine, guest), name=f"file systems of {machine.id}")
 
 
 async def _used(machine: QemuMachine) -> Statistics | None:
@@ -112,7 +111,7 @@ async def _used(machine: QemuMachine) -> Statistics | None:
     return None
 
 
-async def _told(machine: QemuMachine, guest: AgentReport) -> None:
+async def _ask(machine: QemuMachine, guest: AgentReport) -> None:
     try:
         guest.filesystems = await machine.agent.filesystems()
     except AgentError as error:

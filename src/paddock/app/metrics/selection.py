@@ -12,10 +12,10 @@ def selected(text: str, names: Collection[str]) -> str:
     return "".join(f"{line}\n" for line in _lines(text, wanted))
 
 
-def _lines(text: str, wanted: Collection[str]) -> Iterator[str]:
+def _lines(text: str, names: Collection[str]) -> Iterator[str]:
     taken = False
     for line in text.splitlines():
         if line.startswith("# HELP "):
-            taken = line.split(" ", 3)[2] in wanted
+            taken = line.split(" ", 3)[2] in names
         if taken:
             yield line

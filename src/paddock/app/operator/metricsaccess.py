@@ -49,7 +49,7 @@ class MetricsAccess:
         self._verdicts: OrderedDict[tuple[bytes, str, str], tuple[float, MetricsVerdict]] = OrderedDict()
         # Tokens that somebody makes up must not become a flood of requests to the API server.
         self._gate = asyncio.Semaphore(_AT_A_TIME)
-        self._told = ""
+        self._reported = ""
 
     async def refusal(self, request: HttpRequest) -> HttpResponse | None:
         """Return the answer to a request that may not see the metrics."""
@@ -75,7 +75,7 @@ class MetricsAccess:
                 verdict = await self._review(token, verb, request.path)
         except (PaddockError, TimeoutError) as error:
             return self._failed(str(error) or f"no answer within {_PATIENCE:g} s")
-        self._told = ""
+        self._reported = ""
         self._keep(key, verdict)
         return verdict
 
@@ -100,9 +100,9 @@ class MetricsAccess:
         return answer.get("status") or {}
 
     def _failed(self, problem: str) -> MetricsVerdict:
-        if problem != self._told:
+        if problem != self._reported:
             _LOG.warning("access to the metrics cannot be judged", extra={"error": problem})
-        self._told = problem
+        self._reported = problem
         return MetricsVerdict(500, "the API server did not judge this request; the operator's log says why")
 
     def _keep(self, key: tuple[bytes, str, str], verdict: MetricsVerdict) -> None:

@@ -56,14 +56,14 @@ def find(security: MetricsSecurity, hostname: str, clock: Clock) -> MetricsCerti
 
 async def keep_fresh(certificate: MetricsCertificate) -> None:
     """Until cancelled: what changed is served from the next connection on, and what is broken changes nothing."""
-    told = ""
+    reported = ""
     while True:
         await asyncio.sleep(_AGAIN_SECONDS)
         try:
             if certificate.refresh():
                 _LOG.info("metrics certificate renewed")
-            told = ""
+            reported = ""
         except PaddockError as problem:
-            if str(problem) != told:
+            if str(problem) != reported:
                 _LOG.warning("metrics certificate unusable; the previous one stays in use", extra={"error": str(problem)})
-            told = str(problem)
+            reported = str(problem)

@@ -107,20 +107,20 @@ class Operator:
 
     async def _wait_for_definitions(self) -> None:
         """Until every kind that is needed is served and, where it is a front kind, is the one that is known here."""
-        told: Sequence[str] = ()
+        reported: Sequence[str] = ()
         while True:
-            lacking = await self._look()
+            lacking = await self._missing_definitions()
             self._lacking = "; ".join(lacking)
             if not lacking:
                 _LOG.info("all required resources available")
                 return
-            if lacking != told:
+            if lacking != reported:
                 for each in lacking:
                     _LOG.warning("operator not ready", extra={"problem": each})
-                told = lacking
+                reported = lacking
             await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _look(self) -> Sequence[str]:
+    async def _missing_definitions(self) -> Sequence[str]:
         found: list[str] = []
         for each in self._programs:
             where = "" if each is self.program else "front: "

@@ -87,8 +87,6 @@ def address(word: str) -> ListenAddress | None:
 
 
 def one_of(*choices: str) -> Callable[[str], str]:
-    """One of these words."""
-
     def read(word: str) -> str:
         if word not in choices:
             raise Terminal(f"{word!r} is none of {', '.join(choices)}", fix=f"write {' or '.join(choices)}")

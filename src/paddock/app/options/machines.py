@@ -84,11 +84,11 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
     )
 
 
-def _shared(given: Path) -> Path:
+def _shared(directory: Path) -> Path:
     """Return a directory to share, free of links."""
-    path = given.expanduser().resolve()
+    path = directory.expanduser().resolve()
     if not path.is_dir():
-        raise Terminal(f"--share has {given}, which is no directory of this host", fix="make it first, or correct the path")
+        raise Terminal(f"--share has {directory}, which is no directory of this host", fix="make it first, or correct the path")
     if hostdirectories.is_of_system(path):
         raise Terminal(f"--share has {path}, which belongs to the host's system", fix="share a directory below it that holds data")
     return path

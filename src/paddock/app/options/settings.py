@@ -22,8 +22,6 @@ class Tls(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Tokens of ServiceAccounts."""
-
     issuers: tuple[str, ...] = ("https://kubernetes.default.svc",)
     audiences: tuple[str, ...] = ()
     # the key that signs, when it is not the server's own, and files with more keys that are believed

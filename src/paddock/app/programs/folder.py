@@ -20,7 +20,6 @@ class ChildFolder:
 
     @property
     def tls(self) -> Path:
-        """The certificates."""
         return self.path / _TLS
 
     @property
@@ -54,7 +53,6 @@ class ChildFolder:
                     self._give(handle, 0o440)
 
     def remove(self) -> None:
-        """Delete the directory."""
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _make(self, path: Path) -> None:

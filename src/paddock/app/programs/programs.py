@@ -110,7 +110,6 @@ class EmbeddedPrograms:
         self._handlers.append(handler)
 
     def pids(self) -> Mapping[Key, int]:
-        """The processes by Provider."""
         return {key: kept.child.pid for key, kept in self._kept.items() if kept.child is not None and not kept.child.ended}
 
     async def ensure(self, key: Key, provider: Provider, secrets: ProviderSecrets) -> ProgramState:

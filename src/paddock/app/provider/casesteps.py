@@ -24,8 +24,6 @@ Place = tuple[Target[Data], Key]
 
 
 class CaseRun:
-    """One case at work."""
-
     def __init__(self, client: Client, namespace: str, case: LifecycleCase) -> None:
         self._client = client
         self._namespace = namespace

@@ -40,7 +40,7 @@ def place(endpoint: str) -> EndpointPlace | None:
     return EndpointPlace(parts.hostname, port, parts.scheme in _ENCRYPTED)
 
 
-async def look(endpoint_place: EndpointPlace, authority: bytes, clock: Clock, *, verify: bool) -> list[ProviderFinding]:
+async def examine(endpoint_place: EndpointPlace, authority: bytes, clock: Clock, *, verify: bool) -> list[ProviderFinding]:
     """Resolve the name, connect and shake hands. The first check that fails ends the others."""
     name = await _resolve(endpoint_place)
     if name.grade == "bad":

@@ -44,7 +44,7 @@ async def examine(examined_endpoint: ExaminedEndpoint) -> AsyncIterator[Provider
         yield ProviderFinding(check="endpoint", grade="bad", text="the endpoint is no address", fix="write it as SCHEME://HOST:PORT/PATH")
         return
     if place is not None:
-        found = await endpoints.look(place, authority, SystemClock(), verify=examined_endpoint.verify)
+        found = await endpoints.examine(place, authority, SystemClock(), verify=examined_endpoint.verify)
         for each in found:
             yield each
         if any(each.grade == "bad" for each in found):

@@ -21,7 +21,6 @@ class BadImageSpec(Terminal):
 
 
 def add_options(options: arguments.Parser) -> None:
-    """Add the options."""
     group = options.add_argument_group("machines")
     group.add_argument("--template", metavar="NAME", default="", help="Template to create machines from (default: conformance)")
     group.add_argument("--image-path", metavar="PATH", default="", help="Image file of the provider to create machines from instead")

@@ -34,7 +34,6 @@ async def in_namespace(client: Client, namespace: str) -> list[Data]:
 
 
 async def get(parsed: argparse.Namespace, console: Console) -> Data:
-    """One Provider."""
     found = serveraccess.find(parsed, console)
     async with Client(Https(found)) as client:
         return await client.get(PROVIDERS, Key(parsed.namespace or found.namespace, parsed.name))

@@ -59,7 +59,6 @@ class CreatedObject(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """Its place."""
         metadata = self.data["metadata"]
         return Key(str(metadata.get("namespace") or ""), str(metadata["name"]))
 
@@ -119,7 +118,7 @@ class Watch:
         end, troubled = time.monotonic() + seconds, 0.0
         try:
             while True:
-                await self.look()
+                await self.observe()
                 now = time.monotonic()
                 self.timings.enter(self.standing.phase, now)
                 show(self.standing)
@@ -140,13 +139,13 @@ class Watch:
         """Wait until the guest ends."""
         uid = texts(self.seen.vmi, "metadata", "uid")
         while True:
-            await self.look()
+            await self.observe()
             vmi = self.seen.vmi
             if vmi is None or texts(vmi, "metadata", "uid") != uid or texts(vmi, "status", "phase") in ("Succeeded", "Failed"):
                 return
             await asyncio.sleep(_LOOK_SECONDS * 4)
 
-    async def look(self) -> None:
+    async def observe(self) -> None:
         """Read the machine's objects once."""
         vm, vmi = await asyncio.gather(self._client.find(MACHINES, self.key), self._client.find(INSTANCES, self.key))
         volumes: tuple[Data, ...] = ()

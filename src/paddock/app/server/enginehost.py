@@ -56,7 +56,7 @@ class HostedEngine:
             await self._control.engine.start()
         finally:
             # Also of a host that cannot run machines, users hear what it lacks.
-            await self._host.look()
+            await self._host.examine()
         _LOG.info("running machines adopted", extra={"running": sum(each.observed.live for each in self._control.engine.machines)})
 
     async def start(self) -> None:

@@ -16,8 +16,7 @@ SECONDS = 300.0
 class HostLimits(Protocol):
     """The checks of a host, as a server reports them."""
 
-    async def look(self) -> None:
-        """Look at the host."""
+    async def examine(self) -> None: ...
 
     def conditions(self) -> tuple[NodeLimit, ...]:
         """Return the conditions of the Node."""
@@ -32,7 +31,7 @@ class SimulatedHost:
     def __init__(self, nodes: int) -> None:
         self._nodes = nodes
 
-    async def look(self) -> None:
+    async def examine(self) -> None:
         """There is nothing to look at."""
 
     def conditions(self) -> tuple[NodeLimit, ...]:
@@ -45,13 +44,11 @@ class SimulatedHost:
 
 
 class HostExamination:
-    """The latest outcome."""
-
     def __init__(self, root: Path) -> None:
         self._root = root
         self._checks: tuple[HostCheck, ...] = ()
 
-    async def look(self) -> None:
+    async def examine(self) -> None:
         """Look at the host. What cannot be found out is no reason not to run machines."""
         from paddock.app.doctor.gather import gather  # noqa: PLC0415 - the engine, which is loaded when it is needed
 

@@ -39,7 +39,6 @@ class Probes:
         return await self._server.listen(host, port)
 
     async def close(self) -> None:
-        """Answer no more."""
         await self._server.close(1.0)
 
     async def _answer(self, request: HttpRequest) -> Answer:

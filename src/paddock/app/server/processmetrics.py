@@ -21,7 +21,6 @@ FAMILIES = (
 
 
 def lines() -> Iterator[str]:
-    """Yield the series."""
     values = _values()
     for family in FAMILIES:
         yield from family.head()

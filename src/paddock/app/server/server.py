@@ -181,7 +181,7 @@ class ServerHandle:
 
     async def _announce(self) -> Callable[[], Awaitable[None]]:
         """Make this host and its server known, and keep them so."""
-        told = self._settings.advertise or self._settings.host
+        address = self._settings.advertise or self._settings.host
         if self._settings.controllers:
             self.machines = Supervisor(
                 self._hosting, self._standby, self._reason, partial(importlib.import_module, "paddock.app.server.enginehost")
@@ -190,7 +190,7 @@ class ServerHandle:
             if self._is_simulated:
                 self.api.health.add_ready("guests-are-simulated", lambda: "")
             self.api.unready.update(dict.fromkeys((kubevirtsubresources.GROUP, bootstrap.METRICS), self._why_not))
-        hosts = self._hosts(msgspec.structs.replace(node.this_host(told), problem=self._problem()))
+        hosts = self._hosts(msgspec.structs.replace(node.this_host(address), problem=self._problem()))
         host = hosts[0]
         await node.ensure(self.parts, host, self.port, self._settings.networks, bare=self._settings.bare)
         hearts = [heartbeat.Heartbeat(self.parts, each, self._problem, self.host.conditions) for each in hosts]
@@ -203,7 +203,7 @@ class ServerHandle:
             await beat()
             self._house.every(heartbeat.SECONDS, beat)
         if self._settings.controllers:
-            self._house.every(hostchecks.SECONDS, self.host.look)
+            self._house.every(hostchecks.SECONDS, self.host.examine)
         self._node, self._nodes = host.name, tuple(each.name for each in hosts)
         return beat
 

@@ -203,7 +203,7 @@ class _Readiness:
         self._places = places
         self._console = console
         self._service = service
-        self._told = ""
+        self._reported = ""
         self._problem: NodeProblem | None = None
         self._is_known = False
         # the link that opens the web console
@@ -240,9 +240,9 @@ class _Readiness:
             self._server.arm_watchdog()
         self._problem, self._is_known = problem, True
         self._write()
-        if limits and limits != self._told:
+        if limits and limits != self._reported:
             self._console.say(f"paddock: {limits}")
-            self._told = limits
+            self._reported = limits
         # It answers, so what waits for it may start; a restart would mend nothing that a retry does not.
         self._service.ready(words or f"ready at {address}")
         if problem is not None:

@@ -45,8 +45,7 @@ class StandbyWork(Protocol):
     async def report(self, problem: NodeProblem) -> None:
         """Tell users, from now on until `stop`."""
 
-    async def stop(self) -> None:
-        """Tell no more."""
+    async def stop(self) -> None: ...
 
 
 class Supervisor:
@@ -78,7 +77,6 @@ class Supervisor:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._run(), name="machines")
 
     async def settled(self) -> NodeProblem | None:
@@ -87,7 +85,6 @@ class Supervisor:
         return self.problem
 
     async def stop(self) -> None:
-        """End what runs."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -71,7 +71,6 @@ class LoopWatchdog:
         self._armed, self._record = True, record
 
     def stop(self) -> None:
-        """Watch no more."""
         self._end.set()
         self._alive.set()
         self._thread.join()

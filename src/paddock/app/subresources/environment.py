@@ -71,8 +71,6 @@ class DatagramFlow(Protocol):
 
 
 class NetworksApi(Protocol):
-    """The ways to guests."""
-
     async def dial(self, owner: str, name: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]: ...
     async def datagrams(self, owner: str, name: str, port: int) -> DatagramFlow: ...
 
@@ -101,13 +99,10 @@ class EmptyHistory:
     """The history of a server that samples nothing."""
 
     def series(self, owner: str, resolution: Resolution) -> UsageSeries:
-        """Return no series."""
         return UsageRings().series(resolution, 0.0)
 
 
 class SubresourceEnvironment(msgspec.Struct, frozen=True):
-    """All of it together."""
-
     parts: ServerParts
     machines: MachinesApi
     networks: NetworksApi

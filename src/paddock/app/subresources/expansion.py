@@ -15,8 +15,6 @@ from paddock.server.resources.kubevirtsubresources import MACHINES
 
 
 class MachineExpansion:
-    """Expands machines."""
-
     def __init__(self, stored: StoredObjects, installation: InstallationApi) -> None:
         self._stored = stored
         self._installation = installation
@@ -52,9 +50,9 @@ class MachineExpansion:
 
     def _expanded(self, machine: Data) -> Data:
         spec, namespace = machine["spec"], machine["metadata"].get("namespace") or ""
-        look = looking(self._stored.parts.view)
+        lookup = looking(self._stored.parts.view)
         try:
-            found = [instancetypes.find(member, spec, namespace, look, machine.get("status")) for member in instancetypes.KINDS]
+            found = [instancetypes.find(member, spec, namespace, lookup, machine.get("status")) for member in instancetypes.KINDS]
         except instancetypes.MissingInstancetype as missing:
             raise failure.internal(missing.why) from None
         return instancetypes.expanded_machine(machine, [each for each in found if each is not None], self._installation.default_binding)

@@ -29,7 +29,6 @@ class GuestFreezer:
         self._thaws: dict[str, asyncio.Task[None]] = {}
 
     async def freeze(self, call: RequestContext) -> HttpResponse:
-        """Freeze for a time."""
         seconds = _timeout(queries.needed(call.request).get("unfreezeTimeout"))
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
@@ -47,7 +46,6 @@ class GuestFreezer:
         return queries.done()
 
     async def unfreeze(self, call: RequestContext) -> HttpResponse:
-        """Thaw."""
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
         self._forget(instance.metadata.uid or "")
@@ -101,13 +99,13 @@ def _reason(error: PaddockError) -> str:
     return str(error)
 
 
-def _timeout(given: object) -> float:
+def _timeout(value: object) -> float:
     """Seconds until a guest thaws by itself; 0 means never."""
-    if given is None:
+    if value is None:
         raise failure.bad_request("Unfreeze timeout in freeze request is not set")
-    if isinstance(given, int) and not isinstance(given, bool):
-        return given / duration.SECOND
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value / duration.SECOND
     try:
-        return duration.parse(str(given)) / duration.SECOND
+        return duration.parse(str(value)) / duration.SECOND
     except duration.NotADuration:
-        raise failure.bad_request(f"Can not unmarshal Request body to struct, error: unfreezeTimeout: {given!r} is no duration") from None
+        raise failure.bad_request(f"Can not unmarshal Request body to struct, error: unfreezeTimeout: {value!r} is no duration") from None

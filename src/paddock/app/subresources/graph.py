@@ -26,7 +26,6 @@ class Graphs:
         self._installation = installation
 
     async def draw(self, call: RequestContext) -> HttpResponse:
-        """The tree."""
         if not self._installation.has("ObjectGraph"):
             raise failure.bad_request("ObjectGraph feature gate not enabled: Unable to return object graph.")
         place = (call.route.namespace, call.route.name)

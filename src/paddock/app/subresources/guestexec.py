@@ -34,8 +34,6 @@ _SECONDS, _MOST_SECONDS = 30, 300
 
 
 class GuestCommands:
-    """Runs commands in guests."""
-
     def __init__(self, instances: InstanceFinder) -> None:
         self._instances = instances
 

@@ -26,17 +26,17 @@ class GuestInfo:
 
     async def everything(self, call: RequestContext) -> HttpResponse:
         """All that the agent tells."""
-        return await self._told(call, self._everything)
+        return await self._answer(call, self._everything)
 
     async def users(self, call: RequestContext) -> HttpResponse:
         """Answer with the users that are logged in."""
-        return await self._told(call, self._users)
+        return await self._answer(call, self._users)
 
     async def filesystems(self, call: RequestContext) -> HttpResponse:
         """Answer with the mounted file systems."""
-        return await self._told(call, self._filesystems)
+        return await self._answer(call, self._filesystems)
 
-    async def _told(self, call: RequestContext, tell: Callable[[AgentApi], Awaitable[Data]]) -> HttpResponse:
+    async def _answer(self, call: RequestContext, tell: Callable[[AgentApi], Awaitable[Data]]) -> HttpResponse:
         instance = self._instances.asked(call)
         try:
             agent = self._instances.with_agent(instance).agent
@@ -46,7 +46,7 @@ class GuestInfo:
 
     async def _everything(self, agent: AgentApi) -> Data:
         info = await _asked(agent.info())
-        told: Data = {
+        data: Data = {
             "kind": "VirtualMachineInstanceGuestAgentInfo",
             "apiVersion": _API_VERSION,
             "metadata": {},
@@ -55,11 +55,11 @@ class GuestInfo:
             "os": about_os(await _tried(agent.os(), GuestOs())),
         }
         zone = await _tried(agent.timezone(), None)
-        told["timezone"] = f"{zone.name}, {zone.offset}" if zone is not None else ""
-        told["userList"] = [about_user(each) for each in await _tried(agent.users(), ())]
-        told["fsInfo"] = {"disks": [about_filesystem(each) for each in await _tried(agent.filesystems(), ())]}
-        told["fsFreezeStatus"] = "frozen" if await _tried(agent.frozen(), False) else "thawed"
-        return {name: value for name, value in told.items() if value != ""}
+        data["timezone"] = f"{zone.name}, {zone.offset}" if zone is not None else ""
+        data["userList"] = [about_user(each) for each in await _tried(agent.users(), ())]
+        data["fsInfo"] = {"disks": [about_filesystem(each) for each in await _tried(agent.filesystems(), ())]}
+        data["fsFreezeStatus"] = "frozen" if await _tried(agent.frozen(), False) else "thawed"
+        return {name: value for name, value in data.items() if value != ""}
 
     async def _users(self, agent: AgentApi) -> Data:
         return _listed("VirtualMachineInstanceGuestOSUserList", [about_user(each) for each in await _asked(agent.users())])
@@ -69,7 +69,6 @@ class GuestInfo:
 
 
 def about_agent(info: AgentInfo) -> Data:
-    """The agent itself."""
     return {
         "guestAgentVersion": info.version,
         "supportedCommands": [{"name": name, "enabled": enabled} for name, enabled in info.commands],
@@ -77,7 +76,6 @@ def about_agent(info: AgentInfo) -> Data:
 
 
 def about_os(guest_os: GuestOs) -> Data:
-    """The operating system."""
     named = {
         "name": guest_os.name,
         "kernelRelease": guest_os.kernel_release,
@@ -93,13 +91,12 @@ def about_os(guest_os: GuestOs) -> Data:
 
 def about_user(guest_user: GuestUser) -> Data:
     """Somebody who is logged in."""
-    told: Data = {"userName": guest_user.name, "loginTime": guest_user.login_time}
-    return {**told, "domain": guest_user.domain} if guest_user.domain else told
+    data: Data = {"userName": guest_user.name, "loginTime": guest_user.login_time}
+    return {**data, "domain": guest_user.domain} if guest_user.domain else data
 
 
 def about_filesystem(guest_filesystem: GuestFilesystem) -> Data:
-    """A mounted file system."""
-    told: Data = {
+    data: Data = {
         "diskName": guest_filesystem.disk,
         "mountPoint": guest_filesystem.mount_point,
         "fileSystemType": guest_filesystem.type,
@@ -107,8 +104,8 @@ def about_filesystem(guest_filesystem: GuestFilesystem) -> Data:
         "totalBytes": guest_filesystem.total_bytes,
     }
     if guest_filesystem.disks:
-        told["disk"] = [{"serial": serial, "busType": bus} if serial else {"busType": bus} for serial, bus in guest_filesystem.disks]
-    return told
+        data["disk"] = [{"serial": serial, "busType": bus} if serial else {"busType": bus} for serial, bus in guest_filesystem.disks]
+    return data
 
 
 def _listed(kind: str, items: list[Data]) -> Data:

@@ -14,8 +14,6 @@ _NO_PODS = "there are no pods here; look into a disk with qemu-img and guestfish
 
 
 class InstallationApi:
-    """Answers about the installation."""
-
     def __init__(self, stored: StoredObjects, release: str) -> None:
         """`release` is the version of KubeVirt that clients see."""
         self._stored = stored

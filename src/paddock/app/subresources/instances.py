@@ -29,7 +29,7 @@ class InstanceFinder:
 
     def __init__(self, stored: StoredObjects, environment: SubresourceEnvironment) -> None:
         self.stored = stored
-        self._world = environment
+        self._environment = environment
 
     def asked(self, call: RequestContext) -> VirtualMachineInstance:
         """The instance of a request; raises 404."""
@@ -45,19 +45,19 @@ class InstanceFinder:
 
     def suspended(self, instance: VirtualMachineInstance) -> MachineApi | None:
         """The machine of an instance that is suspended to disk, or None."""
-        machine = self._world.machines.get(instance.metadata.uid or "")
+        machine = self._environment.machines.get(instance.metadata.uid or "")
         return machine if machine is not None and machine.observed.phase == "suspended" else None
 
     def found(self, instance: VirtualMachineInstance) -> MachineApi | None:
         """The machine of an instance that runs, or None."""
-        machine = self._world.machines.get(instance.metadata.uid or "")
+        machine = self._environment.machines.get(instance.metadata.uid or "")
         if machine is None or phase_of(instance) != "Running" or machine.observed.phase != "running":
             return None
         return machine
 
     def by_uid(self, uid: str) -> MachineApi | None:
         """The machine that the engine knows by a UID, if it runs."""
-        machine = self._world.machines.get(uid)
+        machine = self._environment.machines.get(uid)
         return machine if machine is not None and machine.observed.phase == "running" else None
 
     def with_agent(self, instance: VirtualMachineInstance) -> MachineApi:
@@ -69,7 +69,7 @@ class InstanceFinder:
 
     def tell(self, call: RequestContext, kind: str, reason: str, note: str) -> None:
         """An event about the instance of a request."""
-        self._world.tell(self.stored.instance_data(call.route.namespace, call.route.name), kind, reason, note)
+        self._environment.tell(self.stored.instance_data(call.route.namespace, call.route.name), kind, reason, note)
 
 
 def phase_of(instance: VirtualMachineInstance) -> str:
@@ -96,7 +96,6 @@ class InstanceControl:
         self._instances = instances
 
     async def pause(self, call: RequestContext) -> HttpResponse:
-        """The guest's processors stop."""
         dry_run = queries.is_dry(queries.options(call.request))
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)
@@ -111,7 +110,6 @@ class InstanceControl:
         return queries.done()
 
     async def unpause(self, call: RequestContext) -> HttpResponse:
-        """The guest goes on."""
         dry_run = queries.is_dry(queries.options(call.request))
         instance = self._instances.asked(call)
         machine = self._instances.running(instance)

@@ -25,7 +25,6 @@ class Lifecycle:
         self._stored = stored
 
     async def start(self, call: RequestContext) -> HttpResponse:
-        """Run."""
         given = queries.options(call.request)
         return await self.carry_out(call, partial(runrequests.start, paused=given.get("paused") is True), queries.is_dry(given))
 
@@ -36,7 +35,6 @@ class Lifecycle:
         return await self.carry_out(call, partial(runrequests.stop, grace_seconds=grace), queries.is_dry(given))
 
     async def restart(self, call: RequestContext) -> HttpResponse:
-        """Stop and run again."""
         given = queries.options(call.request)
         grace = queries.seconds(given, "gracePeriodSeconds")
         return await self.carry_out(call, partial(runrequests.restart, grace_seconds=grace), queries.is_dry(given))

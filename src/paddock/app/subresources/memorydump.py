@@ -22,13 +22,10 @@ _DEFAULT_OVERHEAD = 0.06
 
 
 class MemoryDumps:
-    """Asks for dumps."""
-
     def __init__(self, stored: StoredObjects) -> None:
         self._stored = stored
 
     async def request(self, call: RequestContext) -> HttpResponse:
-        """Dump to a claim."""
         given = queries.needed(call.request)
         place = (call.route.namespace, call.route.name)
         before = _request_of(self._stored.machine_data(*place))

@@ -65,15 +65,12 @@ def text(given: Data, name: str) -> str:
 
 
 def accepted() -> HttpResponse:
-    """It will be done."""
     return HttpResponse(ACCEPTED)
 
 
 def done() -> HttpResponse:
-    """It is done."""
     return HttpResponse(OK)
 
 
 def said(document: Any) -> HttpResponse:
-    """A document."""
     return HttpResponse(OK, orjson.dumps(document), _JSON)

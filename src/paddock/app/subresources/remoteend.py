@@ -36,8 +36,7 @@ class RemoteEnd(Protocol):
     async def finish(self) -> None:
         """No more comes: what was written is to be delivered."""
 
-    def close(self) -> None:
-        """Let go."""
+    def close(self) -> None: ...
 
 
 def subprotocol(request: HttpRequest) -> str:

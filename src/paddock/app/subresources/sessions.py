@@ -11,8 +11,6 @@ Kind = Literal["console", "vnc", "usbredir", "portforward"]
 
 
 class Sessions:
-    """Counts streams."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open: dict[Kind, int] = {"console": 0, "vnc": 0, "usbredir": 0, "portforward": 0}

@@ -42,18 +42,14 @@ def conflict(plural: str, name: str, why: str) -> failure.Failure:
 
 
 class StoredObjects:
-    """Reads and changes."""
-
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
 
     @property
     def parts(self) -> ServerParts:
-        """The server's parts."""
         return self._parts
 
     def find(self, collection: str, namespace: str, name: str) -> Data | None:
-        """Any object."""
         return self._parts.view.get(collection, namespace, name)
 
     def machine_data(self, namespace: str, name: str) -> Data:
@@ -79,7 +75,6 @@ class StoredObjects:
         return from_data(self.instance_data(namespace, name), VirtualMachineInstance)
 
     def instance_if_any(self, namespace: str, name: str) -> VirtualMachineInstance | None:
-        """An instance, or None."""
         found = self.find(f"{INSTANCES}.{GROUP}", namespace, name)
         return None if found is None else from_data(found, VirtualMachineInstance)
 

@@ -41,11 +41,9 @@ class Displays:
         return self._looking.get(uid, 0) > 0
 
     def join(self, uid: str) -> None:
-        """One more."""
         self._looking[uid] = self._looking.get(uid, 0) + 1
 
     def leave(self, uid: str) -> None:
-        """One less."""
         left = self._looking.get(uid, 1) - 1
         if left:
             self._looking[uid] = left
@@ -54,8 +52,6 @@ class Displays:
 
 
 class Streams:
-    """Opens streams."""
-
     def __init__(self, instances: InstanceFinder, networks: NetworksApi, installation: InstallationApi, sessions: Sessions) -> None:
         self._instances = instances
         self._sessions = sessions
@@ -146,12 +142,12 @@ class Streams:
         if not cards:
             raise failure.internal(f"no network interfaces are present in {instance.metadata.name}")
         _check_socket(call)
-        owner, card = identity.owner_of(instance), cards[0].name
+        owner, nic = identity.owner_of(instance), cards[0].name
         try:
             if protocol == "udp":
-                end: RemoteEnd = DatagramEnd(await self._networks.datagrams(owner, card, port))
+                end: RemoteEnd = DatagramEnd(await self._networks.datagrams(owner, nic, port))
             else:
-                end = StreamEnd(*await self._networks.dial(owner, card, port))
+                end = StreamEnd(*await self._networks.dial(owner, nic, port))
         except PaddockError as error:
             raise failure.internal(str(error)) from error
         return Upgrade(self._once("portforward", instance, end), subprotocol(call.request))

@@ -53,7 +53,6 @@ class SubresourceApi:
         self._graphs = Graphs(stored, self._installation)
 
     def serve(self, api: Api) -> None:
-        """Answer for the group."""
         group.serve(self._registry, api, self.rows())
 
     async def close(self) -> None:

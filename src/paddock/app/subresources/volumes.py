@@ -22,8 +22,6 @@ Edit = Callable[[Data], Data]
 
 
 class VolumeRequests:
-    """Plugs and unplugs."""
-
     def __init__(self, stored: StoredObjects) -> None:
         self._stored = stored
 
@@ -44,7 +42,6 @@ class VolumeRequests:
         return await self._change_instance(call, lambda spec: added(spec, wanted), queries.is_dry(given))
 
     async def remove_from_instance(self, call: RequestContext) -> HttpResponse:
-        """Unplug from what runs."""
         given, name = _named(call)
         return await self._change_instance(call, lambda spec: removed(spec, name), queries.is_dry(given))
 

@@ -29,8 +29,6 @@ class TokenClaims(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadTokens:
-    """Issues and reads tokens."""
-
     def __init__(self, key: bytes | None = None) -> None:
         self._key = key or secrets.token_bytes(32)
 

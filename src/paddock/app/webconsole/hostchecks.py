@@ -25,10 +25,10 @@ def source(root: Path) -> CheckSource:
         async with turn:
             now = asyncio.get_running_loop().time()
             if now - since >= KEPT_SECONDS:
-                made, since = await look(), now
+                made, since = await examine(), now
         return made
 
-    async def look() -> list[WebHostCheck]:
+    async def examine() -> list[WebHostCheck]:
         from paddock.app.doctor.gather import gather  # noqa: PLC0415 - nobody looks at a host at the start
 
         found = judge.judge(await gather(root))
@@ -36,7 +36,7 @@ def source(root: Path) -> CheckSource:
             WebHostCheck(
                 name=each.subject,
                 state=_STATES[each.outcome.state],
-                text=". ".join(filter(None, (each.outcome.found, each.outcome.means))),
+                text=". ".join(filter(None, (each.outcome.found, each.outcome.effect))),
                 fix=each.outcome.fix,
             )
             for each in found

@@ -52,7 +52,6 @@ class ImageUpkeep:
         return await self._images.collect(used, self._keep)
 
     def start(self) -> None:
-        """From now on."""
         self._task = asyncio.create_task(self._rounds(), name="upkeep of images")
 
     async def stop(self) -> None:

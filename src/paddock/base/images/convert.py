@@ -54,8 +54,6 @@ def convert_limits(stored: int, virtual: int) -> ConversionLimits:
 
 @dataclass(frozen=True)
 class Tool:
-    """qemu-img on this host."""
-
     program: str = ""
     user: int = _NOBODY
     reserve_bytes: int = 256 << 20
@@ -64,17 +62,17 @@ class Tool:
         """Return qemu-img's facts about a file; raise for facts that contradict our own. The virtual size is qemu-img's afterwards."""
         output = self._run(["info", "--output=json", "--image-opts", _options(facts.format, 3)], (path, None), limits, (stop, None))
         try:
-            told: dict[str, Any] = json.loads(output)
+            information: dict[str, Any] = json.loads(output)
         except ValueError as error:
             raise ImageRefused("NotAnImage", "qemu-img tells nothing of the image") from error
-        specific = told.get("format-specific", {}).get("data", {})
-        if "backing-filename" in told or "full-backing-filename" in told:
+        specific = information.get("format-specific", {}).get("data", {})
+        if "backing-filename" in information or "full-backing-filename" in information:
             raise ImageRefused("Unsafe", "the image has a backing file")
         if specific.get("data-file"):
             raise ImageRefused("Unsafe", "the image keeps its data in another file")
-        if told.get("encrypted") or specific.get("encrypt"):
+        if information.get("encrypted") or specific.get("encrypt"):
             raise ImageRefused("Encrypted", "the image is encrypted")
-        size = int(told.get("virtual-size", -1))
+        size = int(information.get("virtual-size", -1))
         if size < 0 or (facts.format == "qcow2" and size != facts.virtual_size):
             raise ImageRefused("NotAnImage", "the size of the image cannot be found")
         return replace(facts, virtual_size=size)
@@ -218,7 +216,7 @@ class _Watch:
             selector.register(piped(self._process.stdout), selectors.EVENT_READ, output)
             selector.register(piped(self._process.stderr), selectors.EVENT_READ, errors)
             while selector.get_map():
-                self._look()
+                self._check()
                 for key, _ in selector.select(0.25):
                     data = os.read(key.fd, 65536)
                     if not data:
@@ -232,7 +230,7 @@ class _Watch:
             self.late = True
         return bytes(output), bytes(errors)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._stop.asked:
             self._process.kill()
             self._stop.check()

@@ -132,7 +132,7 @@ class Download:
         self._length: int | None = None
         self._known: Callable[[Validator], bool] = lambda _: False
         self._immutable = False
-        self._look: Callable[[bytes, int | None], None] = lambda head, length: None
+        self._inspect: Callable[[bytes, int | None], None] = lambda head, length: None
         self._follower: DownloadFollower = _NoFollower()
 
     def run(
@@ -141,14 +141,14 @@ class Download:
         checksum: tuple[str, str] | None = None,
         known: Validator = Validator(),
         immutable: bool = False,
-        look: Callable[[bytes, int | None], None] = lambda head, length: None,
+        inspect: Callable[[bytes, int | None], None] = lambda head, length: None,
         follower: DownloadFollower | None = None,
     ) -> DownloadResult:
         """Download, or find that the `known` version is still there. What is `immutable` has one version only, named by its checksum.
 
-        `look` is shown the first bytes and the length of the whole, and may refuse.
+        `inspect` is shown the first bytes and the length of the whole, and may refuse.
         """
-        self._look = look
+        self._inspect = inspect
         self._follower = follower or _NoFollower()
         self._immutable = immutable
         if checksum and checksum[0] != "sha256":
@@ -310,7 +310,7 @@ class Download:
     def _take(self, file: SparseWriter, part: memoryview, response: DownloadResponse) -> None:
         if not self._done:
             _no_page(response, bytes(part[:512]))
-            self._look(bytes(part[:HEAD_BYTES]), self._length)
+            self._inspect(bytes(part[:HEAD_BYTES]), self._length)
             if stays(bytes(part[:HEAD_BYTES])):
                 file.flush_along()
         check_room(self._body.parent, self._rules.reserve_bytes)

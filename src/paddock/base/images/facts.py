@@ -51,7 +51,6 @@ class ImageBytes:
         return struct.unpack(layout, self.at(offset, struct.calcsize(layout)))
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
 

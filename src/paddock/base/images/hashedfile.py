@@ -13,7 +13,6 @@ class HashedFile:
         self.size = 0
 
     def write(self, data: bytes) -> int:
-        """Write, and count."""
         self._hash.update(data)
         self.size += len(data)
         return self._file.write(data)

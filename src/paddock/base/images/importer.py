@@ -31,8 +31,6 @@ from paddock.base.images.unpack import unpack
 
 
 class Importer:
-    """Imports into one store."""
-
     def __init__(self, store: ImageStore, settings: ImageSettings) -> None:
         self._store = store
         self._settings = settings
@@ -98,7 +96,9 @@ class Importer:
 
             def download(known: Validator) -> DownloadResult:
                 one = Download(directory, self._opener(source, task), task.stop, task.meter, self.rules)
-                return one.run(checksum=checksum, known=known, look=lambda head, length: self._look(head, length, task), follower=unpacker)
+                return one.run(
+                    checksum=checksum, known=known, inspect=lambda head, length: self._inspect(head, length, task), follower=unpacker
+                )
 
             found = download(Validator(known.etag, known.modified) if known else Validator())
             if found.path is None and known is not None:
@@ -162,7 +162,6 @@ class Importer:
             return self._puller.digest(source, stop)
 
     def push(self, image: Image, target: RegistryImage, job: ImportJob, meter: Meter) -> str:
-        """Upload an image."""
         with _typed_errors():
             digest = push(image, target, self._store, self.web, (self._settings, meter, job.stop))
         meter.finish()
@@ -292,7 +291,7 @@ class Importer:
         task.meter.begin("storing", None)
         return self._store.add(work, digest, "raw", -(-facts.virtual_size // 512) * 512)
 
-    def _look(self, head: bytes, length: int | None, task: Task) -> None:
+    def _inspect(self, head: bytes, length: int | None, task: Task) -> None:
         """The beginning of a download: a disk that is too large is not downloaded first. Nothing else is believed of it yet."""
         if not stays(head):
             return

@@ -24,7 +24,6 @@ class ImportJob(msgspec.Struct, eq=False):
     progress: Progress = msgspec.field(default_factory=Progress)
 
     def tell(self, progress: Progress) -> None:
-        """Tell everybody who waits."""
         self.progress = progress
         for listener in list(self.listeners):
             listener(progress)

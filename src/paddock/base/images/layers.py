@@ -61,7 +61,7 @@ def search(layers: Iterable[Callable[[], Path]], layer_query: LayerQuery) -> Non
     """Look through layers from the top; each is asked for when it is needed."""
     hidden: set[Parts] = set()
     for fetch in layers:
-        hidden |= _look(fetch(), layer_query, frozenset(hidden))
+        hidden |= _hidden(fetch(), layer_query, frozenset(hidden))
         if layer_query.done or (not layer_query.paths and _DISK in hidden):
             break
     if not layer_query.paths and not layer_query.found:
@@ -71,7 +71,7 @@ def search(layers: Iterable[Callable[[], Path]], layer_query: LayerQuery) -> Non
             raise ImageRefused("NotFound", f"the container image holds no file /{'/'.join(path)}")
 
 
-def _look(layer: Path, layer_query: LayerQuery, hidden: frozenset[Parts]) -> set[Parts]:
+def _hidden(layer: Path, layer_query: LayerQuery, hidden: frozenset[Parts]) -> set[Parts]:
     """One layer. Returns what it hides from those below: names that it deletes, opaque directories, and files in the place of others."""
     wrapper = wrapper_of(head_of(layer))
     hides: set[Parts] = set()

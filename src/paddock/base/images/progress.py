@@ -53,7 +53,7 @@ class Meter:
         self._now = now
         self._lock = threading.Lock()
         self._marks: deque[tuple[float, int]] = deque()
-        self._told = float("-inf")
+        self._reported = float("-inf")
         self.seen = Progress()
 
     def begin(self, step: Step, total: int | None, done: int = 0) -> None:
@@ -67,15 +67,14 @@ class Meter:
         self._update(self.seen.step, done, self.seen.bytes_total, force=False)
 
     def finish(self) -> None:
-        """All is done."""
         self._update("done", self.seen.bytes_done, self.seen.bytes_done, force=True)
 
     def _update(self, step: Step, done: int, total: int | None, *, force: bool) -> None:
         now = self._now()
         with self._lock:
-            if not force and now - self._told < _TELL_SECONDS:
+            if not force and now - self._reported < _TELL_SECONDS:
                 return
-            self._told = now
+            self._reported = now
             self._marks.append((now, done))
             while len(self._marks) > 2 and now - self._marks[0][0] > _WINDOW_SECONDS:
                 self._marks.popleft()

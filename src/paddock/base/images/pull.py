@@ -66,8 +66,6 @@ def wish(source: RegistryImage, paths: tuple[str, ...]) -> PullRequest:
 
 
 class Puller:
-    """Pulls into one store."""
-
     def __init__(self, store: ImageStore, settings: ImageSettings, web: WebClient, rules: DownloadRules) -> None:
         self._store = store
         self._settings = settings

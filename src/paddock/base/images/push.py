@@ -90,8 +90,8 @@ def _write_tar(out: HashedFile, info: tarfile.TarInfo, disk: Path, watched: tupl
 
 
 def _config(architecture: str, layer: _Blob, path: Path) -> _Blob:
-    told = {"architecture": architecture, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [layer.content]}}
-    raw = json.dumps(told).encode()
+    document = {"architecture": architecture, "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [layer.content]}}
+    raw = json.dumps(document).encode()
     path.write_bytes(raw)
     return _Blob(path, f"sha256:{hashlib.sha256(raw).hexdigest()}", len(raw), "", "application/vnd.oci.image.config.v1+json")
 
@@ -111,13 +111,13 @@ def _upload(one: RemoteRepository, blob: _Blob, tell: Callable[[int], None]) -> 
 
 
 def _manifest(one: RemoteRepository, tag: str, layer: _Blob, config: _Blob) -> str:
-    told = {
+    document = {
         "schemaVersion": 2,
         "mediaType": _MANIFEST,
         "config": {"mediaType": config.kind, "digest": config.digest, "size": config.size},
         "layers": [{"mediaType": layer.kind, "digest": layer.digest, "size": layer.size}],
     }
-    raw = json.dumps(told).encode()
+    raw = json.dumps(document).encode()
     with one.ask("PUT", f"manifests/{tag}", (("Content-Type", _MANIFEST),), raw) as response:
         if response.status not in (200, 201):
             raise refusal(response)

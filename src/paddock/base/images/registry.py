@@ -99,15 +99,15 @@ T = TypeVar("T")
 def choose(shelf: RegistrySession, version: str, architecture: str) -> Manifest:
     """The manifest for an architecture, through an index where there is one."""
     raw, digest = shelf.manifest(version)
-    told = _decode(raw, _Document)
-    if told.media_type in _INDEXES or told.manifests is not None:
-        raw, digest = shelf.manifest(_pick(told, architecture))
-        told = _decode(raw, _Document)
-    if told.schema_version != 2 or told.layers is None:
+    document = _decode(raw, _Document)
+    if document.media_type in _INDEXES or document.manifests is not None:
+        raw, digest = shelf.manifest(_pick(document, architecture))
+        document = _decode(raw, _Document)
+    if document.schema_version != 2 or document.layers is None:
         raise ImageRefused("Unsupported", "the manifest of the container image is of an unknown form")
-    if len(told.layers) > _MOST_LAYERS:
+    if len(document.layers) > _MOST_LAYERS:
         raise ImageRefused("Unsupported", f"the container image has more than {_MOST_LAYERS} layers")
-    return Manifest(digest, tuple(_layer(entry) for entry in told.layers))
+    return Manifest(digest, tuple(_layer(entry) for entry in document.layers))
 
 
 def _decode(raw: bytes, kind: type[T]) -> T:
@@ -231,8 +231,8 @@ class RemoteRepository:
         ) as response:
             if response.status != 200:
                 raise refusal(response)
-            told = _decode(response.read(1 << 20), _Token)
-        token = told.token or told.access_token
+            answer = _decode(response.read(1 << 20), _Token)
+        token = answer.token or answer.access_token
         if token is None or not token.isprintable():
             return False
         self._authorization = f"Bearer {token}"
@@ -256,8 +256,8 @@ def refusal(response: DownloadResponse) -> ImageError:
     """Return the registry's error, in its own words."""
     error = bad_status(response)
     try:
-        told = json.loads(response.read(65536))["errors"][0]
-        said = ": ".join(str(told[name]) for name in ("code", "message") if told.get(name))
+        first = json.loads(response.read(65536))["errors"][0]
+        said = ": ".join(str(first[name]) for name in ("code", "message") if first.get(name))
     except (ImageError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         said = ""
     error.why = "".join(c for c in said if c.isprintable())[:300]
@@ -304,7 +304,6 @@ class OciArchive:
         return raw, digest
 
     def blob(self, digest: str, target: Path) -> None:
-        """Copy a blob out."""
         entry = self._entry(f"blobs/{digest.replace(':', '/')}")
         with open(self._path, "rb", buffering=0) as file, open(target, "xb") as out:
             file.seek(entry.offset)

@@ -58,7 +58,6 @@ class Flusher:
                 os.fdatasync(self._handle)
 
     def close(self) -> None:
-        """No more."""
         self._end.set()
         self._thread.join()
         os.close(self._handle)
@@ -90,7 +89,6 @@ class SparseWriter:
             self._flusher = Flusher(self._file)
 
     def write(self, data: memoryview | bytes) -> None:
-        """Append."""
         view = memoryview(data)
         try:
             start = at = 0
@@ -107,7 +105,6 @@ class SparseWriter:
         self.offset += len(view)
 
     def skip(self, count: int) -> None:
-        """Append a hole."""
         self.offset += count
 
     def _put(self, view: memoryview, offset: int) -> None:

@@ -16,7 +16,6 @@ class StopFlag:
         self._sockets: set[socket.socket] = set()
 
     def set(self) -> None:
-        """End."""
         self._event.set()
         with self._lock:
             for sock in self._sockets:
@@ -45,7 +44,6 @@ class StopFlag:
             _shut(sock)
 
     def leave(self, sock: socket.socket) -> None:
-        """It does no longer."""
         with self._lock:
             self._sockets.discard(sock)
 

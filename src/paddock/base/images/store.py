@@ -90,8 +90,8 @@ class ImageStore:
             return None
         directory = self._images / digest
         try:
-            told = json.loads((directory / "image.json").read_bytes())
-            return Image(digest, directory / "disk.img", told["format"], told["virtualSize"], told["storedSize"])
+            document = json.loads((directory / "image.json").read_bytes())
+            return Image(digest, directory / "disk.img", document["format"], document["virtualSize"], document["storedSize"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -104,8 +104,8 @@ class ImageStore:
     def records(self) -> list[ImageRecord]:
         """All images with their sources."""
         sources: dict[str, list[str]] = {}
-        for _, told in self._entries():
-            sources.setdefault(str(told.get("digest")), []).append(str(told.get("source")))
+        for _, record in self._entries():
+            sources.setdefault(str(record.get("digest")), []).append(str(record.get("source")))
         found = []
         for image in self:
             status = (image.path.parent / "image.json").stat()
@@ -128,8 +128,8 @@ class ImageStore:
             os.fchmod(file.fileno(), 0o444)
             os.fsync(file.fileno())
         stored = disk.stat().st_blocks * 512
-        told = {"format": format, "virtualSize": virtual_size, "storedSize": stored, "digest": f"sha256:{digest}"}
-        _write(work / "image.json", told)
+        record = {"format": format, "virtualSize": virtual_size, "storedSize": stored, "digest": f"sha256:{digest}"}
+        _write(work / "image.json", record)
         # Only these two become the image.
         ready = work / "image"
         ready.mkdir(mode=0o755)
@@ -174,8 +174,8 @@ class ImageStore:
                 idle = now - (image.path.parent / "image.json").stat().st_mtime
                 if image.digest not in used and idle >= keep_seconds and self._remove(image.digest):
                     removed.append(image.digest)
-        for path, told in self._entries():
-            if self.get(str(told.get("digest"))) is None:
+        for path, record in self._entries():
+            if self.get(str(record.get("digest"))) is None:
                 path.unlink(missing_ok=True)
         for left in self._partial.iterdir():
             if now - left.stat().st_mtime > _PARTIAL_SECONDS:
@@ -189,8 +189,8 @@ class ImageStore:
     def known(self, kind: str, source: str) -> SourceRecord | None:
         """Return the index entry of a source, if its image is still here."""
         try:
-            told = json.loads(self._entry(kind, source).read_bytes())
-            known = SourceRecord(**told["known"])
+            record = json.loads(self._entry(kind, source).read_bytes())
+            known = SourceRecord(**record["known"])
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return known if self.get(known.digest) is not None else None
@@ -218,10 +218,10 @@ class ImageStore:
     def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         for path in sorted(self._index.glob("*.json")):
             try:
-                told = json.loads(path.read_bytes())
+                record = json.loads(path.read_bytes())
             except (OSError, ValueError):
-                told = {}
-            yield path, told if isinstance(told, dict) else {}
+                record = {}
+            yield path, record if isinstance(record, dict) else {}
 
     # --- places to work ---------------------------------------------------------------------------------------------------
 
@@ -310,9 +310,9 @@ def _same(handle: int, path: Path) -> bool:
         return False
 
 
-def _write(path: Path, told: dict[str, Any]) -> None:
+def _write(path: Path, record: dict[str, Any]) -> None:
     with open(path, "w") as file:
-        json.dump(told, file)
+        json.dump(record, file)
         file.flush()
         os.fsync(file.fileno())
 

@@ -81,8 +81,6 @@ class StreamingUnpacker:
 
 
 class _Run:
-    """One thread that unpacks."""
-
     def __init__(self, path: Path, wrapper: Wrapper, packed: int, target: Path, task: Task) -> None:
         self.arrival = Arrival()
         self.error: ImageError | None = None

@@ -83,21 +83,21 @@ class Tar:
         self.position = 0
 
     def __iter__(self) -> Iterator[TarEntry]:
-        told: dict[bytes, bytes] = {}
+        pax: dict[bytes, bytes] = {}
         while (header := self._header()) is not None:
             kind = header[156:157]
             if kind in (b"L", b"K", b"x", b"g"):
                 data = self._small(_number(header[124:136]), _LONGEST_PAX if kind in (b"x", b"g") else _LONGEST_NAME)
                 if kind == b"x":
-                    told |= _pax(data, sparse=self._sparse)
+                    pax |= _pax(data, sparse=self._sparse)
                 elif kind != b"g":
-                    told[b"path" if kind == b"L" else b"linkpath"] = data.split(b"\0")[0]
+                    pax[b"path" if kind == b"L" else b"linkpath"] = data.split(b"\0")[0]
                 continue
-            yield self._entry(header, told)
-            told = {}
+            yield self._entry(header, pax)
+            pax = {}
 
-    def _entry(self, header: bytes, told: Mapping[bytes, bytes]) -> TarEntry:
-        name = _text(told.get(b"GNU.sparse.name") or told.get(b"path") or _name(header))
+    def _entry(self, header: bytes, pax: Mapping[bytes, bytes]) -> TarEntry:
+        name = _text(pax.get(b"GNU.sparse.name") or pax.get(b"path") or _name(header))
         if len(name) > _LONGEST_PATH:
             raise ImageRefused("Unsafe", f"the archive holds a name of more than {_LONGEST_PATH} characters")
         kind = _KINDS.get(header[156:157], "other")
@@ -106,18 +106,18 @@ class Tar:
         stored = _number(header[124:136])
         pieces, size = None, 0
         if kind == "file":
-            stored = size = _decimal(told.get(b"size"), stored)
+            stored = size = _decimal(pax.get(b"size"), stored)
         # Links and directories carry no data, whatever their size says; what is unknown carries what it says.
         if self._sparse and kind == "sparse file":
             pieces, size = self._header_map(header), _number(header[483:495])
         self._expect(stored if kind in ("file", "other", "sparse file") else 0)
-        if kind == "file" and any(key.startswith(b"GNU.sparse.") for key in told):
-            kind, pieces = "sparse file", self._stored_map() if b"GNU.sparse.major" in told else _pairs(told.get(b"GNU.sparse.map", b""))
-            size = _decimal(told.get(b"GNU.sparse.realsize") or told.get(b"GNU.sparse.size"), 0)
+        if kind == "file" and any(key.startswith(b"GNU.sparse.") for key in pax):
+            kind, pieces = "sparse file", self._stored_map() if b"GNU.sparse.major" in pax else _pairs(pax.get(b"GNU.sparse.map", b""))
+            size = _decimal(pax.get(b"GNU.sparse.realsize") or pax.get(b"GNU.sparse.size"), 0)
         if pieces is not None:
             _check_pieces(pieces, size, self._left)
-        link = _text(told.get(b"linkpath") or header[157:257].split(b"\0")[0])
-        return TarEntry(name, kind, size, self.position, link, _attribute(header[100:108]) & 0o7777, _modified(header, told), pieces)
+        link = _text(pax.get(b"linkpath") or header[157:257].split(b"\0")[0])
+        return TarEntry(name, kind, size, self.position, link, _attribute(header[100:108]) & 0o7777, _modified(header, pax), pieces)
 
     def _header_map(self, header: bytes) -> Pieces:
         """The map of GNU's old form: in the header, and in blocks behind it."""
@@ -240,8 +240,8 @@ def _decimal(text: bytes | None, otherwise: int) -> int:
     return int(text) if text is not None and re.fullmatch(rb"[0-9]{1,19}", text) else otherwise
 
 
-def _modified(header: bytes, told: Mapping[bytes, bytes]) -> float:
-    text = told.get(b"mtime", b"")
+def _modified(header: bytes, pax: Mapping[bytes, bytes]) -> float:
+    text = pax.get(b"mtime", b"")
     return float(text) if re.fullmatch(rb"[0-9]{1,12}(\.[0-9]{0,18})?", text) else min(_attribute(header[136:148]), _LATEST)
 
 
@@ -257,7 +257,7 @@ def _name(header: bytes) -> bytes:
 
 def _pax(data: bytes, *, sparse: bool) -> dict[bytes, bytes]:
     """The attributes that are understood. What others say is passed over."""
-    told: dict[bytes, bytes] = {}
+    pax: dict[bytes, bytes] = {}
     pairs: list[bytes] = []
     at = 0
     while at < len(data):
@@ -272,9 +272,9 @@ def _pax(data: bytes, *, sparse: bool) -> dict[bytes, bytes]:
         if key in (b"GNU.sparse.offset", b"GNU.sparse.numbytes"):
             pairs.append(value)
         elif key in _UNDERSTOOD:
-            told[key] = value
+            pax[key] = value
         at = end
-    return {b"GNU.sparse.map": b",".join(pairs), **told} if pairs else told
+    return {b"GNU.sparse.map": b",".join(pairs), **pax} if pairs else pax
 
 
 _SPARSE = ("major", "name", "realsize", "size", "map")

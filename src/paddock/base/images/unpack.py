@@ -174,7 +174,6 @@ class PackedFile:
         return self._file.tell()
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> "PackedFile":

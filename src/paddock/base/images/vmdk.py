@@ -70,7 +70,6 @@ def tables(data: ImageBytes, header: Layout) -> Iterator["array[int] | None"]:
 
 
 def header_of(data: ImageBytes) -> Layout:
-    """The header that counts."""
     header = _sparse_header(data, 0)
     if header.directory != _AT_END:
         return header

@@ -1,5 +1,3 @@
-"""The errors of seeds."""
-
 from paddock.base.errors import Terminal
 
 

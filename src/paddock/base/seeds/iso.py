@@ -161,7 +161,6 @@ class _Writer:
         self._overflow_at = 0
 
     def image(self) -> bytes:
-        """The whole image."""
         tables = {tree: self._path_table(tree, "<") for tree in self._directories}
         at = 19
         places: dict[_Tree, tuple[int, int]] = {}

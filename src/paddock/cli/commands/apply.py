@@ -35,7 +35,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     files = arguments.files(options, parsed)
@@ -80,7 +79,6 @@ async def _tell_quotas(session: ServerSession, made: list[tuple[InputObject, Dat
 
 
 async def _one(session: ServerSession, discovery: KindDiscovery, data: Data, options: WriteOptions) -> WrittenObject:
-    """Apply one object."""
     try:
         return await objectwrites.apply(session, discovery, data, options)
     except Conflict as error:

@@ -31,7 +31,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     check_name(parsed.new)
     return servers.serve(_clone(parsed, console))

@@ -30,7 +30,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Print the script."""
     console.out(script(parser().parse_args(argv).shell))
     return GOOD
 

@@ -23,7 +23,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     kinds = [kind for kind in catalog.every() if parsed.dialect in (None, kind.dialect)]
     print_objects(console, list(crd.manifests(kinds)), parsed.output)

@@ -25,7 +25,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     files = {file: text for file, text in grafana.files().items() if parsed.name in (None, file.partition(".")[0])}
     if parsed.to is not None:

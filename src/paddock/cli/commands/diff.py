@@ -32,7 +32,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     named = [*parsed.files, *parsed.more_files]

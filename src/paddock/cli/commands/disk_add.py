@@ -29,7 +29,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     if bool(parsed.size) == bool(parsed.claim):

@@ -26,7 +26,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     files = list(_files(parsed.dialect))
     if parsed.list:

@@ -33,7 +33,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     asked = resolve(parsed.what, parsed.dialect)
     place, prop = descend(asked)

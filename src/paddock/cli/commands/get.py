@@ -36,7 +36,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     servers.serve(_get(parsed, console))
     return GOOD

@@ -31,7 +31,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     if parsed.cloud_init and (parsed.boot or parsed.previous or parsed.follow):

@@ -49,7 +49,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     if parsed.watch and parsed.output not in (None, "wide"):

@@ -27,7 +27,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     name = parsed.interface or parsed.network.rpartition("/")[2]
     wish = nics.NicWish(name=name, network=parsed.network, mac=parsed.mac, model=parsed.model)

@@ -23,7 +23,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     done = f"no longer has the interface {parsed.interface}"
     return servers.serve(changing.change(parsed, console, lambda machine: nics.removed(machine, parsed.interface), done))

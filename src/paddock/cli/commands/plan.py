@@ -44,7 +44,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     settings = targets.settings(parsed, console)
@@ -58,7 +57,7 @@ def run(argv: Sequence[str], console: Console) -> int:
     if old is None:
         return _on_server(parsed, console, new, settings)
     steps = planlines.lines(old, new, RenderSummary(console), settings)
-    return _told(steps, new, forecasting.of_manifests(old, new), parsed.output, console)
+    return _show(steps, new, forecasting.of_manifests(old, new), parsed.output, console)
 
 
 def _on_server(parsed: argparse.Namespace, console: Console, objects: InputObjects, settings: AdmissionSettings) -> int:
@@ -67,7 +66,7 @@ def _on_server(parsed: argparse.Namespace, console: Console, objects: InputObjec
     async def planned() -> int:
         async with servers.connected(parsed, console) as session:
             steps, forecast = await _compared(session, objects, settings, console)
-        return _told(steps, objects, forecast, parsed.output, console)
+        return _show(steps, objects, forecast, parsed.output, console)
 
     return servers.serve(planned())
 
@@ -77,12 +76,12 @@ async def _compared(
 ) -> tuple[list[PlanLine], QuotaForecast]:
     sides = await serverplans.sides(session, objects.subjects, settings)
     around = await serverforecasts.around(session, sides.whole)
-    old, new = (msgspec.structs.replace(each, world=each.world.within(around)) for each in (sides.old, sides.new))
+    old, new = (msgspec.structs.replace(each, object_set=each.object_set.within(around)) for each in (sides.old, sides.new))
     steps = planlines.lines(old, new, RenderSummary(console), settings, NOT_ON_SERVER)
     return [*sides.refused, *steps], await serverforecasts.on_server(session, sides.whole)
 
 
-def _told(steps: Sequence[PlanLine], objects: InputObjects, forecast: QuotaForecast, output: str, console: Console) -> int:
+def _show(steps: Sequence[PlanLine], objects: InputObjects, forecast: QuotaForecast, output: str, console: Console) -> int:
     """Print a plan; return the exit code."""
     steps = [*steps, *planlines.lacking(objects, forecast)]
     _print(steps, forecast, output, console)

@@ -15,5 +15,4 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
-    return protection.carry_out(parser(), argv, console, wanted=True)
+    return protection.carry_out(parser(), argv, console, protected=True)

@@ -35,7 +35,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     if "--dir" in argv or any(word.startswith("--dir=") for word in argv):
         raise UsageError(

@@ -14,5 +14,4 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     return powercommands.carry_out("resume", parser(), argv, console)

@@ -20,7 +20,6 @@ _EXITS = {0: "success", 2: "wrong usage, no such kind, or a directory that canno
 
 
 def parser() -> Parser:
-    """Return the parser."""
     options = arguments.parser("schema", _TEXT, "[OPTIONS] (KIND | --out DIR)", _EXITS)
     options.add_argument("kind", metavar="KIND", nargs="?", help="Kind to print the schema of, such as vm or machines.vitistack.io")
     arguments.add_choice(options, ("--dialect",), ("core", *catalog.DIALECTS), "Dialect of the kind, or of the kinds to write")
@@ -29,7 +28,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     if (parsed.kind is None) == (parsed.out is None):

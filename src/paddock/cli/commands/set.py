@@ -28,7 +28,6 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     wishes = parse(parsed.wishes)
     return servers.serve(changing.change(parsed, console, lambda machine: sizes.resized(machine, wishes), "set", ask=True))

@@ -45,7 +45,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = commandline.parse(options, argv)
     if not parsed.name and not parsed.config:

@@ -46,7 +46,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     options = parser()
     parsed = options.parse_args(argv)
     if parsed.namespaces and (parsed.selector or parsed.watch):

@@ -14,5 +14,4 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
-    return protection.carry_out(parser(), argv, console, wanted=False)
+    return protection.carry_out(parser(), argv, console, protected=False)

@@ -21,7 +21,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Print it."""
     output = parser().parse_args(argv).output
     found = build.read()
     if output == "text":

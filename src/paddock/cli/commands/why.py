@@ -38,7 +38,6 @@ def parser() -> arguments.Parser:
 
 
 def run(argv: Sequence[str], console: Console) -> int:
-    """Run the command."""
     parsed = parser().parse_args(argv)
     answer, now = servers.serve(_answer(parsed, console))
     if parsed.output == "text":

@@ -101,10 +101,10 @@ def _of_server(words: Sequence[str], kinds: Sequence[tuple[str, str]], *, namesp
     return [Candidate(name, text) for name, text in asyncio.run(ask()).items()]
 
 
-async def _listed(given: argparse.Namespace, kinds: Sequence[tuple[str, str]], *, namespaced: bool) -> dict[str, str]:
+async def _listed(arguments: argparse.Namespace, kinds: Sequence[tuple[str, str]], *, namespaced: bool) -> dict[str, str]:
     with open(os.devnull, "wb") as nowhere:
-        access = serveraccess.find(given, Console(nowhere, nowhere))
-    namespace = given.namespace or access.namespace
+        access = serveraccess.find(arguments, Console(nowhere, nowhere))
+    namespace = arguments.namespace or access.namespace
     found: dict[str, str] = {}
 
     async def one(client: Client, version: str, plural: str) -> None:

@@ -76,13 +76,13 @@ def document(dashboard: Dashboard) -> str:
     return json.dumps(made, indent=2) + "\n"
 
 
-def _panel(number: int, panel: Panel, kind: str, place: dict[str, int]) -> dict[str, Any]:
+def _panel(number: int, panel: Panel, kind: str, position: dict[str, int]) -> dict[str, Any]:
     return {
         "id": number,
         "type": kind,
         "title": panel.title,
         "datasource": _SOURCE,
-        "gridPos": place,
+        "gridPos": position,
         "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
         "options": {"legend": {"displayMode": "list", "placement": "bottom"}} if kind == "timeseries" else {},
         "targets": [

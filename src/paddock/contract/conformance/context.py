@@ -29,7 +29,6 @@ class CaseMachine(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.request.name
 
 
@@ -168,7 +167,6 @@ class ConformanceContext:
     # --- looking ----------------------------------------------------------------------------------------------------------
 
     async def describe(self, machine: CaseMachine) -> m.DescribeResponse:
-        """Describe a machine."""
         return await self.provider.describe(m.DescribeRequest(id=machine.id))
 
     async def listed(self, machine: CaseMachine) -> m.VMInfo:
@@ -178,9 +176,9 @@ class ConformanceContext:
             raise ConformanceFailure(f"ListVMs has {len(found)} entries for machine {machine.id}", why="there must be one")
         return found[0]
 
-    async def find(self, wanted: Callable[[m.VMInfo], bool]) -> list[m.VMInfo]:
+    async def find(self, predicate: Callable[[m.VMInfo], bool]) -> list[m.VMInfo]:
         """The entries of ListVMs that are wanted."""
-        return [each for each in (await self.provider.list_vms(m.ListVMsRequest())).vms if wanted(each)]
+        return [each for each in (await self.provider.list_vms(m.ListVMsRequest())).vms if predicate(each)]
 
     async def disk(self, machine: CaseMachine, disk: str = "", snapshot: str = "") -> m.GetDiskInfoResponse:
         """A disk of a machine: the first one, or that of an id."""

@@ -54,89 +54,67 @@ class JudgedProvider:
             raise ConformanceFailure(f"{what} holds a secret of the request")
 
     async def validate(self, request: m.ValidateRequest) -> m.ValidateResponse:
-        """Pass on Validate."""
         return await self._watched("Validate", self._driver.validate(request))
 
     async def get_capabilities(self, request: m.GetCapabilitiesRequest) -> m.GetCapabilitiesResponse:
-        """Pass on GetCapabilities."""
         return await self._watched("GetCapabilities", self._driver.get_capabilities(request))
 
     async def create(self, request: m.CreateRequest) -> m.CreateResponse:
-        """Pass on Create."""
         return await self._watched("Create", self._driver.create(request))
 
     async def delete(self, request: m.DeleteRequest) -> m.TaskResponse:
-        """Pass on Delete."""
         return await self._watched("Delete", self._driver.delete(request))
 
     async def power(self, request: m.PowerRequest) -> m.TaskResponse:
-        """Pass on Power."""
         return await self._watched("Power", self._driver.power(request))
 
     async def reconfigure(self, request: m.ReconfigureRequest) -> m.TaskResponse:
-        """Pass on Reconfigure."""
         return await self._watched("Reconfigure", self._driver.reconfigure(request))
 
     async def describe(self, request: m.DescribeRequest) -> m.DescribeResponse:
-        """Pass on Describe."""
         return await self._watched("Describe", self._driver.describe(request))
 
     async def list_vms(self, request: m.ListVMsRequest) -> m.ListVMsResponse:
-        """Pass on ListVMs."""
         return await self._watched("ListVMs", self._driver.list_vms(request))
 
     async def task_status(self, request: m.TaskStatusRequest) -> m.TaskStatusResponse:
-        """Pass on TaskStatus."""
         return await self._watched("TaskStatus", self._driver.task_status(request))
 
     async def snapshot_create(self, request: m.SnapshotCreateRequest) -> m.SnapshotCreateResponse:
-        """Pass on SnapshotCreate."""
         return await self._watched("SnapshotCreate", self._driver.snapshot_create(request))
 
     async def snapshot_delete(self, request: m.SnapshotDeleteRequest) -> m.TaskResponse:
-        """Pass on SnapshotDelete."""
         return await self._watched("SnapshotDelete", self._driver.snapshot_delete(request))
 
     async def snapshot_revert(self, request: m.SnapshotRevertRequest) -> m.TaskResponse:
-        """Pass on SnapshotRevert."""
         return await self._watched("SnapshotRevert", self._driver.snapshot_revert(request))
 
     async def clone(self, request: m.CloneRequest) -> m.CloneResponse:
-        """Pass on Clone."""
         return await self._watched("Clone", self._driver.clone(request))
 
     async def image_prepare(self, request: m.ImagePrepareRequest) -> m.ImagePrepareResponse:
-        """Pass on ImagePrepare."""
         return await self._watched("ImagePrepare", self._driver.image_prepare(request))
 
     async def export_disk(self, request: m.ExportDiskRequest) -> m.ExportDiskResponse:
-        """Pass on ExportDisk."""
         return await self._watched("ExportDisk", self._driver.export_disk(request))
 
     async def import_disk(self, request: m.ImportDiskRequest) -> m.ImportDiskResponse:
-        """Pass on ImportDisk."""
         return await self._watched("ImportDisk", self._driver.import_disk(request))
 
     async def get_disk_info(self, request: m.GetDiskInfoRequest) -> m.GetDiskInfoResponse:
-        """Pass on GetDiskInfo."""
         return await self._watched("GetDiskInfo", self._driver.get_disk_info(request))
 
     async def get_features(self, request: x.GetFeaturesRequest) -> x.GetFeaturesResponse:
-        """Pass on GetFeatures."""
         return await self._watched("GetFeatures", self._extensions.get_features(request))
 
     async def exec(self, request: x.ExecRequest) -> x.ExecResponse:
-        """Pass on Exec."""
         return await self._watched("Exec", self._extensions.exec(request))
 
     async def image_delete(self, request: x.ImageDeleteRequest) -> m.TaskResponse:
-        """Pass on ImageDelete."""
         return await self._watched("ImageDelete", self._extensions.image_delete(request))
 
     async def transfer_delete(self, request: x.TransferDeleteRequest) -> m.TaskResponse:
-        """Pass on TransferDelete."""
         return await self._watched("TransferDelete", self._extensions.transfer_delete(request))
 
     async def list_datastores(self, request: x.ListDatastoresRequest) -> x.ListDatastoresResponse:
-        """Pass on ListDatastores."""
         return await self._watched("ListDatastores", self._extensions.list_datastores(request))

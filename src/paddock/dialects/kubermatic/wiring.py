@@ -9,7 +9,6 @@ from paddock.kubernetes.runtime.program import ControllerManager
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """Add the controllers."""
     settings = KubermaticSettings(workers=fronts.workers)
     if fronts.resync_seconds is not None:
         settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)

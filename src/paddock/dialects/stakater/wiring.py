@@ -10,7 +10,6 @@ from paddock.kubevirt.rules.networks import PLUGINS
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """Add the controllers."""
     settings = StakaterSettings(
         workers=fronts.workers,
         bindings=frozenset(PLUGINS) if fronts.embedded else frozenset(),

@@ -12,7 +12,6 @@ from paddock.kubernetes.runtime.program import ControllerManager
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """Add the controllers."""
     if fronts.embedded:
         return
     settings = VirtrigaudSettings(

@@ -9,7 +9,6 @@ from paddock.kubernetes.runtime.program import ControllerManager
 
 
 def wire(program: ControllerManager, fronts: FrontSettings, front: ControllerManager) -> None:
-    """Add the controllers."""
     settings = VitistackSettings(workers=fronts.workers, mac_set=fronts.mac_set, power_field=fronts.power_field)
     if fronts.resync_seconds is not None:
         settings = msgspec.structs.replace(settings, resync_seconds=fronts.resync_seconds)

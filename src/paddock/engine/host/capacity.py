@@ -82,9 +82,9 @@ def needed(config: MachineConfig, accelerator: Literal["kvm", "tcg"]) -> int:
     return boot_size(config) + overhead(config, accelerator)
 
 
-def admit(need: int, given: int, room: Room) -> None:
-    """Let a machine in that needs so many bytes, or raise `Shortage`. `given` is what the others have."""
-    left = room.memory - given
+def admit(need: int, reserved: int, room: Room) -> None:
+    """Let a machine in that needs so many bytes, or raise `Shortage`. `reserved` is what the others have."""
+    left = room.memory - reserved
     if need > left:
         why = f"it needs {_size(need)} of memory, and {_size(max(left, 0))} of {_size(room.memory)} are free"
         fix = "stop another machine or give this one less memory"

@@ -10,7 +10,7 @@ from paddock.engine.machine.argv.view import FileView
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 
 
-def look(path: Path) -> FileView:
+def view(path: Path) -> FileView:
     """Return the facts about a file. One that is missing or unreadable counts as an ordinary one: QEMU will say more."""
     try:
         found = path.stat()
@@ -36,6 +36,6 @@ def look_at_all(disks: Iterable[DiskConfig]) -> dict[Path, FileView]:
     for disk in disks:
         layer: DiskLayer | None = disk.layer
         while layer is not None:
-            found.setdefault(layer.path, look(layer.path))
+            found.setdefault(layer.path, view(layer.path))
             layer = layer.backing
     return found

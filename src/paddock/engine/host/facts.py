@@ -41,8 +41,6 @@ class HugepagePool(Struct, frozen=True):
 
 
 class HostFacts(Struct, frozen=True):
-    """The host."""
-
     architecture: Architecture
     qemus: Mapping[str, Qemu]
     efi: Mapping[str, EfiFirmware]

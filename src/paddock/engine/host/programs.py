@@ -15,7 +15,6 @@ _CLASSIC_VIRTIOFSD = Path("/usr/lib/qemu/virtiofsd")
 
 
 def find(name: str, extra: Iterable[str] = _BESIDE_PATH) -> Path | None:
-    """The program, or None."""
     path = os.pathsep.join((os.environ.get("PATH", os.defpath), *extra))
     found = shutil.which(name, path=path)
     return Path(found) if found else None

@@ -62,11 +62,9 @@ class Agent:
         await self._ask("guest-ping", beginning=True)
 
     async def info(self) -> guest.AgentInfo:
-        """Its version and commands."""
         return agentdata.info(await self._ask("guest-info"))
 
     async def os(self) -> guest.GuestOs:
-        """The operating system."""
         return agentdata.os(await self._ask("guest-get-osinfo"))
 
     async def hostname(self) -> str:
@@ -75,7 +73,6 @@ class Agent:
         return agentdata.text(answer.get("host-name") if isinstance(answer, dict) else "")
 
     async def timezone(self) -> guest.Timezone:
-        """The guest's time zone."""
         return agentdata.timezone(await self._ask("guest-get-timezone"))
 
     async def users(self) -> tuple[guest.GuestUser, ...]:
@@ -99,11 +96,9 @@ class Agent:
         return agentdata.number(await self._ask("guest-fsfreeze-freeze", patience=_FREEZE_PATIENCE))
 
     async def thaw(self) -> int:
-        """They go on."""
         return agentdata.number(await self._ask("guest-fsfreeze-thaw", patience=_FREEZE_PATIENCE))
 
     async def frozen(self) -> bool:
-        """They stand still."""
         return bool(await self._ask("guest-fsfreeze-status") == "frozen")
 
     async def set_time(self, seconds: float) -> None:

@@ -90,7 +90,6 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def info(value: Any) -> guest.AgentInfo:
-    """`guest-info`."""
     commands = ((text(one.get("name")), one.get("enabled") is True) for one in _entries(_object(value).get("supported_commands")))
     return guest.AgentInfo(text(_object(value).get("version")), tuple(commands))
 
@@ -102,14 +101,12 @@ def os(value: Any) -> guest.GuestOs:
 
 
 def timezone(value: Any) -> guest.Timezone:
-    """`guest-get-timezone`."""
     offset = _object(value).get("offset")
     plain = isinstance(offset, int) and not isinstance(offset, bool) and abs(offset) <= 86_400
     return guest.Timezone(text(_object(value).get("zone")), offset if plain and isinstance(offset, int) else 0)
 
 
 def users(value: Any) -> tuple[guest.GuestUser, ...]:
-    """`guest-get-users`."""
     return tuple(
         guest.GuestUser(text(one.get("user")), text(one.get("domain")), _seconds(one.get("login-time"))) for one in _entries(value)
     )
@@ -117,8 +114,8 @@ def users(value: Any) -> tuple[guest.GuestUser, ...]:
 
 def load(value: Any) -> tuple[float, ...]:
     """`guest-get-load`: over one, five and fifteen minutes."""
-    told = value if isinstance(value, dict) else {}
-    return tuple(_seconds(told.get(f"load{span}m")) for span in (1, 5, 15))
+    loads = value if isinstance(value, dict) else {}
+    return tuple(_seconds(loads.get(f"load{span}m")) for span in (1, 5, 15))
 
 
 def filesystems(value: Any) -> tuple[guest.GuestFilesystem, ...]:

@@ -107,7 +107,7 @@ class BlockJobs:
             hand_over(layer.path, owner.record.user)
             # Its backing comes with the transaction.
             alone = replace(below[name], layer=replace(layer, backing=None))
-            view = owner.surroundings.look(replace(owner.config, disks=(alone,)))
+            view = owner.surroundings.host_view(replace(owner.config, disks=(alone,)))
             node = blocks.tree(alone, view)
             if node is None:
                 raise RequestRefused(

@@ -40,7 +40,6 @@ class CloneTemplate(Struct, frozen=True):
 
     @property
     def memory(self) -> Path:
-        """The guest's memory."""
         return self.folder / _MEMORY
 
     @property

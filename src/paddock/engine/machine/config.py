@@ -96,8 +96,6 @@ class StreamNetwork(Struct, frozen=True, tag="stream"):
 
 
 class Nic(Struct, frozen=True):
-    """A network card."""
-
     name: str
     mac: str
     backend: Tap | UserNetwork | StreamNetwork

@@ -193,15 +193,14 @@ def encode_path(value: Any) -> Any:
     raise NotImplementedError(f"{type(value)} has no form in a file")
 
 
-def decode_path(wanted: type, value: Any) -> Any:
+def decode_path(form: type, value: Any) -> Any:
     """Return the path of a form in a file, which msgspec asks for."""
-    if wanted is Path and isinstance(value, str):
+    if form is Path and isinstance(value, str):
         return Path(value)
-    raise NotImplementedError(f"{wanted} has no form in a file")
+    raise NotImplementedError(f"{form} has no form in a file")
 
 
 def encode_config(config: MachineConfig) -> bytes:
-    """As it is kept."""
     return msgspec.json.encode(_Stored(_VERSION, config), enc_hook=encode_path)
 
 
@@ -260,7 +259,6 @@ class Directory:
 
     @property
     def id(self) -> str:
-        """The machine's."""
         return self.path.name
 
     def make(self) -> None:
@@ -397,7 +395,6 @@ class Directory:
         return handle
 
     def locked(self) -> bool:
-        """A QEMU lives."""
         handle = self.take_lock()
         if handle is None:
             return True

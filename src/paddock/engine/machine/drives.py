@@ -34,7 +34,7 @@ async def change_over(owner: MachineOwner, layers: Mapping[str, DiskLayer]) -> N
         except OSError as error:
             what = f"disks {', '.join(sorted(layers))} have changed over, and the guest stands still until that is written down"
             owner.observe(detail=f"{what}: {error.filename or owner.directory.path}: {error.strerror}")
-            await asyncio.sleep(owner.surroundings.times.look)
+            await asyncio.sleep(owner.surroundings.times.poll)
         else:
             owner.observe(detail="")
             return

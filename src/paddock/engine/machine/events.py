@@ -9,8 +9,6 @@ Match = Callable[[str, Mapping[str, Any]], bool]
 
 
 class Events:
-    """The waiters for events."""
-
     def __init__(self) -> None:
         self._waiting: list[tuple[Match, asyncio.Future[tuple[str, Mapping[str, Any]]]]] = []
 
@@ -26,8 +24,7 @@ class Events:
             self._waiting.remove(entry)
             future.cancel()
 
-    def told(self, name: str, data: Mapping[str, Any]) -> None:
-        """An event came."""
+    def handle(self, name: str, data: Mapping[str, Any]) -> None:
         for match, future in tuple(self._waiting):
             if not future.done() and match(name, data):
                 future.set_result((name, data))

@@ -28,7 +28,7 @@ class GuestStatus:
                 self._shut_down(str(data.get("reason", "")))
             case "STOP":
                 self._turn += 1
-                owner.background(self.look())
+                owner.background(self.ask())
             case "RESUME":
                 self._turn += 1
                 owner.observe(paused="", still=False, disk_errors={})
@@ -48,7 +48,7 @@ class GuestStatus:
         if not (evidence and reason in ("host-qmp-quit", "host-signal")) and not self._reboots.returns(end):
             self._owner.quit(end)
 
-    async def look(self) -> None:
+    async def ask(self) -> None:
         """Ask QEMU."""
         turn = self._turn
         with contextlib.suppress(PaddockError):
@@ -67,7 +67,7 @@ class GuestStatus:
             owner.observe(paused="", still=False)
         elif status == "io-error":
             owner.observe(paused="io-error", still=False)
-            owner.timers.after("space", owner.surroundings.times.look, self._retry_full)
+            owner.timers.after("space", owner.surroundings.times.poll, self._retry_full)
         elif status in ("watchdog", "prelaunch"):
             owner.observe(paused="watchdog" if status == "watchdog" else "start", still=False)
         elif owner.busy or record.goes_on:
@@ -82,4 +82,4 @@ class GuestStatus:
             return
         if probe.has_room(owner.config, errors):
             owner.background(owner.attempt("cont"))
-        owner.timers.after("space", owner.surroundings.times.look, self._retry_full)
+        owner.timers.after("space", owner.surroundings.times.poll, self._retry_full)

@@ -51,7 +51,7 @@ async def find(owner: MachineOwner, refusal: Refusal) -> tuple[MachineConfig, Ru
 async def _places(owner: MachineOwner, refusal: Refusal) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     buses = {names.device(disk.name): disk.bus for disk in owner.config.disks}
-    cards = {names.card(nic.name): "pci" for nic in owner.config.nics}
+    cards = {names.nic(nic.name): "pci" for nic in owner.config.nics}
     there = {str(one.get("name")) for one in await owner.execute("qom-list", {"path": _PLUGGED})}
     for device, bus in {**buses, **cards}.items():
         if device not in there:

@@ -28,7 +28,7 @@ class Timeouts(Struct, frozen=True):
     # the guest until it lets go of a device
     unplug: float = 20.0
     # between looks at whether a full disk has room again, and at the size of the serial log
-    look: float = 5.0
+    poll: float = 5.0
     # between questions whether QEMU answers; an answer that takes so long is a reason to look at the process; after so long it hangs
     beat: float = 10.0
     suspicion: float = 5.0
@@ -39,10 +39,8 @@ class Timeouts(Struct, frozen=True):
 
 
 class MachineEnvironment(Struct, frozen=True):
-    """Handed to each machine."""
-
     # what a command line has to know of this host, for this machine
-    look: Callable[[MachineConfig], HostView]
+    host_view: Callable[[MachineConfig], HostView]
     # lets few machines boot at a time: together they would all be late
     queue: StartQueue
     users: UserRange = field(default_factory=UserRange)

@@ -54,7 +54,7 @@ class Hotplug:
                 raise self._refuse(f"plug disk {disk.name} into", "NameTaken", "there is another one of that name", "unplug that first")
             return
         config = _with_disk(owner.config, disk)
-        view = owner.surroundings.look(config)
+        view = owner.surroundings.host_view(config)
         plan = hotplug.plug_disk(disk, owner.started, view, *await self._ports())
         await self._reconfigured(config, await self._handed_over(disk, plan, view))
         sizes = probe.disk_sizes(await owner.execute("query-block"))
@@ -105,7 +105,7 @@ class Hotplug:
         if known.role != "cdrom" or known.bus == "virtio":
             raise self._refuse(f"change the medium of disk {drive.name} of", "NoSuchDevice", "it is no drive", "restart the machine")
         changed = replace(known, layer=drive.layer)
-        view = owner.surroundings.look(_with_drive(owner.config, changed))
+        view = owner.surroundings.host_view(_with_drive(owner.config, changed))
         plan = hotplug.medium(changed, view)
         wanted = names.format_node(drive.name, drive.layer.path) if drive.layer is not None else ""
         present, _ = probe.medium(device, await owner.execute("query-block"))
@@ -160,7 +160,7 @@ class Hotplug:
             raise self._refuse(f"plug card {nic.name} into", "NoNetwork", "its QEMU was started without a network", "restart the machine")
         before = owner.config
         config = replace(before, nics=(*(one for one in before.nics if one.name != nic.name), nic))
-        plan = hotplug.plug_nic(nic, owner.started, owner.surroundings.look(config), *await self._ports())
+        plan = hotplug.plug_nic(nic, owner.started, owner.surroundings.host_view(config), *await self._ports())
         await self._reconfigured(config, plan)
         owner.observe(nics={**owner.observed.nics, nic.name: NicState(link_up=nic.link_up)})
 
@@ -195,7 +195,7 @@ class Hotplug:
         owner = self._owner
         if all(one.name != name for one in owner.config.nics):
             raise self._refuse(f"set the link of card {name} of", "NoSuchDevice", "it has no such card", "")
-        await owner.execute("set_link", {"name": names.card(name), "up": up})
+        await owner.execute("set_link", {"name": names.nic(name), "up": up})
         await owner.reconfigure(
             lambda config: replace(config, nics=tuple(replace(one, link_up=up) if one.name == name else one for one in config.nics))
         )
@@ -270,7 +270,7 @@ class Hotplug:
                 await self._again(disk.name, self.plug_disk(disk))
         started = {one.name for one in owner.started.nics}
         for nic in owner.config.nics:
-            if nic.name not in started and names.card(nic.name) not in there:
+            if nic.name not in started and names.nic(nic.name) not in there:
                 await self._again(nic.name, self.plug_nic(nic))
 
     async def _again(self, name: str, work: Any) -> None:
@@ -291,13 +291,13 @@ class Hotplug:
         owner = self._owner
         there = await self._devices()
         taken = []
-        for device in [*(names.device(one.name) for one in owner.config.disks), *(names.card(one.name) for one in owner.config.nics)]:
+        for device in [*(names.device(one.name) for one in owner.config.disks), *(names.nic(one.name) for one in owner.config.nics)]:
             if device in there:
                 path = f"/machine/peripheral/{device}"
                 with contextlib.suppress(QemuRefused):
                     bus = str(await owner.execute("qom-get", {"path": path, "property": "parent_bus"}))
                     taken.append(bus.rpartition("/")[2])
-        return spare_ports(owner.started, owner.surroundings.look(owner.started)), taken
+        return spare_ports(owner.started, owner.surroundings.host_view(owner.started)), taken
 
     async def _reconfigured(self, config: MachineConfig, plan: hotplug.HotplugPlan) -> None:
         """The config is kept only when the guest has the device."""
@@ -381,8 +381,8 @@ class Hotplug:
             if names.device(disk.name) == device and state is not None and state.error:
                 owner.background(self._late(hotplug.unplug_disk(disk), disk.name))
         for nic in owner.config.nics:
-            card = owner.observed.nics.get(nic.name)
-            if names.card(nic.name) == device and card is not None and card.error:
+            each = owner.observed.nics.get(nic.name)
+            if names.nic(nic.name) == device and each is not None and each.error:
                 owner.background(self._late(hotplug.unplug_nic(nic), nic.name))
 
     async def _late(self, removal: hotplug.Removal, name: str) -> None:

@@ -71,7 +71,7 @@ class GuestIdentities:
         """Change the links in QEMU. The config has them as they are to be."""
         for nic in self._owner.config.nics:
             if nic.link_up:
-                await self._owner.execute("set_link", {"name": names.card(nic.name), "up": up})
+                await self._owner.execute("set_link", {"name": names.nic(nic.name), "up": up})
 
 
 # --- in the guest -----------------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class LiveTarget:
         return started, renewed(started, now, self._view())
 
     def _view(self) -> HostView:
-        return self._owner.surroundings.look(self._owner.config)
+        return self._owner.surroundings.host_view(self._owner.config)
 
     async def restore(self) -> None:
         """Returns when the guest is there and is taken. Part of the start, which lets it run then."""

@@ -53,7 +53,6 @@ class QemuMachine:
 
     @property
     def observed(self) -> Observation:
-        """The observed state."""
         return self._owner.observed
 
     @property
@@ -63,7 +62,6 @@ class QemuMachine:
 
     @property
     def directory(self) -> Directory:
-        """Its files."""
         return self._owner.directory
 
     def close(self) -> None:
@@ -95,12 +93,10 @@ class QemuMachine:
         self._registry.drop(self.id)
 
     async def pause(self) -> None:
-        """The guest stands still."""
         if self._admit(Verb.PAUSE):
             await self._owner.inbox.offer(self._pause)
 
     async def resume(self) -> None:
-        """The guest goes on."""
         if self._admit(Verb.RESUME):
             await self._owner.inbox.offer(self._resume)
 

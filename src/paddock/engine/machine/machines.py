@@ -148,7 +148,6 @@ class Machines:
         )
 
     def drop(self, id: str) -> None:
-        """It is no more."""
         self._machines.pop(id, None)
         self._owners.pop(id, None)
         self._changed(id)

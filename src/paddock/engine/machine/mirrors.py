@@ -76,7 +76,7 @@ class DiskMirrors:
     async def _copy(self, disk: DiskConfig, path: Path, layer: DiskLayer, speed: int) -> None:
         owner = self._owner
         moved = replace(disk, layer=layer)
-        node = blocks.on_layer(moved, layer, owner.surroundings.look(replace(owner.config, disks=(moved,))))
+        node = blocks.on_layer(moved, layer, owner.surroundings.host_view(replace(owner.config, disks=(moved,))))
         await owner.execute("blockdev-add", node)
         source = names.format_node(disk.name, path)
         sizes = {
@@ -252,7 +252,7 @@ class DiskMirrors:
             if not moving.changes_over:
                 self._owner.background(self._fail(str(data["error"])))
         elif moving is not None and event == "BLOCK_JOB_READY":
-            self._owner.background(self._look())
+            self._owner.background(self._check())
 
     async def _fail(self, error: str) -> None:
         async def drop() -> None:
@@ -263,9 +263,9 @@ class DiskMirrors:
             await self._owner.inbox.offer(drop)
 
     def _watch(self) -> None:
-        self._owner.timers.after(KIND, _LOOK_SECONDS, lambda: self._owner.background(self._look()))
+        self._owner.timers.after(KIND, _LOOK_SECONDS, lambda: self._owner.background(self._check()))
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         """Update the progress; QEMU tells no part of it."""
         owner, moving = self._owner, self._owner.record.moving
         if moving is None or moving.changes_over:

@@ -324,17 +324,16 @@ class MachineOwner:
 
     def event(self, name: str, data: Mapping[str, Any]) -> None:
         """Something happened in the guest or its devices."""
-        self.events.told(name, data)
+        self.events.handle(name, data)
         self.announce(name, data)
 
     def announce(self, name: str, data: Mapping[str, Any]) -> None:
-        """Tell the followers."""
         for follow in self.parts.followers:
             follow(name, data)
 
     async def look_at_status(self) -> None:
         """Update the status of the guest, with the reason why it does not run."""
-        await self.parts.status.look()
+        await self.parts.status.ask()
 
     def silent(self) -> None:
         """The monitor's connection ended. Mostly QEMU goes, which the process tells; if not, it is tried again."""
@@ -358,7 +357,7 @@ class MachineOwner:
                 if status == "inmigrate" and (await self.execute("query-migrate")).get("status"):
                     self._fail("Paddock ended while the state was being read")
                     return
-                await self.complete(command_line(self.started, self.surroundings.look(self.started)))
+                await self.complete(command_line(self.started, self.surroundings.host_view(self.started)))
             else:
                 await probe.devices(self)
                 await probe.changes(self)
@@ -389,7 +388,7 @@ class MachineOwner:
     def arm(self) -> None:
         """Start the periodic checks of a running guest."""
         self.parts.watcher.arm()
-        self.timers.after("logs", self.surroundings.times.look, self._bound_logs)
+        self.timers.after("logs", self.surroundings.times.poll, self._bound_logs)
 
     def _bound_logs(self) -> None:
         with contextlib.suppress(OSError):

@@ -97,7 +97,7 @@ class MachineWatcher(Protocol):
 class RunStates(Protocol):
     """Makes of QEMU's run states what others see of the guest."""
 
-    async def look(self) -> None:
+    async def ask(self) -> None:
         """Ask QEMU for its run state."""
 
     def take(self, status: str) -> None:

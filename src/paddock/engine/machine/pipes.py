@@ -132,7 +132,6 @@ class SessionSlot:
 
     @property
     def taken(self) -> bool:
-        """There is a session."""
         return self._pipe is not None
 
     def give(self, connect: Callable[[], socket.socket], log: Callable[[], bytes] | None = None, *, screen: bool = True) -> SocketPipe:

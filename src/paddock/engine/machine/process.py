@@ -289,9 +289,9 @@ def _handles(pid: str) -> list[str]:
         return []
 
 
-def _is_open(link: str, name: str, wanted: os.stat_result) -> bool:
+def _is_open(link: str, name: str, status: os.stat_result) -> bool:
     """Return whether a descriptor is of this file. One that its process has closed meanwhile, as at the start of a program, is not."""
     try:
-        return os.path.basename(os.readlink(link)) == name and os.path.samestat(os.stat(link), wanted)
+        return os.path.basename(os.readlink(link)) == name and os.path.samestat(os.stat(link), status)
     except OSError:
         return False

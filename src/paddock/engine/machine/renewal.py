@@ -69,20 +69,18 @@ class _Beside:
         self.owner: MachineOwner | None = None
 
     async def connect(self, patience: float) -> None:
-        """To its monitor."""
         connection = await reach(self.directory, names.QMP, patience)
         self.qmp = await Qmp.connect(connection, self._event, self._lost, patience)
 
     async def execute(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = (), patience: float = PATIENCE
     ) -> Any:
-        """Tells it something."""
         if self.qmp is None:
             raise Unanswered(f"cannot tell the new QEMU of machine {self.id} {command}", why="there is no connection to it")
         return await self.qmp.execute(command, arguments, fds=fds, patience=patience)
 
     def _event(self, name: str, data: Mapping[str, Any]) -> None:
-        self.events.told(name, data)
+        self.events.handle(name, data)
         if self.owner is not None:
             self.owner.event(name, data)
 
@@ -136,7 +134,7 @@ class Renewals:
     async def _command(self) -> Command:
         """The line of the new QEMU."""
         started, now = await hardware.find(self._owner, self._refused)
-        return renewed(started, now, self._owner.surroundings.look(self._owner.config))
+        return renewed(started, now, self._owner.surroundings.host_view(self._owner.config))
 
     def _refused(self, reason: str, why: str, fix: str = "") -> RequestRefused:
         return RequestRefused(f"cannot renew machine {self._owner.id}", reason=reason, why=why, fix=fix)
@@ -287,7 +285,7 @@ class Renewals:
             await probe.changes(owner)
             for nic in owner.config.nics:
                 if not nic.link_up:
-                    await owner.execute("set_link", {"name": names.card(nic.name), "up": False})
+                    await owner.execute("set_link", {"name": names.nic(nic.name), "up": False})
         owner.save(renewal=None)
 
     async def _forward(self) -> list[str]:

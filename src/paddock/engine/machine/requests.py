@@ -57,7 +57,7 @@ class Verb(Enum):
 
 
 class Go(Struct, frozen=True):
-    """It is done."""
+    pass
 
 
 class Already(Struct, frozen=True):
@@ -65,8 +65,6 @@ class Already(Struct, frozen=True):
 
 
 class Refuse(Struct, frozen=True):
-    """It is not done."""
-
     reason: str
     why: str
     fix: str

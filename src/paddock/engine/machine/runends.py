@@ -52,7 +52,6 @@ class RunEvidence(Struct, frozen=True):
 
 
 def judge(seen: RunEvidence) -> EndReason:
-    """The reason."""
     for reason in _ORDER:
         if reason in seen.evidence:
             return reason

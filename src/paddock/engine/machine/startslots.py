@@ -11,10 +11,10 @@ _LOOK_SECONDS = 0.5
 class StartSlots:
     """The order of starts. A place is held until the guest is quiet, has had its time, or is given back."""
 
-    def __init__(self, queue: StartQueue, wanted: Callable[[str], float | None]) -> None:
-        """`wanted` tells the CPU seconds that a machine used and waited for since its start; None: it has no process."""
+    def __init__(self, queue: StartQueue, usage: Callable[[str], float | None]) -> None:
+        """`usage` tells the CPU seconds that a machine used and waited for since its start; None: it has no process."""
         self._queue = queue
-        self._wanted = wanted
+        self._wanted = usage
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -56,9 +56,9 @@ class StartSlots:
             else:
                 turn.set_result(None)
         if self._timer is None and self._waiting:
-            self._timer = loop.call_later(_LOOK_SECONDS, self._look)
+            self._timer = loop.call_later(_LOOK_SECONDS, self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         # Only while somebody waits: otherwise it does not matter who holds a place.
         self._timer = None
         now = asyncio.get_running_loop().time()

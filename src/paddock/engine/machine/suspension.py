@@ -121,7 +121,7 @@ class Suspensions:
     def line(self) -> tuple[MachineConfig, Command]:
         """Return the config and the command line of a start. Raises `StartFailed` when the guest could not go on there."""
         owner = self._owner
-        view = owner.surroundings.look(owner.config)
+        view = owner.surroundings.host_view(owner.config)
         saved = owner.directory.read_saved() if owner.record.restore == os.fspath(owner.directory.saved_state) else None
         if saved is None:
             return owner.config, command_line(owner.config, view, incoming=bool(owner.record.restore))
@@ -150,7 +150,7 @@ def saved_machine(owner: MachineOwner, started: MachineConfig, now: RunningHardw
         places={device: dict(place) for device, place in now.places.items()},
         processors=[dict(each) for each in now.processors],
         accelerator=owner.record.accelerator,
-        processor=owner.surroundings.look(owner.config).processor,
+        processor=owner.surroundings.host_view(owner.config).processor,
         paused=paused,
         disks={},
         agent=owner.observed.agent,

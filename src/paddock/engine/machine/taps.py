@@ -29,11 +29,9 @@ class OpenFiles(Struct):
     vhosts: dict[str, list[int]] = field(default_factory=dict)
 
     def all(self) -> list[int]:
-        """Every one."""
         return [number for part in (self.taps, self.vhosts) for numbers in part.values() for number in numbers]
 
     def close(self) -> None:
-        """Our copies go."""
         for number in self.all():
             with contextlib.suppress(OSError):
                 os.close(number)
@@ -123,7 +121,7 @@ def _is_tap(pid: int, number: int, device: str) -> bool:
     return False
 
 
-def open_all(wanted: Iterable[tuple[str, str, int, bool]], beside: int = 0) -> OpenFiles:
+def open_all(taps: Iterable[tuple[str, str, int, bool]], beside: int = 0) -> OpenFiles:
     """(card, device, queues, vhost) each; all or nothing. Raises `StartFailed`.
 
     `beside` is a process that uses the taps, and after which another will. A tap of one queue can be opened once, so both have the same
@@ -132,7 +130,7 @@ def open_all(wanted: Iterable[tuple[str, str, int, bool]], beside: int = 0) -> O
     """
     files = OpenFiles()
     try:
-        for nic, device, queues, vhost in wanted:
+        for nic, device, queues, vhost in taps:
             files.taps[nic] = [_duplicate(beside, device)] if beside and queues == 1 else open_tap(device, queues)
             if vhost:
                 files.vhosts[nic] = open_vhosts(queues)

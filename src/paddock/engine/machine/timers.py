@@ -25,7 +25,6 @@ class Timers:
         self._handles[name] = asyncio.get_running_loop().call_later(seconds, due)
 
     def pending(self, name: str) -> bool:
-        """It will happen."""
         return name in self._handles
 
     def cancel(self, *names: str) -> None:
@@ -54,7 +53,6 @@ class Tasks:
         return task
 
     def cancel(self) -> None:
-        """End all of them."""
         for task in tuple(self._tasks):
             task.cancel()
 

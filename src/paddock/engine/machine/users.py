@@ -40,7 +40,6 @@ class UserRange(Struct, frozen=True):
 
     @property
     def layer_groups(self) -> range:
-        """The groups of layers."""
         return range(self.shared + 1, self.first + BLOCK - _PROGRAMS) if self.counter is not None else range(0)
 
     @property

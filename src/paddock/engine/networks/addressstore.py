@@ -92,7 +92,6 @@ class AddressStore:
         return self.book.entries.get(key)
 
     def owners(self) -> set[str]:
-        """Everybody who has something."""
         return {entry.owner for entry in self.book.entries.values()}
 
     async def _set(self, book: AddressTable) -> None:

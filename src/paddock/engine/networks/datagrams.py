@@ -18,7 +18,6 @@ class Datagrams(asyncio.DatagramProtocol):
         self._transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is there."""
         # Neither asyncio's own nor uvloop's transport says that it is one.
         self._transport = cast("asyncio.DatagramTransport", transport)
 
@@ -46,7 +45,6 @@ class Datagrams(asyncio.DatagramProtocol):
         return await self._waiting.get()
 
     def close(self) -> None:
-        """End the flow."""
         if self._transport is not None:
             self._transport.close()
 

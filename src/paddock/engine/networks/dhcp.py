@@ -124,12 +124,12 @@ def _reply(asked: DhcpRequest, lease: DhcpLease, kind: int) -> bytes:
     if kind != NAK:
         if asked.kind != INFORM:
             options.append((51, struct.pack("!I", LEASE_SECONDS)))
-        options += _told(lease)
+        options += _lease_options(lease)
     body = fixed + _COOKIE + b"".join(_option(code, value) for code, value in options) + b"\xff"
     return body.ljust(_SMALLEST, b"\0")
 
 
-def _told(lease: DhcpLease) -> Iterable[tuple[int, bytes]]:
+def _lease_options(lease: DhcpLease) -> Iterable[tuple[int, bytes]]:
     interface = ipaddress.IPv4Interface(lease.address)
     yield 1, interface.netmask.packed
     # A client that understands 121 ignores 3: both say the same.

@@ -143,7 +143,7 @@ class Zone(Struct, frozen=True):
                 reverse.setdefault(_usual(address), name)
         return cls(suffix, found, networks, reverse, _parents(found))
 
-    def look(self, question: DnsQuestion) -> tuple[int, list[bytes]] | None:
+    def answer(self, question: DnsQuestion) -> tuple[int, list[bytes]] | None:
         """The answer's code and values; None when somebody else has to be asked."""
         name = question.name
         if name in self.names:

@@ -49,7 +49,6 @@ class DnsServer:
             self.serve(bound(address, socket.SOCK_DGRAM, self.port))
 
     def serve(self, listening: socket.socket) -> None:
-        """Answer at a socket."""
         self._sockets.append(listening)
         arrived = self._datagrams if listening.type == socket.SOCK_DGRAM else self._accept
         asyncio.get_running_loop().add_reader(listening, arrived, listening)
@@ -70,7 +69,6 @@ class DnsServer:
         return bool(self._waiting or self._connections)
 
     async def close(self) -> None:
-        """Answer no more."""
         for listening in [*self._sockets]:
             self.leave(listening)
             listening.close()
@@ -129,7 +127,7 @@ class DnsServer:
             question = dns.read(data)
         except dns.MalformedQuery as error:
             return dns.error(error.id, error.code) if error.id else b""
-        found = self._zone().look(question)
+        found = self._zone().answer(question)
         if found is not None:
             return dns.answer(question, *found, truncate=truncate)
         kept = self._kept.get(data[2:])

@@ -1,5 +1,3 @@
-"""The errors of networks."""
-
 from paddock.base.errors import Terminal, Transient
 
 

@@ -96,8 +96,6 @@ class _Side(asyncio.Protocol):
 
 
 class _Arrived(_Side):
-    """The client's side."""
-
     def refuse(self, transport: asyncio.Transport) -> None:
         """End it by a reset, so that nobody takes silence for an answer."""
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
@@ -171,7 +169,6 @@ class TcpForward:
             await self._loop.connect_accepted_socket(lambda: _Arrived(self), client)
 
     def end(self) -> None:
-        """End the connections too."""
         self.close()
         for task in self._tasks:
             task.cancel()
@@ -179,12 +176,10 @@ class TcpForward:
             client.transport.abort()
 
     def arrived(self, client: _Arrived) -> None:
-        """A client is there."""
         self._clients.add(client)
         self._start(self._connect(client))
 
     def left(self, client: _Arrived) -> None:
-        """A client is gone."""
         self._clients.discard(client)
 
     async def _connect(self, client: _Arrived) -> None:
@@ -266,7 +261,6 @@ class UdpForward:
                 self._socket.sendto(data, client)
 
     def forget(self, client: "_Client", flow: "_Flow") -> None:
-        """A flow ended."""
         if self._flows.get(client) is flow:
             del self._flows[client]
 
@@ -275,7 +269,6 @@ class UdpForward:
         self.end()
 
     def end(self) -> None:
-        """End all flows."""
         if self._socket is not None:
             self._loop.remove_reader(self._socket)
             self._socket.close()

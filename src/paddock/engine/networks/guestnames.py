@@ -3,14 +3,14 @@
 from paddock.engine.networks.nics import NicSpec
 
 
-def own_names(card: NicSpec, suffix: str) -> tuple[str, ...]:
+def own_names(nic: NicSpec, suffix: str) -> tuple[str, ...]:
     """The names of a card's machine."""
-    host = card.hostname.lower()
+    host = nic.hostname.lower()
     if not host:
         return ()
-    found = [f"{host}.{card.domain.lower()}"] if card.domain else []
-    if card.group:
-        found.append(f"{host}.{card.group}.vm.{suffix}")
+    found = [f"{host}.{nic.domain.lower()}"] if nic.domain else []
+    if nic.group:
+        found.append(f"{host}.{nic.group}.vm.{suffix}")
     return tuple(found)
 
 

@@ -156,7 +156,6 @@ class Listeners:
 
     @property
     def places(self) -> Collection[ListenEndpoint]:
-        """The open endpoints."""
         return self._open.keys()
 
     @property
@@ -164,12 +163,12 @@ class Listeners:
         """Return True while one that listens no more has connections."""
         return any(forward.is_busy for forward in self._leaving)
 
-    def bring(self, wanted: Mapping[ListenEndpoint, ForwardTo]) -> dict[ListenEndpoint, str]:
+    def bring(self, forwards: Mapping[ListenEndpoint, ForwardTo]) -> dict[ListenEndpoint, str]:
         """Bring about what is wanted; returns what could not be, and why."""
-        for place in [place for place in self._open if place not in wanted]:
+        for place in [place for place in self._open if place not in forwards]:
             self._open.pop(place)[1].end()
         failed: dict[ListenEndpoint, str] = {}
-        for place, lead in wanted.items():
+        for place, lead in forwards.items():
             known = self._open.get(place)
             if known is not None:
                 known[0].lead = lead
@@ -180,12 +179,12 @@ class Listeners:
                 failed[place] = why(error)
         return failed
 
-    def _listen(self, place: ListenEndpoint, lead: ForwardTo) -> tuple[_Choice, TcpForward | UdpForward]:
+    def _listen(self, endpoint: ListenEndpoint, lead: ForwardTo) -> tuple[_Choice, TcpForward | UdpForward]:
         choice = _Choice(lead, self._reach, self._admits)
-        choice.protocol = place.protocol
-        kind = TcpForward if place.protocol == "tcp" else UdpForward
+        choice.protocol = endpoint.protocol
+        kind = TcpForward if endpoint.protocol == "tcp" else UdpForward
         forward = kind(choice.choose, choice.allowed)
-        forward.serve(self._bind(place))
+        forward.serve(self._bind(endpoint))
         return choice, forward
 
     def leave(self) -> None:
@@ -196,7 +195,6 @@ class Listeners:
             forward.close()
 
     async def close(self) -> None:
-        """End everything."""
         for forward in (*self._leaving, *(forward for _, forward in self._open.values())):
             forward.end()
         self._open.clear()

@@ -97,11 +97,9 @@ class Netlink:
         self._count = 0
 
     def close(self) -> None:
-        """Close the socket."""
         self._socket.close()
 
     def link(self, name: str) -> NetworkDevice | None:
-        """One device."""
         number = index(name)
         if not number:
             return None
@@ -109,7 +107,6 @@ class Netlink:
         return _read_link(answer[0]) if answer else None
 
     def links(self) -> dict[str, NetworkDevice]:
-        """All devices by name."""
         found = (_read_link(body) for body in self._ask(GETLINK, _DUMP, _LINK.pack(0, 0, 0, 0, 0)))
         return {link.name: link for link in found}
 
@@ -121,7 +118,6 @@ class Netlink:
         return index(name)
 
     def set_link(self, number: int, *, up: bool = True, mtu: int = 0, mac: str = "", master: int | None = None) -> None:
-        """Change a device."""
         body = _LINK.pack(0, 0, number, _UP if up else 0, _UP)
         if mtu:
             body += attribute(4, struct.pack("=I", mtu))
@@ -195,7 +191,6 @@ class Netlink:
         self._ask(NEWROUTE, _CREATE | _REPLACE, body)
 
     def delete_route(self, network: str, *, table: int = MAIN, kind: int = UNICAST) -> None:
-        """Take a route away."""
         address, _, prefix = network.partition("/")
         self._ask(DELROUTE, 0, self._route(address, int(prefix), table, kind), errno.ESRCH)
 
@@ -235,7 +230,6 @@ class Netlink:
         self._ask(NEWRULE, _CREATE | _EXCLUSIVE, self._rule(table, priority, family), errno.EEXIST)
 
     def delete_rule(self, table: int, priority: int, family: int = socket.AF_INET) -> None:
-        """Look there no more."""
         self._ask(DELRULE, 0, self._rule(table, priority, family), errno.ENOENT)
 
     @staticmethod

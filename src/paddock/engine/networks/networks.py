@@ -261,29 +261,29 @@ class Networks:
         """Set the function that forwards a port of a running machine in user mode."""
         self._user.forward = forward
 
-    async def plug(self, card: NicSpec) -> AttachedNic:
+    async def plug(self, nic: NicSpec) -> AttachedNic:
         """The card is ready for a machine, with the same MAC and addresses each time."""
-        check_card(card)
+        check_card(nic)
         try:
-            plug = await self._plugged(card)
+            plug = await self._plugged(nic)
         except BaseException:
             await self._rest()
             raise
-        if self._cards.get(card.key) != card:
-            self._cards[card.key] = card
+        if self._cards.get(nic.key) != nic:
+            self._cards[nic.key] = nic
             # A target that was not there when its service was published.
-            await self._lead(card.owner)
+            await self._lead(nic.owner)
         return plug
 
-    async def _plugged(self, card: NicSpec) -> AttachedNic:
+    async def _plugged(self, nic: NicSpec) -> AttachedNic:
         """Meanwhile the host's side stays, although the last card of another machine goes."""
         self._plugging += 1
         try:
-            if self._routed is None or card.binding == "passt" or self.runs_in_user_mode(self.mac(*card.key)):
+            if self._routed is None or nic.binding == "passt" or self.runs_in_user_mode(self.mac(*nic.key)):
                 await self._guard()
-                return await self._user.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
+                return await self._user.plug(nic, await self._ledger.give(nic.key, self._seconds(), nic.mac))
             await self._open()
-            return await self._routed.plug(card, await self._ledger.give(card.key, self._seconds(), card.mac))
+            return await self._routed.plug(nic, await self._ledger.give(nic.key, self._seconds(), nic.mac))
         finally:
             self._plugging -= 1
 
@@ -309,7 +309,6 @@ class Networks:
         await self._ledger.release(owners, self._seconds())
 
     def owners(self) -> set[str]:
-        """Everybody who has addresses."""
         return self._ledger.owners()
 
     def mac(self, owner: str, name: str) -> str:
@@ -347,10 +346,10 @@ class Networks:
                 relayed = {place: lead for place, lead in wanted.items() if place not in own}
                 failed = await self._routed.responder.relay(relayed, self._routed.policies)
             failed |= self._listeners.bring(own)
-        told = {name: [*said] for name, said in problems.items()}
+        messages = {name: [*said] for name, said in problems.items()}
         for place, why in failed.items():
-            told.setdefault(wanted[place].service, []).append(f"{place}: {why}")
-        return {name: tuple(said) for name, said in told.items()}
+            messages.setdefault(wanted[place].service, []).append(f"{place}: {why}")
+        return {name: tuple(said) for name, said in messages.items()}
 
     def _is_relayed(self, lead: ForwardTo) -> bool:
         return self._routed is not None and self._is_open and not any((each.owner, each.name) in self._user for each in lead.targets)
@@ -405,8 +404,8 @@ class Networks:
         return await self._reach(target.owner, target.name, protocol, target.port)
 
     async def _reach(self, owner: str, name: str, protocol: Protocol, port: int) -> tuple[str, int]:
-        entry, card = self._ledger.get((owner, name)), self._cards.get((owner, name))
-        if entry is None or card is None:
+        entry, nic = self._ledger.get((owner, name)), self._cards.get((owner, name))
+        if entry is None or nic is None:
             raise GuestUnreachable(f"cannot reach {name}", why="the card is not plugged")
         if self._routed is None or (owner, name) in self._user:
             return await self._user.reach(entry, protocol, port)

@@ -139,37 +139,37 @@ _DEVICE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}\Z")
 _DOMAIN = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*\.?\Z")
 
 
-def check_card(card: NicSpec) -> None:
+def check_card(nic: NicSpec) -> None:
     """Raise `NetworkUnusable` for invalid values of a user: they go into packet filters, command lines and packets."""
-    wrong = next(_wrong(card), "")
+    wrong = next(_wrong(nic), "")
     if wrong:
-        raise NetworkUnusable(f"cannot plug the card {card.name!r}", why=wrong, fix="correct the interface or its network")
+        raise NetworkUnusable(f"cannot plug the card {nic.name!r}", why=wrong, fix="correct the interface or its network")
 
 
-def _wrong(card: NicSpec) -> Iterator[str]:
-    if card.mac and not _is_mac(card.mac.lower()):
-        yield f"{card.mac!r} is no MAC of a single card"
-    if card.network and not _is_network(card.network, 4):
-        yield f"{card.network!r} is no IPv4 network"
-    if card.network6 and not _is_network(card.network6, 6):
-        yield f"{card.network6!r} is no IPv6 network"
-    if card.bridge is not None:
-        if not _DEVICE.match(card.bridge.name) or card.bridge.name in (".", ".."):
-            yield f"{card.bridge.name!r} is no name of a device"
-        if not 0 <= card.bridge.mtu <= 65535 or 0 < card.bridge.mtu < 576:
-            yield f"{card.bridge.mtu} is no MTU"
-        if not 0 <= card.bridge.vlan <= 4094:
-            yield f"{card.bridge.vlan} is no VLAN: they go from 1 to 4094"
-    for text in (card.hostname, card.domain, *card.resolver.given.search):
+def _wrong(nic: NicSpec) -> Iterator[str]:
+    if nic.mac and not _is_mac(nic.mac.lower()):
+        yield f"{nic.mac!r} is no MAC of a single card"
+    if nic.network and not _is_network(nic.network, 4):
+        yield f"{nic.network!r} is no IPv4 network"
+    if nic.network6 and not _is_network(nic.network6, 6):
+        yield f"{nic.network6!r} is no IPv6 network"
+    if nic.bridge is not None:
+        if not _DEVICE.match(nic.bridge.name) or nic.bridge.name in (".", ".."):
+            yield f"{nic.bridge.name!r} is no name of a device"
+        if not 0 <= nic.bridge.mtu <= 65535 or 0 < nic.bridge.mtu < 576:
+            yield f"{nic.bridge.mtu} is no MTU"
+        if not 0 <= nic.bridge.vlan <= 4094:
+            yield f"{nic.bridge.vlan} is no VLAN: they go from 1 to 4094"
+    for text in (nic.hostname, nic.domain, *nic.resolver.given.search):
         if text and not _DOMAIN.match(text):
             yield f"{text!r} is no name of a host"
-    for ports in card.ports:
+    for ports in nic.ports:
         if not 1 <= ports.first <= ports.end <= 65535 or ports.protocol not in ("tcp", "udp"):
             yield f"{ports.first} to {ports.end} are no ports"
-    for text in card.dhcp.ntp:
+    for text in nic.dhcp.ntp:
         if not _is_address(text, 4):
             yield f"{text!r} is no IPv4 address"
-    for text in card.resolver.given.servers:
+    for text in nic.resolver.given.servers:
         if not _is_address(text):
             yield f"{text!r} is no address"
 

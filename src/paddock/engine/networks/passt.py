@@ -49,22 +49,22 @@ class PasstSockets:
         self._directory = directory / "passt"
         self._secret = directory / "passt.key"
 
-    def socket(self, card: NicSpec, mac: str) -> Path:
+    def socket(self, nic: NicSpec, mac: str) -> Path:
         """The socket of a card; its directory is there when this returns."""
-        place = Path(card.directory) if card.directory else self._directory / self._name(card, mac)
-        if not card.directory:
+        place = Path(nic.directory) if nic.directory else self._directory / self._name(nic, mac)
+        if not nic.directory:
             self._directory.mkdir(mode=0o711, parents=True, exist_ok=True)
             place.mkdir(mode=0o711, exist_ok=True)
             if os.geteuid() == 0:
-                os.chown(place, card.user or NOBODY, -1)
-        path = place / f"{hashlib.sha256(card.name.encode()).hexdigest()[:8]}.sock"
+                os.chown(place, nic.user or NOBODY, -1)
+        path = place / f"{hashlib.sha256(nic.name.encode()).hexdigest()[:8]}.sock"
         if len(os.fsencode(path)) > _LONGEST_PATH:
             raise NetworkUnusable(
-                f"cannot connect {card.name} by passt", why=f"{path} is too long for a socket", fix="use a shorter directory"
+                f"cannot connect {nic.name} by passt", why=f"{path} is too long for a socket", fix="use a shorter directory"
             )
         return path
 
-    def _name(self, card: NicSpec, mac: str) -> str:
+    def _name(self, nic: NicSpec, mac: str) -> str:
         try:
             key = self._secret.read_bytes()
         except FileNotFoundError:
@@ -72,28 +72,28 @@ class PasstSockets:
             descriptor = os.open(self._secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             with os.fdopen(descriptor, "wb") as file:
                 file.write(key)
-        return hashlib.sha256(key + f"{card.owner}\0{card.name}\0{mac}".encode()).hexdigest()[:24]
+        return hashlib.sha256(key + f"{nic.owner}\0{nic.name}\0{mac}".encode()).hexdigest()[:24]
 
 
-def argv(program: str, wanted: PasstRequest) -> list[str]:
+def argv(program: str, request: PasstRequest) -> list[str]:
     """The command line. Nothing in it was written by a user but name servers and search list."""
-    inner = ipaddress.IPv4Network(wanted.inner)
-    command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--socket", str(wanted.socket)]
-    if wanted.inner6:
-        command += ["--address", str(ipaddress.IPv6Network(wanted.inner6)[2]), "--gateway", ROUTER]
+    inner = ipaddress.IPv4Network(request.inner)
+    command = [program, "--foreground", "--quiet", "--one-off", "--no-map-gw", "--socket", str(request.socket)]
+    if request.inner6:
+        command += ["--address", str(ipaddress.IPv6Network(request.inner6)[2]), "--gateway", ROUTER]
     else:
         command.append("--ipv4-only")
     command += ["--address", str(inner[2]), "--netmask", str(inner.prefixlen), "--gateway", str(inner[1])]
-    command += ["--mac-addr", wanted.mac, "--mtu", "1500", "--dns-forward", str(inner[3])]
+    command += ["--mac-addr", request.mac, "--mtu", "1500", "--dns-forward", str(inner[3])]
     # As one word each, so that none can be taken for an option.
-    command += [f"--dns={server}" for server in wanted.dns.servers] or ["--no-dhcp-dns"]
-    command += [f"--search={domain}" for domain in wanted.dns.search] or ["--no-dhcp-search"]
+    command += [f"--dns={server}" for server in request.dns.servers] or ["--no-dhcp-dns"]
+    command += [f"--search={domain}" for domain in request.dns.search] or ["--no-dhcp-search"]
     for protocol, option in (("tcp", "--tcp-ports"), ("udp", "--udp-ports")):
-        ports = [f"{address}/{host}:{guest}" for known, address, host, guest in wanted.forwards if known == protocol]
+        ports = [f"{address}/{host}:{guest}" for known, address, host, guest in request.forwards if known == protocol]
         for each in ports or ["none"]:
             command += [option, each]
-    if wanted.user and os.geteuid() == 0:
-        command += ["--runas", f"{wanted.user}:{wanted.user}"]
+    if request.user and os.geteuid() == 0:
+        command += ["--runas", f"{request.user}:{request.user}"]
     return command
 
 
@@ -144,17 +144,17 @@ def find(socket: Path) -> PasstProcess | None:
     return helper if helper.alive() else None
 
 
-async def start(program: str, wanted: PasstRequest) -> PasstProcess:
+async def start(program: str, request: PasstRequest) -> PasstProcess:
     """A process that listens at the socket; one that does already is kept."""
-    found = find(wanted.socket)
+    found = find(request.socket)
     if found is not None:
         return found
-    wanted.socket.unlink(missing_ok=True)
+    request.socket.unlink(missing_ok=True)
     try:
         # Its complaints go to a file, since it outlives every pipe of ours.
-        with _log_file(wanted.socket).open("wb") as log:
+        with _log_file(request.socket).open("wb") as log:
             process = await asyncio.create_subprocess_exec(
-                *argv(program, wanted),
+                *argv(program, request),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.DEVNULL,
                 stderr=log,
@@ -163,18 +163,18 @@ async def start(program: str, wanted: PasstRequest) -> PasstProcess:
     except OSError as error:
         raise NetworkBusy(f"cannot start {program}", why=str(error)) from error
     try:
-        await _listening(process, wanted.socket)
+        await _listening(process, request.socket)
     except BaseException:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         raise
     if os.geteuid() == 0:
         # QEMU is another user than passt. Who may come here is decided by the directory's name.
-        wanted.socket.chmod(0o666)
+        request.socket.chmod(0o666)
     # It outlives Paddock, whatever ends the unit that Paddock is.
     limits.enclose(limits.on_this_host(), _GROUP, [process.pid], {})
-    _pid_file(wanted.socket).write_text(f"{process.pid}\n")
-    return PasstProcess(process.pid, wanted.socket)
+    _pid_file(request.socket).write_text(f"{process.pid}\n")
+    return PasstProcess(process.pid, request.socket)
 
 
 async def _listening(process: asyncio.subprocess.Process, socket: Path) -> None:

@@ -47,7 +47,7 @@ class PodNetworkSettings(Struct, frozen=True):
 
 
 class _Plugged(Struct, frozen=True):
-    card: NicSpec
+    nic: NicSpec
     entry: AddressEntry
     plug: AttachedNic
     rule: TapNic | BridgedNic
@@ -181,7 +181,7 @@ class RoutedPodNetwork:
         """A tap of its own for the card."""
         device = self.device(nic.key)
         found = self._cards.get(nic.key)
-        if found is not None and (found.card, found.entry) == (nic, entry) and found.number == index(device):
+        if found is not None and (found.nic, found.entry) == (nic, entry) and found.number == index(device):
             return found.plug
         if nic.binding == "host-bridge":
             bridge = self._bridge_for(nic)
@@ -343,9 +343,9 @@ class RoutedPodNetwork:
 
     # -- a card in a bridge
 
-    def _bridge(self, nic: NicSpec, entry: AddressEntry, bridge: HostBridge, given: tuple[BridgeOptions, BridgeOptions]) -> _Plugged:
+    def _bridge(self, nic: NicSpec, entry: AddressEntry, bridge: HostBridge, options: tuple[BridgeOptions, BridgeOptions]) -> _Plugged:
         device, has_ipv6 = self.device(nic.key), hostnetwork.has_ipv6()
-        own, own6 = given
+        own, own6 = options
         if self._is_without_ipv6(device):
             own6 = NOTHING
         elif not has_ipv6 and not bridges.is_link_local(own6.gateway):
@@ -408,7 +408,7 @@ class RoutedPodNetwork:
     def _masquerade(self, nic: NicSpec, bridge: HostBridge, networks: list[str]) -> None:
         """Have these networks of a bridge leave behind the host's address. Those of other definitions of the bridge stay."""
         known = {self.device(nic.key), *map(self.device, self._cards)}
-        beside = [each.card.bridge for each in self._cards.values() if each.card.key != nic.key and each.rule.device in self._in(bridge)]
+        beside = [each.nic.bridge for each in self._cards.values() if each.nic.key != nic.key and each.rule.device in self._in(bridge)]
         others = {network for each in beside if each is not None for network in bridges.networks(each)}
         # After a start, cards that are not plugged yet may have some.
         is_known = known.issuperset(self._in(bridge))

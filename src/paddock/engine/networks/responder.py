@@ -90,7 +90,6 @@ class Responder:
                     await self.terminated.wait()
 
     async def close(self) -> None:
-        """Answer no more."""
         self._timer.cancel()
         for each in (*self._servers, *([self._listener] if self._listener.fileno() >= 0 else ())):
             self._loop.remove_reader(each)
@@ -107,7 +106,6 @@ class Responder:
         self._given = []
 
     def talk(self, server: socket.socket) -> None:
-        """Listen to a server."""
         server.setblocking(False)
         self._servers.add(server)
         self._loop.add_reader(server, self._heard, server)
@@ -174,8 +172,8 @@ class Responder:
         self._cards = {(nic.owner, nic.name): nic.addresses for nic in state.nics}
         self._relays.bring({relay.place: relay.lead for relay in state.relays if relay.place.key in self._sockets})
 
-    def _bound(self, place: ListenEndpoint) -> socket.socket:
-        return self._sockets[place.key].dup()
+    def _bound(self, endpoint: ListenEndpoint) -> socket.socket:
+        return self._sockets[endpoint.key].dup()
 
     async def _reach(self, target: ForwardTarget, protocol: Protocol) -> tuple[str, int]:
         addresses = self._cards.get((target.owner, target.name))

@@ -56,7 +56,7 @@ class ResponderControl:
         self._given: dict[str, socket.socket] = {}
         # what is not answered, and why
         self._problems: dict[str, str] = {}
-        self._wanted = self._told = 0
+        self._wanted = self._reported = 0
         self._telling = asyncio.Lock()
         self._reviving: asyncio.Task[None] | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -132,20 +132,20 @@ class ResponderControl:
             self._is_open = False
             raise
         if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+            self._looking = asyncio.create_task(self._check())
 
     async def tell(self) -> None:
         """Bring the process to the state. Whoever waits here while another tells is served by the next telling for all."""
         wanted = self._wanted
         async with self._telling:
-            if not self._is_open or (self._told >= wanted and self._server is not None):
+            if not self._is_open or (self._reported >= wanted and self._server is not None):
                 return
             now = self._wanted
             try:
                 await self._bring(self.state)
             except (OSError, ValueError) as error:
                 raise NetworkBusy("cannot answer DHCP and DNS for guests", why=str(error)) from error
-            self._told = now
+            self._reported = now
 
     async def close(self) -> None:
         """Let go of it; it goes on."""
@@ -290,7 +290,7 @@ class ResponderControl:
             except PaddockError as error:
                 _LOG.warning("guest responder not started", extra={"error": str(error), "again_seconds": self._pause})
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         """Start one anew that lives and does not answer."""
         while True:
             await asyncio.sleep(_LOOK_SECONDS)

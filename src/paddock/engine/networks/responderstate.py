@@ -54,8 +54,6 @@ class RelayedPort(Struct, frozen=True):
 
 
 class ResponderState(Struct, frozen=True):
-    """Everything that is answered."""
-
     ports: tuple[GuestPort, ...] = ()
     # the host's, at which names are asked for
     addresses: tuple[str, ...] = ()

@@ -72,8 +72,6 @@ class ServiceForward(Struct, frozen=True):
 
 
 class RuleTable(Struct, frozen=True):
-    """Everything the table says."""
-
     name: str
     pod_network: str
     # the host's address in it
@@ -156,11 +154,11 @@ def _bridged(table: RuleTable) -> Iterator[str]:
     """In a bridge a card sends in its own name alone, and DHCP that we answer goes no further."""
     yield from (f"table bridge {table.name}", f"delete table bridge {table.name}", f"table bridge {table.name} {{")
     cards = table.bridged
-    addressed = [card for card in cards if card.address or card.address6]
-    yield from _set("set", "taps", "ifname", (f'"{card.device}"' for card in cards))
-    yield from _set("set", "macs", "ifname . ether_addr", (f'"{card.device}" . {card.mac}' for card in cards))
-    yield from _set("set", "addressed", "ifname", (f'"{card.device}"' for card in addressed))
-    yield from _set("set", "sources", "ifname . ipv4_addr", (f'"{card.device}" . {card.address}' for card in addressed if card.address))
+    addressed = [nic for nic in cards if nic.address or nic.address6]
+    yield from _set("set", "taps", "ifname", (f'"{nic.device}"' for nic in cards))
+    yield from _set("set", "macs", "ifname . ether_addr", (f'"{nic.device}" . {nic.mac}' for nic in cards))
+    yield from _set("set", "addressed", "ifname", (f'"{nic.device}"' for nic in addressed))
+    yield from _set("set", "sources", "ifname . ipv4_addr", (f'"{nic.device}" . {nic.address}' for nic in addressed if nic.address))
     rules = [
         "iifname != @taps accept",
         "iifname . ether saddr != @macs counter drop",
@@ -174,43 +172,43 @@ def _bridged(table: RuleTable) -> Iterator[str]:
         "ether type ip6 udp sport 547 counter drop",
     ]
     yield from _traffic(cards, -310, 0)
-    ours = [card for card in cards if card.address6]
+    ours = [nic for nic in cards if nic.address6]
     if ours:
-        yield from _set("set", "addressed6", "ifname", (f'"{card.device}"' for card in ours))
-        yield from _set("set", "sources6", "ifname . ipv6_addr", (f'"{card.device}" . {card.address6}' for card in ours))
-        yield from discovery.neighbours((card.device, card.address6) for card in ours)
-        rules += discovery.bridged(sorted({card.router6 for card in ours if card.router6}))
+        yield from _set("set", "addressed6", "ifname", (f'"{nic.device}"' for nic in ours))
+        yield from _set("set", "sources6", "ifname . ipv6_addr", (f'"{nic.device}" . {nic.address6}' for nic in ours))
+        yield from discovery.neighbours((nic.device, nic.address6) for nic in ours)
+        rules += discovery.bridged(sorted({nic.router6 for nic in ours if nic.router6}))
     yield from _chain("guard", rules, "filter hook prerouting priority -300")
     yield "}"
 
 
 def _traffic(cards: Iterable[TapNic | BridgedNic], before: int, after: int) -> Iterator[str]:
     """Drop what is above the limits of a card. What a guest sends is counted before anything else, what it receives after."""
-    limited = sorted((card for card in cards if card.traffic != NO_LIMIT), key=lambda card: card.device)
-    sent = [_above("iifname", card, card.traffic.from_guest, card.traffic.from_guest_burst) for card in limited if card.traffic.from_guest]
-    received = [_above("oifname", card, card.traffic.to_guest, card.traffic.to_guest_burst) for card in limited if card.traffic.to_guest]
+    limited = sorted((nic for nic in cards if nic.traffic != NO_LIMIT), key=lambda nic: nic.device)
+    sent = [_above("iifname", nic, nic.traffic.from_guest, nic.traffic.from_guest_burst) for nic in limited if nic.traffic.from_guest]
+    received = [_above("oifname", nic, nic.traffic.to_guest, nic.traffic.to_guest_burst) for nic in limited if nic.traffic.to_guest]
     if sent:
         yield from _chain("traffic_sent", sent, f"filter hook prerouting priority {before}")
     if received:
         yield from _chain("traffic_received", received, f"filter hook postrouting priority {after}")
 
 
-def _above(side: str, card: TapNic | BridgedNic, rate: int, burst: int) -> str:
+def _above(side: str, nic: TapNic | BridgedNic, rate: int, burst: int) -> str:
     # The kernel lets pass the burst and what a second allows at once.
     once = max(burst - rate, LEAST_BURST)
-    return f'{side} "{card.device}" limit rate over {rate} bytes/second burst {once} bytes counter drop'
+    return f'{side} "{nic.device}" limit rate over {rate} bytes/second burst {once} bytes counter drop'
 
 
 def _addresses_by_owner(family: Family, cards: Iterable[TapNic]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for card in _of(family, cards):
-        found.setdefault(card.owner, []).append(card.address)
+    for nic in _of(family, cards):
+        found.setdefault(nic.owner, []).append(nic.address)
     return found
 
 
 def _of(family: Family, cards: Iterable[TapNic]) -> list[TapNic]:
     """The cards that have an address of a family, as it sees them."""
-    return [own for card in cards if (own := card.of(family)).address]
+    return [own for nic in cards if (own := nic.of(family)).address]
 
 
 def _set(kind: str, name: str, what: str, elements: Iterable[str], flags: str = "") -> Iterator[str]:
@@ -234,29 +232,29 @@ def _chain(name: str, rules: Iterable[str], hook: str = "") -> Iterator[str]:
 
 
 def _sets(table: RuleTable) -> Iterator[str]:
-    yield from _set("set", "taps", "ifname", (f'"{card.device}"' for card in table.cards))
-    yield from _set("set", "macs", "ifname . ether_addr", (f'"{card.device}" . {card.mac}' for card in table.cards))
+    yield from _set("set", "taps", "ifname", (f'"{nic.device}"' for nic in table.cards))
+    yield from _set("set", "macs", "ifname . ether_addr", (f'"{nic.device}" . {nic.mac}' for nic in table.cards))
     for family in table.families:
         yield from _sets_of(family, table)
 
 
 def _sets_of(family: Family, table: RuleTable) -> Iterator[str]:
     cards, kind, mark = _of(family, table.cards), family.kind, family.mark
-    sources = (f'"{card.device}" . {card.mac} . {card.inner or card.address}' for card in cards)
+    sources = (f'"{nic.device}" . {nic.mac} . {nic.inner or nic.address}' for nic in cards)
     yield from _set("set", f"sources{mark}", f"ifname . ether_addr . {kind}", sources)
-    inner = [card for card in cards if card.inner]
-    yield from _set("map", f"outer_of{mark}", f"ifname : {kind}", (f'"{card.device}" : {card.address}' for card in inner))
-    yield from _set("map", f"inner_of{mark}", f"ifname : {kind}", (f'"{card.device}" : {card.inner}' for card in inner))
-    yield from _set("map", f"gateway_of{mark}", f"ifname : {kind}", (f'"{card.device}" : {card.inner_gateway}' for card in inner))
-    yield from _set("set", f"own_gateway{mark}", f"ifname . {kind}", (f'"{card.device}" . {card.inner_gateway}' for card in inner))
-    yield from _set("set", f"selves{mark}", f"{kind} . {kind}", (f"{card.address} . {card.address}" for card in cards))
-    limited = [card for card in cards if card.ports]
-    yield from _set("set", f"limited{mark}", kind, (card.address for card in limited))
-    opened = (f"{card.address} . {each.protocol} . {_range(each)}" for card in limited for each in _merged(card.ports))
+    inner = [nic for nic in cards if nic.inner]
+    yield from _set("map", f"outer_of{mark}", f"ifname : {kind}", (f'"{nic.device}" : {nic.address}' for nic in inner))
+    yield from _set("map", f"inner_of{mark}", f"ifname : {kind}", (f'"{nic.device}" : {nic.inner}' for nic in inner))
+    yield from _set("map", f"gateway_of{mark}", f"ifname : {kind}", (f'"{nic.device}" : {nic.inner_gateway}' for nic in inner))
+    yield from _set("set", f"own_gateway{mark}", f"ifname . {kind}", (f'"{nic.device}" . {nic.inner_gateway}' for nic in inner))
+    yield from _set("set", f"selves{mark}", f"{kind} . {kind}", (f"{nic.address} . {nic.address}" for nic in cards))
+    limited = [nic for nic in cards if nic.ports]
+    yield from _set("set", f"limited{mark}", kind, (nic.address for nic in limited))
+    opened = (f"{nic.address} . {each.protocol} . {_range(each)}" for nic in limited for each in _merged(nic.ports))
     yield from _set("set", f"opened{mark}", f"{kind} . inet_proto . inet_service", opened, "interval")
     yield from _set("set", f"service_addresses{mark}", kind, sorted(_service_addresses(family, table.services)))
     if family is IP6:
-        yield from discovery.neighbours((card.device, card.inner or card.address) for card in cards)
+        yield from discovery.neighbours((nic.device, nic.inner or nic.address) for nic in cards)
 
 
 def _service_addresses(family: Family, services: Iterable[ServiceForward]) -> set[str]:
@@ -308,7 +306,7 @@ def _exchange(table: RuleTable) -> Iterator[str]:
 def _forward(table: RuleTable) -> Iterator[str]:
     families = table.families
     # What stays within a bridge comes here, too, where the host filters that (br_netfilter): neighbours talk by link-local addresses.
-    sources = {"@taps": "", **{f'"{bridge}"': LINK for bridge in sorted({card.bridge for card in table.bridged})}}
+    sources = {"@taps": "", **{f'"{bridge}"': LINK for bridge in sorted({nic.bridge for nic in table.bridged})}}
     denying = [family for family in (IP4, IP6) if family in families or family is IP4 or _has6(table)]
     services = [rule for family in families for rule in _without_target(family)]
     rules = [
@@ -343,7 +341,7 @@ def _forward(table: RuleTable) -> Iterator[str]:
 
 
 def _has6(table: RuleTable) -> bool:
-    return any(IP6.has(network) for _, network in table.masqueraded) or any(card.address6 for card in table.bridged)
+    return any(IP6.has(network) for _, network in table.masqueraded) or any(nic.address6 for nic in table.bridged)
 
 
 def _without_target(family: Family) -> tuple[str, str]:
@@ -360,7 +358,7 @@ def _no_router(table: RuleTable) -> Iterator[str]:
     if table.opened6:
         devices = ", ".join(f'"{device}"' for device in sorted(table.opened6))
         # Bridges of machines are no way to them from outside.
-        targets = ", ".join(f'"{device}"' for device in sorted({*table.opened6, *(card.bridge for card in table.bridged)}))
+        targets = ", ".join(f'"{device}"' for device in sorted({*table.opened6, *(nic.bridge for nic in table.bridged)}))
         yield f"meta nfproto ipv6 iifname {{ {devices} }} oifname {{ {targets} }} drop"
 
 

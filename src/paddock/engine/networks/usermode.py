@@ -61,7 +61,7 @@ def host_place(index: int, port: int) -> tuple[str, int]:
 
 
 class _Plugged(Struct):
-    card: NicSpec
+    nic: NicSpec
     entry: AddressEntry
     plug: AttachedNic
     helper: passt.PasstProcess | None = None
@@ -86,7 +86,7 @@ class UserMode:
     async def plug(self, nic: NicSpec, entry: AddressEntry) -> AttachedNic:
         """A network of its own for the card."""
         found = self._cards.get(nic.key)
-        if found is not None and found.card == nic and found.entry == entry and (found.helper is None or found.helper.alive()):
+        if found is not None and found.nic == nic and found.entry == entry and (found.helper is None or found.helper.alive()):
             return found.plug
         if found is not None:
             await self._end(found)
@@ -104,7 +104,6 @@ class UserMode:
         return key in self._cards
 
     async def unplug(self, key: Key) -> None:
-        """The card is gone."""
         found = self._cards.pop(key, None)
         if found is not None:
             await self._end(found)
@@ -114,7 +113,7 @@ class UserMode:
         found = self._cards.get(entry.key)
         if found is None:
             raise GuestUnreachable(f"cannot reach port {port} of {entry.name}", why="the card is not plugged")
-        ports = found.card.ports
+        ports = found.nic.ports
         if ports and not any(each.protocol == protocol and each.first <= port <= each.end for each in ports):
             raise GuestUnreachable(
                 f"cannot reach {protocol} port {port} of {entry.name}", why="the interface lists other ports", fix="add it to `ports`"
@@ -125,11 +124,11 @@ class UserMode:
             await self._open(found, protocol, place, port)
         return place
 
-    async def _open(self, found: _Plugged, protocol: Protocol, place: tuple[str, int], port: int) -> None:
+    async def _open(self, plugged: _Plugged, protocol: Protocol, place: tuple[str, int], port: int) -> None:
         if self.forward is None:
-            raise GuestUnreachable(f"cannot reach port {port} of {found.entry.name}", why="the machine does not run")
+            raise GuestUnreachable(f"cannot reach port {port} of {plugged.entry.name}", why="the machine does not run")
         try:
-            await self.forward(found.entry.owner, found.entry.name, protocol, *place, port)
+            await self.forward(plugged.entry.owner, plugged.entry.name, protocol, *place, port)
         except PaddockError:
             # Somebody else may have asked for it at the same time.
             if not is_bound(protocol, place):
@@ -143,9 +142,9 @@ class UserMode:
         """Return True if there are no cards."""
         return not self._cards
 
-    async def _end(self, found: _Plugged) -> None:
-        if found.helper is not None:
-            await found.helper.end()
+    async def _end(self, plugged: _Plugged) -> None:
+        if plugged.helper is not None:
+            await plugged.helper.end()
 
     def _with_slirp(self, nic: NicSpec, entry: AddressEntry) -> _Plugged:
         inner = ipaddress.IPv4Network(nic.network or INNER_NETWORK)

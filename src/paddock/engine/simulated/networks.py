@@ -79,11 +79,11 @@ class SimulatedNetworks:
     async def destroy(self) -> None:
         """Nothing is on the host."""
 
-    async def plug(self, card: NicSpec) -> AttachedNic:
+    async def plug(self, nic: NicSpec) -> AttachedNic:
         """Return the card with its addresses, which it keeps until its owner is released."""
-        check_card(card)
-        entry = self._entry(card)
-        attached = self._attached(card, entry)
+        check_card(nic)
+        entry = self._entry(nic)
+        attached = self._attached(nic, entry)
         self.plugged[entry.mac] = attached
         return attached
 

@@ -32,7 +32,6 @@ class VolumePaths(Struct, frozen=True):
 
     @property
     def every_pool(self) -> tuple[Path, ...]:
-        """All directories with volumes."""
         return tuple(each for each in self.configured if each not in self.closed)
 
     @property
@@ -42,7 +41,6 @@ class VolumePaths(Struct, frozen=True):
 
     @property
     def snapshots(self) -> Path:
-        """Records of snapshots."""
         return self.root / "snapshots"
 
     @property

@@ -58,7 +58,6 @@ def _check(layer: DiskLayer) -> None:
 
 
 async def resize(layer: DiskLayer, size: int) -> None:
-    """Make a disk larger."""
     await run("resize", "-q", _json(layer), str(size))
 
 

@@ -115,7 +115,6 @@ class Volumes(RevertedVolumes):
         return not self._places.closed and not self._users.has_damage()
 
     def ids(self) -> set[str]:
-        """All volumes there are."""
         return {directory.name for directory, record in self._places.volumes() if not record.deleted}
 
     def capacity(self, pool: str = "") -> FilesystemCapacity:

@@ -114,8 +114,8 @@ def _of(wish: NewMachine, losses: list[Loss]) -> list[Data]:
         raise BadWish(f"{wish.cpus} processors are too few", fix="give the machine at least one")
     sources = _data_sources(wish)
     machine = _machine(wish)
-    world = [*sources, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
-    checked = {each.kind: each for each in map(_checked, world)}
+    objects = [*sources, machine] if wish.dialect in _OF_DATA_SOURCES else [machine]
+    checked = {each.kind: each for each in map(_checked, objects)}
     # Machines of a dialect that extends KubeVirt are KubeVirt's; only their disks come from elsewhere.
     made = [machine]
     if wish.dialect not in _OF_FILESYSTEMS:

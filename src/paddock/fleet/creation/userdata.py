@@ -40,24 +40,24 @@ def document(keys: Sequence[str], user: str, password: str = "", mounts: Sequenc
     """
     if not keys and not password and not mounts:
         return ""
-    told: dict[str, object] = {"ssh_authorized_keys": list(keys)} if keys else {}
+    config: dict[str, object] = {"ssh_authorized_keys": list(keys)} if keys else {}
     if mounts:
-        told["mounts"] = [list(each) for each in mounts]
+        config["mounts"] = [list(each) for each in mounts]
     if not keys and not password:
-        return f"{_HEAD}{write.to_yaml([told])}"
+        return f"{_HEAD}{write.to_yaml([config])}"
     if password:
-        told["ssh_pwauth"] = True
+        config["ssh_pwauth"] = True
     if user == _ROOT:
-        told["disable_root"] = False
+        config["disable_root"] = False
         if password:
-            told["chpasswd"] = {"expire": False, "users": [{"name": _ROOT, "password": password, "type": "text"}]}
+            config["chpasswd"] = {"expire": False, "users": [{"name": _ROOT, "password": password, "type": "text"}]}
     elif _USER.fullmatch(user):
         account: dict[str, object] = {"name": user, "shell": "/bin/bash", "sudo": "ALL=(ALL) NOPASSWD:ALL"}
         if keys:
             account["ssh_authorized_keys"] = list(keys)
         if password:
             account |= {"plain_text_passwd": password, "lock_passwd": False}
-        told["users"] = [account, "default"] if mounts else ["default", account]
+        config["users"] = [account, "default"] if mounts else ["default", account]
     elif password:
-        told |= {"password": password, "chpasswd": {"expire": False}}
-    return f"{_HEAD}{write.to_yaml([told])}"
+        config |= {"password": password, "chpasswd": {"expire": False}}
+    return f"{_HEAD}{write.to_yaml([config])}"

@@ -5,7 +5,7 @@
     walk       from one object along the links; the next objects to read
     verdict    the state of one object
     sayings    every statement of a problem by the objects on the way
-    rules.toml every cause: texts, reason codes, sentences of foreign programs; `table` reads it, `told` matches it
+    rules.toml every cause: texts, reason codes, sentences of foreign programs; `table` reads it, `reported` matches it
     looks of   objects, boots, disks, hosts, guests, operations, fronts: functions that find what nobody reports
     explain    the answer: a state, findings by rank, and the objects that could not be read
 

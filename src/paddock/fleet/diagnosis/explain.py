@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from paddock.fleet.diagnosis import sayings, told, verdict
+from paddock.fleet.diagnosis import reported, sayings, verdict
 from paddock.fleet.diagnosis.rule import CauseDepth, Diagnosis, RuleView
 from paddock.fleet.diagnosis.scene import Ask, EventQuery, ObjectPlace, ObjectSnapshot, at, texts
 from paddock.fleet.diagnosis.table import LOOKING, WORDS, every
@@ -45,7 +45,7 @@ def explain(scene: ObjectSnapshot, start: ObjectPlace) -> Explanation:
     nodes = walk(scene, start)
     view = RuleView(scene, nodes, [each for node in nodes for each in sayings.of(scene, node)])
     rules = every()
-    found = _ranked([*told.matched(WORDS, rules, view), *(each for name, look in LOOKING for each in look(rules[name], view))])
+    found = _ranked([*reported.matched(WORDS, rules, view), *(each for name, search in LOOKING for each in search(rules[name], view))])
     judged = _judged(scene, start)
     causes = [each for each in found if each.mood != "hint"]
     if judged.state in ("good", "off"):

@@ -106,7 +106,7 @@ def _resource(node: WalkNode) -> str:
     return node.ref.kind.lower() + (f".{node.ref.group}" if node.ref.group else "")
 
 
-def _going(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
+def _deleting(rule: DiagnosisRule, view: RuleView) -> Iterator[Diagnosis]:
     node = view.start
     gone = ages.seconds_of(texts(node.data, "metadata", "deletionTimestamp"))
     if gone is not None:
@@ -165,7 +165,7 @@ _WAIT = "Wait; ask again in a minute or two."
 LOOKS: Mapping[str, Look] = {
     **dict.fromkeys((rule for rule, _, _ in _MISSING.values()), _missing),
     "finalizer-held": _held,
-    "being-deleted": _going,
+    "being-deleted": _deleting,
     "nobody-cares": _ignored,
     "cannot-look": _blind,
     "said-by-object": _vague,

@@ -13,7 +13,6 @@ _MOODS = {
 
 
 def page(header: str) -> str:
-    """The page."""
     return "\n".join([header, *_lines()]) + "\n"
 
 

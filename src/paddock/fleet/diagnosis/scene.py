@@ -26,7 +26,6 @@ class ObjectPlace(NamedTuple):
 
     @property
     def id(self) -> KindId:
-        """Its kind."""
         return self.group, self.kind
 
     def __str__(self) -> str:

@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 
 from paddock.fleet.diagnosis import boots, disks, fronts, guests, hosts, objects, operations
+from paddock.fleet.diagnosis.reported import EventCause
 from paddock.fleet.diagnosis.rule import DiagnosisRule, Look
-from paddock.fleet.diagnosis.told import EventCause
 
 
 class CauseTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

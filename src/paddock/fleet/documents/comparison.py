@@ -42,7 +42,6 @@ class ObjectPair(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> Kind | None:
-        """The kind of both."""
         return self.side.admission.kind
 
     @property

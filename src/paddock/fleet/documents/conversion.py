@@ -49,7 +49,7 @@ def _in_own_form(data: dict[str, Any], gathered: InputObjects, outcome: RenderSu
     if not dialect or not isinstance(machine, Resource) or catalog.is_own(dialect, machine):
         return data
     origin = next((each for each in gathered.subjects if _name(each.data) == _name(data)), gathered.subjects[0])
-    translated = catalog.to_own(dialect)(machine, gathered.world)
+    translated = catalog.to_own(dialect)(machine, gathered.object_set)
     outcome.lose(translated.losses, machine, origin, {})
     return to_data(translated.value)
 
@@ -93,8 +93,8 @@ def _from_hub(
 ) -> Iterator[dict[str, Any]]:
     machines = [each for each in hub if each.value is not None and catalog.is_read_back(target, each.data["kind"])]
     known = (each.value for each in hub if each.value is not None)
-    world = ObjectSet([*gathered.world.everything(), *known])
-    step = msgspec.structs.replace(gathered, world=world)
+    object_set = ObjectSet([*gathered.object_set.everything(), *known])
+    step = msgspec.structs.replace(gathered, object_set=object_set)
     results: Objects = []
     made: dict[Name, dict[str, Any]] = {}
     again: dict[Name, dict[str, Any]] = {}
@@ -104,11 +104,11 @@ def _from_hub(
             # Two machines may bring along the same object.
             if made.setdefault(_name(data), data) is data or made[_name(data)] != data:
                 results.append(data)
-        again.update(_made_again(front, world, target, rendering))
+        again.update(_made_again(front, object_set, target, rendering))
     yield from results
     there = made.keys() | again.keys()
     wanted = {name for data in results for name in (*_referred(data), *_imported(data))}
-    told = {name for each in machines for name in _referred(each.data)}
+    referred = {name for each in machines for name in _referred(each.data)}
     read = {_name(each.data) for each in machines}
     for each in hub:
         name = _name(each.data)
@@ -120,7 +120,7 @@ def _from_hub(
         if name in wanted or catalog.is_native(target, name[0]) or not (each.generated or _belongs_to_hub(each)):
             yield each.data
         # What a machine refers to was compared when the machine was translated.
-        elif name not in told and not any(each.data["kind"] == kind for (_, kind), _, _ in again):
+        elif name not in referred and not any(each.data["kind"] == kind for (_, kind), _, _ in again):
             _lose(each.data, each.value, each.origin, target, outcome, generated=each.generated)
             for source in _sources_of(each.origin, gathered):
                 _lose(source.data, source.admission.value, source, target, outcome, generated=True)

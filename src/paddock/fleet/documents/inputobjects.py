@@ -17,7 +17,7 @@ class InputObjects(msgspec.Struct, frozen=True):
     """The objects of the inputs. `refused` counts those that have errors; they are among the subjects, not in the world."""
 
     subjects: tuple[InputObject, ...]
-    world: ObjectSet
+    object_set: ObjectSet
     refused: int
     titles: dict[str, InputObject]
 
@@ -40,8 +40,8 @@ def collected(subjects: Iterable[InputObject], tell: Callable[[list[LocatedFindi
         if wrong:
             refused += 1
             tell(wrong)
-    world = ObjectSet(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
-    return InputObjects(subjects, world, refused, {subject.title: subject for subject in subjects})
+    object_set = ObjectSet(subject.admission.value for subject in subjects if isinstance(subject.admission.value, Resource))
+    return InputObjects(subjects, object_set, refused, {subject.title: subject for subject in subjects})
 
 
 def errors_of(subject: InputObject) -> list[LocatedFinding]:

@@ -20,17 +20,16 @@ class Macs:
         self._found: list[tuple[int, LocatedFinding]] = []
 
     def add(self, number: int, subject: InputObject) -> None:
-        """Take in one object."""
         kind = subject.admission.kind
         if kind is None or (kind.group, kind.kind) != (_GROUP, _KIND):
             return
         metadata = subject.admission.data.get("metadata") or {}
         namespace, name = metadata.get("namespace") or DEFAULT_NAMESPACE, metadata.get("name") or ""
-        for card in macs.cards(subject.admission.data):
-            first = self._first.setdefault((namespace, card.network, card.address), name)
+        for interface in macs.cards(subject.admission.data):
+            first = self._first.setdefault((namespace, interface.network, interface.address), name)
             if first != name:
-                position: Position = subject.document.position(card.path)
-                warning = finding.warning(card.path, macs.message(first), macs.RULE)
+                position: Position = subject.document.position(interface.path)
+                warning = finding.warning(interface.path, macs.message(first), macs.RULE)
                 self._found.append((number, LocatedFinding(subject.document.source, position, subject.title, warning)))
 
     def findings(self) -> Iterator[tuple[int, LocatedFinding]]:

@@ -40,7 +40,7 @@ def lines(
 ) -> list[PlanLine]:
     """Return the lines for all objects of both sides. `absent` explains objects that the old side lacks."""
     pairs = pair(old, new, outcome, crossing=False)
-    return [step for each in pairs for step in _steps(object_change(each, (old.world, new.world), settings), absent)]
+    return [step for each in pairs for step in _steps(object_change(each, (old.object_set, new.object_set), settings), absent)]
 
 
 def lacking(objects: InputObjects, forecast: QuotaForecast) -> list[PlanLine]:
@@ -80,15 +80,15 @@ def _steps(change: ObjectChange, absent: str) -> Iterator[PlanLine]:
         yield PlanLine(side.document.source, *start, str(Effect.NONE), side.title, _GONE, "it stays as it is; delete it if it is to go")
         return
     refused = change.refusals()
-    told: set[Finding] = set()
+    reported: set[Finding] = set()
     found = list(pair.differences())
     verdicts = change.settle([change.verdict(each) for each in found])
     for each, verdict in zip(found, verdicts, strict=True):
         against = [finding for finding in refused if _meets(finding, each)]
-        told.update(against)
+        reported.update(against)
         yield _step(pair, each, against, verdict)
     for finding in refused:
-        if finding not in told:
+        if finding not in reported:
             position = side.document.position(finding.path)
             yield PlanLine(side.document.source, *position, REFUSED, side.title, finding.field, f"{finding.message} ({finding.rule})")
 

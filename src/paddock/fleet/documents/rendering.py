@@ -43,7 +43,6 @@ class RenderSummary:
 
     @property
     def losses(self) -> int:
-        """The number of losses."""
         return len(self.lost)
 
     @property
@@ -56,7 +55,7 @@ class RenderSummary:
     ) -> tuple[Resource, ...]:
         """Translate one object, noting losses and failures."""
         try:
-            translated: Translated[tuple[Resource, ...]] = translate(value, gathered.world, rendering)
+            translated: Translated[tuple[Resource, ...]] = translate(value, gathered.object_set, rendering)
         except PaddockError as error:
             self.fail(subject, error)
             return ()

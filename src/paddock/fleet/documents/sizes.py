@@ -17,8 +17,6 @@ _MACHINES = {"VirtualMachine": ("spec",), "VirtualMachinePool": ("spec", "virtua
 
 
 class SizeChecks:
-    """Amounts to compare."""
-
     def __init__(self, settings: AdmissionSettings) -> None:
         self._settings = settings
         self._known: list[Resource] = []
@@ -26,7 +24,6 @@ class SizeChecks:
         self._machines: list[tuple[int, InputObject]] = []
 
     def add(self, number: int, subject: InputObject) -> None:
-        """Take in one object."""
         kind, value = subject.admission.kind, subject.admission.value
         if kind is None or not isinstance(value, Resource):
             return
@@ -42,10 +39,10 @@ class SizeChecks:
         # Most inputs have nothing of this, and do not pay for the kinds that it needs.
         from paddock.kubevirt.kinds.inworld import sizing_findings  # noqa: PLC0415
 
-        world = ObjectSet(self._known)
+        object_set = ObjectSet(self._known)
         for number, subject in self._machines:
             value: Any = subject.admission.value
-            for found in sizing_findings(value, world, self._settings):
+            for found in sizing_findings(value, object_set, self._settings):
                 place = place_of(subject.document, found)
                 yield number, LocatedFinding(subject.document.source, place, subject.title, found)
 

@@ -159,7 +159,7 @@ def object_change(pair: ObjectPair, worlds: tuple[ObjectSet, ObjectSet], setting
     if not catalog.is_all_in_kubevirt(kind.group, kind.kind):
         return msgspec.structs.replace(found, worlds=worlds)
     try:
-        before, after = (_translated(side, world, kind.dialect) for side, world in zip((pair.old, pair.new), worlds, strict=True))
+        before, after = (_translated(side, object_set, kind.dialect) for side, object_set in zip((pair.old, pair.new), worlds, strict=True))
     except PaddockError as error:
         return msgspec.structs.replace(found, failure=_failure(error))
     objects = [[to_data(each) for each in form.value] for form in (before, after)]

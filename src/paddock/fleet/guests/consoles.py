@@ -68,7 +68,6 @@ class Keyboard:
             self.pieces.put_nowait(b"")
 
     def close(self) -> None:
-        """Read no more."""
         with contextlib.suppress(ValueError, OSError):
             asyncio.get_running_loop().remove_reader(self._source)
 

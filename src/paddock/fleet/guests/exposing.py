@@ -28,7 +28,6 @@ def port(text: str, target: int = 0) -> Data:
 
 
 def service(guest: GuestAccess, name: str, kind: str, ports: Sequence[Data]) -> Data:
-    """Return the Service."""
     spec = {"type": kind, "selector": {_LABEL: guest.key.name}, "ports": list(ports)}
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": guest.key.namespace}, "spec": spec}
 

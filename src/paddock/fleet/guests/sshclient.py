@@ -158,8 +158,8 @@ async def user_of(guest: GuestAccess) -> str:
     if isinstance(noted, str) and noted:
         return noted
     spec = at(machine.vmi, "spec") or at(machine.vm, "spec", "template", "spec") or {}
-    told = user_in(await _user_data(guest, spec))
-    return told or user_of_image(texts(machine.vmi, "status", "guestOSInfo", "id"), *_images(machine, spec))
+    user = user_in(await _user_data(guest, spec))
+    return user or user_of_image(texts(machine.vmi, "status", "guestOSInfo", "id"), *_images(machine, spec))
 
 
 async def _user_data(guest: GuestAccess, spec: Mapping[str, Any]) -> str:

@@ -44,7 +44,6 @@ class MachineView(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def namespace(self) -> str:
-        """Its namespace."""
         return texts(self.data, "metadata", "namespace")
 
     @property
@@ -141,9 +140,9 @@ class _Lookup:
         self.known |= set(places)
         await asyncio.gather(*(self._one(each) for each in places))
 
-    async def _one(self, place: _Place) -> None:
+    async def _one(self, location: _Place) -> None:
         try:
-            self.found[place] = await self._client.get(place[0].target, place[1])
+            self.found[location] = await self._client.get(location[0].target, location[1])
         except NotFound:
             pass
         except Forbidden as error:

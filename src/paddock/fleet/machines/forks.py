@@ -36,28 +36,28 @@ async def wishes(server: ServerSession, machine: MachineView, count: int) -> lis
     return wanted
 
 
-def names_of(wanted: Iterable[Data]) -> list[str]:
+def names_of(clones: Iterable[Data]) -> list[str]:
     """Return the names of the forks that clones ask for."""
-    return [texts(each, "spec", "target", "name") for each in wanted]
+    return [texts(each, "spec", "target", "name") for each in clones]
 
 
-async def rehearse(server: ServerSession, wanted: Iterable[Data]) -> None:
+async def rehearse(server: ServerSession, clones: Iterable[Data]) -> None:
     """Ask the server whether it would make clones."""
-    for each in wanted:
+    for each in clones:
         await server.client.create(CLONES, each, each["metadata"]["namespace"], WriteOptions(dry_run=True))
 
 
-async def make(server: ServerSession, wanted: list[Data], seconds: float) -> None:
+async def make(server: ServerSession, clones: list[Data], seconds: float) -> None:
     """Make forks, and wait until they run unless `seconds` is 0. Raises `SnapshotNotTaken`."""
-    if len(wanted) == 1:
-        await _clone(server, wanted, seconds)
+    if len(clones) == 1:
+        await _clone(server, clones, seconds)
     else:
-        await _clone_together(server, wanted, seconds)
+        await _clone_together(server, clones, seconds)
 
 
-async def delete(server: ServerSession, wanted: Iterable[Data]) -> None:
+async def delete(server: ServerSession, clones: Iterable[Data]) -> None:
     """Delete forks with their disks, also half made ones."""
-    for each in wanted:
+    for each in clones:
         namespace = each["metadata"]["namespace"]
         for target, name in ((CLONES, texts(each, "metadata", "name")), (VM.target, texts(each, "spec", "target", "name"))):
             with contextlib.suppress(NotFound):
@@ -85,33 +85,33 @@ def free_names(machine: str, taken: Iterable[str], count: int) -> list[str]:
     return found
 
 
-async def _clone_together(server: ServerSession, wanted: list[Data], seconds: float) -> None:
+async def _clone_together(server: ServerSession, clones: list[Data], seconds: float) -> None:
     """Make clones of one snapshot, which goes when they have its memory: the source stands still once."""
-    namespace, name = wanted[0]["metadata"]["namespace"], wanted[0]["metadata"]["name"]
+    namespace, name = clones[0]["metadata"]["namespace"], clones[0]["metadata"]["name"]
     made = {
         "apiVersion": "snapshot.kubevirt.io/v1beta1",
         "kind": "VirtualMachineSnapshot",
         "metadata": {"name": name, "namespace": namespace, "annotations": {**_WARM, ownnames.MEMORY.name: "true"}},
-        "spec": {"source": wanted[0]["spec"]["source"]},
+        "spec": {"source": clones[0]["spec"]["source"]},
     }
     source = {"apiGroup": "snapshot.kubevirt.io", "kind": "VirtualMachineSnapshot", "name": name}
     await server.client.create(SNAPSHOTS, made, namespace)
     try:
-        for each in wanted:
+        for each in clones:
             each["spec"]["source"] = source
-        await _clone(server, wanted, seconds)
+        await _clone(server, clones, seconds)
     finally:
         await server.client.delete(SNAPSHOTS, Key(namespace, name))
 
 
-async def _clone(server: ServerSession, wanted: list[Data], seconds: float) -> None:
+async def _clone(server: ServerSession, clones: list[Data], seconds: float) -> None:
     """Make clones, and wait for all of them unless `seconds` is 0."""
-    for each in wanted:
+    for each in clones:
         await server.client.create(CLONES, each, each["metadata"]["namespace"])
     if not seconds:
         return
-    waiting = {each["metadata"]["name"] for each in wanted}
-    namespace, failures = wanted[0]["metadata"]["namespace"], dict[str, str]()
+    waiting = {each["metadata"]["name"] for each in clones}
+    namespace, failures = clones[0]["metadata"]["namespace"], dict[str, str]()
     try:
         async with asyncio.timeout(seconds):
             while waiting:
@@ -124,11 +124,11 @@ async def _clone(server: ServerSession, wanted: list[Data], seconds: float) -> N
                     await asyncio.sleep(_POLL_SECONDS)
     except TimeoutError:
         name = min(waiting)
-        what = f"{len(waiting)} of {len(wanted)} forks do not run after {seconds:g} s"
+        what = f"{len(waiting)} of {len(clones)} forks do not run after {seconds:g} s"
         raise snapshots.SnapshotNotTaken(what, fix=f"`paddock why vmclone/{name}` says what one waits for") from None
     if failures:
         name, why = min(failures.items())
-        what = f"{len(failures)} of {len(wanted)} forks failed" if len(wanted) > 1 else "the fork failed"
+        what = f"{len(failures)} of {len(clones)} forks failed" if len(clones) > 1 else "the fork failed"
         raise snapshots.SnapshotNotTaken(what, why=why, fix=f"`paddock why vmclone/{name}` says more")
 
 

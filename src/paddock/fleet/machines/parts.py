@@ -29,8 +29,6 @@ class DiskPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NicPart(msgspec.Struct, frozen=True, kw_only=True):
-    """A network interface."""
-
     name: str
     network: str
     mac: str = ""

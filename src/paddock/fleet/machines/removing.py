@@ -36,12 +36,10 @@ class MachineRemover:
         self._waiter = MachineWaiter(client, clock, tell)
 
     async def plan(self, machine: MachineView, *, purge: bool) -> RemovalPlan:
-        """Decide on a removal."""
         claims, volumes = await self._list(_CLAIMS, machine.namespace), await self._list(_VOLUMES, machine.namespace)
         return removal.plan(machine, removal.owned_claims(machine, claims, volumes), await shares.of(self._client, machine), purge=purge)
 
     async def remove(self, planned: RemovalPlan) -> str:
-        """Carry out a removal."""
         machine = planned.machine
         if self._options.dry_run:
             await self._delete(machine.kind.target, machine.key, machine.data, dry_run=True)

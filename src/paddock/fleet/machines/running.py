@@ -44,7 +44,6 @@ class MachineRunner:
         self._waiter = MachineWaiter(client, clock, tell)
 
     async def start(self, machine: MachineView) -> str:
-        """Start a machine."""
         if waiting.is_running(machine):
             return "already runs"
         _demand_unfenced(machine)
@@ -59,7 +58,6 @@ class MachineRunner:
         return await self._wait(machine, done, waiting.RUNNING, "started")
 
     async def stop(self, machine: MachineView) -> str:
-        """Stop a machine."""
         self._demand_awake(machine, "stop")
         if waiting.is_stopped(machine) and not writing.wants_to_run(machine):
             return "is already stopped"
@@ -169,7 +167,7 @@ class MachineRunner:
         try:
             await writing.send(self._client, writing.call("virtualmachines", heard.vm_key, "stop", "", {"gracePeriod": 0}))
         except ApiError:
-            if waiting.is_live(await self._waiter.look(machine)):
+            if waiting.is_live(await self._waiter.read(machine)):
                 raise
 
     async def _resume(self, machine: MachineView, verb: str) -> str:

@@ -125,8 +125,8 @@ def parse(text: str) -> dict[Key, dict[str, float]]:
     return found
 
 
-def _of_pods(found: object) -> Iterator[tuple[Key, dict[str, float]]]:
-    for each in entries(found, "items"):
+def _of_pods(answer: object) -> Iterator[tuple[Key, dict[str, float]]]:
+    for each in entries(answer, "items"):
         name = texts(each, "metadata", "name")
         if not name.startswith(_LAUNCHER):
             continue

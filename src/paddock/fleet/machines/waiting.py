@@ -50,7 +50,7 @@ class MachineWaiter:
         now: MachineView | None = machine
         while True:
             try:
-                now, answered = await self.look(machine), loop.time()
+                now, answered = await self.read(machine), loop.time()
             except Transient:
                 if loop.time() >= min(answered + _RESTART_SECONDS, deadline):
                     raise
@@ -69,7 +69,7 @@ class MachineWaiter:
             await asyncio.sleep(min(pause, max(deadline - loop.time(), 0.01)))
             pause = min(pause * 1.3, _LONGEST)
 
-    async def look(self, machine: MachineView) -> MachineView | None:
+    async def read(self, machine: MachineView) -> MachineView | None:
         """Return the machine as it is now; None when it is gone."""
         try:
             found = await finding.find(self._client, str(machine), machine.namespace)

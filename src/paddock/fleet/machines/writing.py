@@ -39,7 +39,6 @@ class ObjectWrite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def send(client: Client, write: ObjectWrite, *, dry_run: bool = False) -> None:
-    """Send a write."""
     if write.target is not None and write.key is not None:
         await client.patch(write.target, write.key, merge_patch(write.document), WriteOptions(dry_run=dry_run))
         return

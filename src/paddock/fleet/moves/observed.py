@@ -128,7 +128,6 @@ def _is_always(machine: MachineView) -> bool:
 
 
 async def observe(source: MoveSide, target: MoveSide, machine: MachineView) -> ObservedMove:
-    """Look at both sides."""
     machine = await finding.find(source.client, str(machine), machine.namespace)
     moved = record.read(machine.data)
     claims, (carried, problems), volumes_there, claims_there = await asyncio.gather(

@@ -37,7 +37,6 @@ class MoveSide(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def client(self) -> Client:
-        """Its client."""
         return self.session.client
 
     @property

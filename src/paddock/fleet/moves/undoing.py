@@ -23,8 +23,6 @@ _FENCE = "its move is being undone"
 
 
 class MoveUndoer:
-    """Takes moves back."""
-
     def __init__(self, source: MoveSide, target: MoveSide, seconds: float, tell: Callable[[str], None]) -> None:
         self._source = source
         self._target = target

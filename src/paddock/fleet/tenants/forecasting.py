@@ -43,7 +43,7 @@ def planned(gathered: InputObjects, present: PresentObjects) -> Iterator[Planned
     """Yield everything that objects become, each once, in their order."""
     seen: set[ObjectKey] = set()
     for subject in gathered.subjects:
-        for each in _of_subject(subject, gathered.world, present):
+        for each in _of_subject(subject, gathered.object_set, present):
             if each.key not in seen:
                 seen.add(each.key)
                 yield each

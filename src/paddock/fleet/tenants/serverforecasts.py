@@ -37,7 +37,7 @@ async def on_server(session: ServerSession, objects: InputObjects) -> QuotaForec
     quotas = await _quotas(session, sorted({each.namespace for each in keys if each is not None}))
     if not quotas:
         return QuotaForecast()
-    objects = msgspec.structs.replace(objects, world=objects.world.within(await around(session, objects)))
+    objects = msgspec.structs.replace(objects, object_set=objects.object_set.within(await around(session, objects)))
     present = await _present(session, sorted({each["metadata"]["namespace"] for each in quotas}))
     found = await _planned(session, objects, present)
     usage = dict(present.usage)

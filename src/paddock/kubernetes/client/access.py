@@ -38,11 +38,9 @@ class StaticCredential:
         self._credential = credential
 
     async def current(self) -> Credential:
-        """The credential."""
         return self._credential
 
     def refused(self, credential: Credential) -> bool:
-        """There is no other."""
         return False
 
 
@@ -67,5 +65,4 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bearer(token: str) -> Credential:
-    """A token."""
     return Credential((("authorization", f"Bearer {token}"),))

@@ -78,7 +78,6 @@ class RefusedRight(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The right in words."""
         resource = ".".join(filter(None, (self.resource, self.group))) + (f"/{self.subresource}" if self.subresource else "")
         where = f'in namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
         return f"cannot {self.verb} {resource} {where}"
@@ -118,7 +117,7 @@ class Conflict(ApiError, Transient):
 
 
 class AlreadyExists(ApiError, Terminal):
-    """The name is taken."""
+    pass
 
 
 class Expired(ApiError, Transient):
@@ -165,7 +164,7 @@ class Unreachable(Transient):
 
 
 class TimedOut(Unreachable):
-    """No answer in time."""
+    pass
 
 
 class BadAnswer(Terminal):

@@ -52,7 +52,7 @@ class _Pipe:
         self._chunks: list[bytes] = []
         self._size = 0
         self._ended = False
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._taken = asyncio.Event()
         self._left = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
@@ -71,7 +71,7 @@ class _Pipe:
         if not self.closed and data:
             self._chunks.append(data)
             self._size += len(data)
-            self._came.set()
+            self._arrived.set()
 
     async def drained(self) -> None:
         while self._size > _LOW_BYTES and not self.closed:
@@ -83,7 +83,7 @@ class _Pipe:
 
     def end(self) -> None:
         self._ended = True
-        self._came.set()
+        self._arrived.set()
 
     # the client's side
 
@@ -91,8 +91,8 @@ class _Pipe:
         while not self._chunks:
             if self._ended or self.closed:
                 return b""
-            self._came.clear()
-            await self._came.wait()
+            self._arrived.clear()
+            await self._arrived.wait()
         data = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._size = 0
@@ -102,7 +102,7 @@ class _Pipe:
     def close(self) -> None:
         self._left.set()
         self._taken.set()
-        self._came.set()
+        self._arrived.set()
         if self.task is not None:
             self.task.cancel()
 

@@ -1,5 +1,3 @@
-"""Options of a request."""
-
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +14,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     fields: str = ""
 
     def query(self) -> Query:
-        """As parameters."""
         pairs = (("labelSelector", self.labels), ("fieldSelector", self.fields))
         return tuple((name, value) for name, value in pairs if value)
 
@@ -108,7 +105,6 @@ class WatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     seconds: int = 300
 
     def query(self) -> Query:
-        """As parameters."""
         pairs = [("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(self.seconds))]
         if self.revision:
             pairs.append(("resourceVersion", self.revision))

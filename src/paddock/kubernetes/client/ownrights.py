@@ -31,8 +31,8 @@ class GrantedRule(msgspec.Struct, frozen=True):
         )
 
 
-def _has(given: tuple[str, ...] | None, *wanted: str) -> bool:
-    return any(each in wanted for each in given or ())
+def _has(names: tuple[str, ...] | None, *wanted: str) -> bool:
+    return any(each in wanted for each in names or ())
 
 
 class _Found(msgspec.Struct):

@@ -64,8 +64,6 @@ class S3Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class S3Object:
-    """One object."""
-
     def __init__(self, s3_place: S3Place, keys: S3Keys, clock: Clock, *, part: int = PART) -> None:
         self._url = s3_place.url
         parts = urlsplit(self._url)

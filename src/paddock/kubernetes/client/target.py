@@ -42,7 +42,6 @@ class Target(msgspec.Struct, Generic[T], frozen=True):
 
     @property
     def api_version(self) -> str:
-        """As manifests write it."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property

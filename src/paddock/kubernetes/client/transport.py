@@ -39,18 +39,14 @@ class ResponseStream(Protocol):
     async def read(self) -> bytes:
         """Return the next data; empty at the regular end. Raises `Unreachable` when the stream was cut."""
 
-    def close(self) -> None:
-        """Take no more."""
+    def close(self) -> None: ...
 
 
 class Transport(Protocol):
-    """Carries requests."""
-
     async def send(self, ask: TransportRequest) -> TransportResponse:
         """The answer, whatever its status; raises `Unreachable`."""
 
     async def stream(self, ask: TransportRequest) -> ResponseStream:
         """The answer, once its head is there; raises `Unreachable`."""
 
-    async def close(self) -> None:
-        """Let go of everything."""
+    async def close(self) -> None: ...

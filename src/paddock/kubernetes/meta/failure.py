@@ -83,7 +83,6 @@ class Failure(Exception):
 
 
 def not_found(about: FailureTarget) -> Failure:
-    """The object is absent."""
     return Failure(404, "NotFound", f'{about.qualified} "{about.name}" not found', about=about)
 
 
@@ -93,7 +92,6 @@ def no_such_path() -> Failure:
 
 
 def already_exists(about: FailureTarget, *, terminating: bool = False) -> Failure:
-    """The name is taken."""
     text = f'{about.qualified} "{about.name}" already exists'
     return Failure(409, "AlreadyExists", f"object is being deleted: {text}" if terminating else text, about=about)
 
@@ -112,7 +110,7 @@ def invalid(about: FailureTarget, findings: Iterable[Finding]) -> Failure:
     """The object breaks its schema or a rule; `about.kind` is the Kind."""
     found = tuple(findings)
     causes = [StatusCause(each.cause.value, each.message, each.field) for each in found]
-    texts = [each.told for each in found]
+    texts = [each.full_message for each in found]
     said = texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
     return Failure(422, "Invalid", f'{about.qualified} "{about.name}" is invalid: {said}', about=about, causes=causes)
 

@@ -142,9 +142,9 @@ class RecordedWorld(ObjectSet):
         """Return the losses of every object that was looked up."""
         return tuple(loss for record in self._records.values() for loss in record.settle())
 
-    def _view(self, found: T) -> T:
-        reasons = self._reasons.get(type(found))
+    def _view(self, value: T) -> T:
+        reasons = self._reasons.get(type(value))
         if reasons is None:
-            return found
-        record = self._records.setdefault(id(found), FieldRecord(found, reasons))
+            return value
+        record = self._records.setdefault(id(value), FieldRecord(value, reasons))
         return cast(T, record.view)

@@ -150,11 +150,11 @@ def _pointer(operation: dict[str, Any], key: str = "path") -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in text.split("/")[1:]]
 
 
-def _index(place: list[Any], token: str, *, end: int) -> int:
-    if token == "-" and end == len(place):
+def _index(items: list[Any], token: str, *, end: int) -> int:
+    if token == "-" and end == len(items):
         return end
     if not token.isascii() or not token.isdecimal() or (len(token) > 1 and token.startswith("0")) or len(token) > 9 or int(token) > end:
-        raise BadPatch(f"{token!r} is not an index of a list of {len(place)}")
+        raise BadPatch(f"{token!r} is not an index of a list of {len(items)}")
     return int(token)
 
 
@@ -190,7 +190,6 @@ def _put(draft: _Draft, pointer: list[str], value: Any, *, shifts: bool) -> None
 
 
 def _take(draft: _Draft, pointer: list[str]) -> None:
-    """Remove a value."""
     if not pointer:
         raise BadPatch("the whole document cannot be removed")
     _find(draft.document, pointer)

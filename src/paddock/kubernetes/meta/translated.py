@@ -46,7 +46,6 @@ class LossCollector:
         self.note(Loss(of=self.of, path=path, value=value, why=why, instead=instead))
 
     def note(self, loss: Loss) -> None:
-        """Note a loss."""
         self._losses.append(loss)
 
     @property

@@ -59,19 +59,18 @@ def _has_trait(scope: str, traits: Traits) -> bool:
     return scope == "CrossNamespacePodAffinity" and traits.cross_namespace
 
 
-def _selects(operator: str, values: tuple[str, ...], found: frozenset[str]) -> bool:
+def _selects(operator: str, values: tuple[str, ...], names: frozenset[str]) -> bool:
     match operator:
         case "Exists":
-            return bool(found)
+            return bool(names)
         case "DoesNotExist":
-            return not found
+            return not names
         case "In":
-            return bool(found & set(values))
-    return any(each not in values for each in found) if found else True
+            return bool(names & set(values))
+    return any(each not in values for each in names) if names else True
 
 
 def read(data: Data) -> Quota:
-    """A stored quota."""
     spec = data.get("spec") or {}
     spelled = spec.get("hard") or {}
     hard = {name: quantity.parse(amount) for name, amount in spelled.items()}

@@ -39,7 +39,6 @@ class Adopter(msgspec.Struct, frozen=True):
 
     @property
     def reference(self) -> Data:
-        """The owner reference."""
         owner = InvolvedObject(self.target.api_version, self.target.kind, self.key.namespace, self.key.name, self.uid)
         return owner_reference(owner, controller=self.controller, blocks=self.controller)
 
@@ -50,7 +49,7 @@ async def adopt(client: Client, owner: Adopter, target: Target[Any], seen: Cache
     Raises `Conflict` when the object has moved.
     """
     owners = [each.uid for each in seen.meta.ownerReferences or () if each.controller or each.uid == owner.uid or not owner.shares]
-    due = adoption.step(owner.uid, owners, seen.meta.labels, deleting=seen.meta.going)
+    due = adoption.step(owner.uid, owners, seen.meta.labels, deleting=seen.meta.deleting)
     if due is AdoptionStep.NONE:
         return True
     may = await _may(client, owner)

@@ -13,8 +13,6 @@ T = TypeVar("T")
 
 
 class CachedOwner(msgspec.Struct, frozen=True):
-    """An owner reference."""
-
     apiVersion: str = ""
     kind: str = ""
     name: str = ""
@@ -23,7 +21,6 @@ class CachedOwner(msgspec.Struct, frozen=True):
 
     @property
     def group(self) -> str:
-        """The owner's API group."""
         return self.apiVersion.rpartition("/")[0]
 
 
@@ -46,7 +43,7 @@ class Meta(msgspec.Struct, frozen=True):
         return Key(self.namespace or "", self.name)
 
     @property
-    def going(self) -> bool:
+    def deleting(self) -> bool:
         """True if it is being deleted."""
         return self.deletionTimestamp is not None
 
@@ -88,7 +85,6 @@ class CachedObject:
         return self.meta.key
 
     def read(self, target: Target[T]) -> T:
-        """The object."""
         return target.read(self.raw)
 
 
@@ -111,7 +107,6 @@ Index = Callable[[CachedObject], Iterable[str]]
 
 
 def by_namespace(seen: CachedObject) -> Iterable[str]:
-    """Objects by namespace."""
     return (seen.meta.namespace or "",)
 
 
@@ -151,7 +146,6 @@ class Cache:
             self._file(name, key, seen)
 
     def get(self, key: Key) -> CachedObject | None:
-        """The object there."""
         return self._objects.get(key)
 
     def by(self, name: str, value: str) -> list[CachedObject]:

@@ -56,16 +56,16 @@ def _matches(wanted: Any, found: Any, owned: Mapping[str, Any]) -> bool:
     return bool(wanted == found and type(wanted) is type(found))
 
 
-def _matches_object(wanted: dict[str, Any], found: Any, owned: Mapping[str, Any]) -> bool:
+def _matches_object(desired: dict[str, Any], found: Any, owned: Mapping[str, Any]) -> bool:
     if not isinstance(found, dict):
         return False
     if not _has_members(owned):
         # Owned as one thing: it is what was applied, no more and no less.
-        return wanted == found
+        return desired == found
     names = {name[2:] for name in owned if name.startswith("f:")}
-    if names != wanted.keys():
+    if names != desired.keys():
         return False
-    return all(name in found and _matches(value, found[name], owned[f"f:{name}"]) for name, value in wanted.items())
+    return all(name in found and _matches(value, found[name], owned[f"f:{name}"]) for name, value in desired.items())
 
 
 def _matches_list(wanted: list[Any], found: Any, owned: Mapping[str, Any]) -> bool:
@@ -82,8 +82,8 @@ def _matches_list(wanted: list[Any], found: Any, owned: Mapping[str, Any]) -> bo
     return all(_matches_item(orjson.loads(name[2:]), wanted, found, each) for name, each in keyed.items())
 
 
-def _matches_item(keys: dict[str, Any], wanted: list[Any], found: list[Any], owned: Mapping[str, Any]) -> bool:
-    mine, theirs = _with_keys(wanted, keys), _with_keys(found, keys)
+def _matches_item(keys: dict[str, Any], wanted: list[Any], present: list[Any], owned: Mapping[str, Any]) -> bool:
+    mine, theirs = _with_keys(wanted, keys), _with_keys(present, keys)
     return mine is not None and theirs is not None and _matches(mine, theirs, owned)
 
 

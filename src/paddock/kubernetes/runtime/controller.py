@@ -50,8 +50,6 @@ Observer = Callable[[str, str, float], None]
 
 
 class EventRecorder(Protocol):
-    """A recorder of events."""
-
     def tell(self, about: InvolvedObject, kind: str, reason: str, note: str) -> None:
         """Tell; never waits."""
 

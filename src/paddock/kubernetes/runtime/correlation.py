@@ -43,8 +43,6 @@ V = TypeVar("V")
 
 
 class _Recent(Generic[K, V]):
-    """The latest of many."""
-
     def __init__(self) -> None:
         self._values: OrderedDict[K, V] = OrderedDict()
 

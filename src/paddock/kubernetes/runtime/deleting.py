@@ -14,7 +14,7 @@ async def delete_seen(client: Client, target: Target[Any], seen: CachedObject, p
 
     Raises `Conflict` when it has changed since it was seen: somebody may have taken it over, or may want to keep it.
     """
-    if seen.meta.going:
+    if seen.meta.deleting:
         return
     try:
         await client.delete(

@@ -58,7 +58,6 @@ class DesiredObject(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> Key:
-        """Its place."""
         metadata = self.data["metadata"]
         return Key(metadata.get("namespace") or "", metadata["name"])
 
@@ -202,7 +201,7 @@ class DesiredSet:
         for place, informer in self._pruned.items():
             for seen in informer.cache.by("owner", owner.uid):
                 known = self._last.get((place, seen.key))
-                surplus = (place, seen.key) not in kept and not seen.meta.going
+                surplus = (place, seen.key) not in kept and not seen.meta.deleting
                 if surplus and (known is not None or self._was_written_by_us(DesiredObject(informer.target, {}), seen)):
                     await delete_seen(self._client, informer.target, seen)
                     self._last.pop((place, seen.key), None)

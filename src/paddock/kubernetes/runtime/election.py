@@ -48,8 +48,6 @@ Lead = Callable[[], Awaitable[None]]
 
 
 class Election:
-    """One candidate."""
-
     def __init__(self, client: Client, terms: LeaseTerms, machinery: Machinery) -> None:
         if not int(terms.duration) > terms.deadline > terms.retry * _JITTER > 0:
             raise BadTerms(

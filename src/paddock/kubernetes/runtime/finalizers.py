@@ -15,7 +15,7 @@ ORPHAN = "orphan"
 
 def leaves_dependents(meta: Meta) -> bool:
     """Return whether an object is being deleted without its dependents, and the garbage collector has not finished with them."""
-    return meta.going and ORPHAN in (meta.finalizers or ())
+    return meta.deleting and ORPHAN in (meta.finalizers or ())
 
 
 async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str) -> CachedObject | None:
@@ -24,7 +24,7 @@ async def put_on(client: Client, target: Target[Any], meta: Meta, finalizer: str
     Raises `Conflict` when the object has moved since it was seen: the next look decides anew.
     """
     present = meta.finalizers or ()
-    if finalizer in present or meta.going:
+    if finalizer in present or meta.deleting:
         return None
     return await _write(client, target, meta, (*present, finalizer))
 

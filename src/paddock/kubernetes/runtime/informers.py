@@ -87,7 +87,6 @@ class Informers:
         return f"waiting for {', '.join(waiting)}" if waiting else ""
 
     async def stop(self) -> None:
-        """End all watches."""
         self._started = False
         for task in self._tasks.values():
             task.cancel()

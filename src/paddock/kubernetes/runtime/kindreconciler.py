@@ -40,7 +40,7 @@ class KindReconciler(ABC):
         seen = self._informer.cache.get(key)
         if seen is None:
             return await self.missing(key)
-        if seen.meta.going:
+        if seen.meta.deleting:
             return await self.finalize(seen)
         if self._finalizer is not None and self.needs_finalizer(seen):
             written = await finalizers.put_on(self._finalizer.client, self._informer.target, seen.meta, self._finalizer.name)
@@ -106,7 +106,7 @@ class ReportingReconciler(KindReconciler, Generic[P]):
 
     @abstractmethod
     async def report(self, pass_: P, error: PaddockError | None) -> None:
-        """Write the status."""
+        pass
 
     async def conclude(self, pass_: P) -> None:
         """Do what has to wait until the status says what was done; by default that is nothing."""

@@ -36,7 +36,6 @@ class JsonLines(logging.Formatter):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         line: dict[str, Any] = {
             "timestamp": ages.micro_timestamp(record.created),
             "level": record.levelname.lower(),

@@ -21,8 +21,6 @@ class QueueClosed(Exception):
 
 
 class WorkQueue(Generic[K]):
-    """A queue of keys."""
-
     def __init__(self, name: str, machinery: Machinery, backoff: Backoff = BACKOFF) -> None:
         self._name = name
         self._chance = machinery.chance
@@ -59,7 +57,6 @@ class WorkQueue(Generic[K]):
         return not self._waiting and not self._held
 
     def add(self, key: K) -> None:
-        """Look at this key."""
         if self._closed or key in self._waiting:
             return
         self._adds.inc(self._name)

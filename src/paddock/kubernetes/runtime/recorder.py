@@ -37,7 +37,7 @@ class Recorder:
         self._correlator = Correlator(component, instance)
         # with the time of each
         self._waiting: deque[tuple[EventRequest, float]] = deque()
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
         self._task: asyncio.Task[None] | None = None
@@ -54,10 +54,9 @@ class Recorder:
             return
         self._waiting.append((EventRequest(about, kind, reason, note, component), self._clock.seconds()))
         self._idle.clear()
-        self._came.set()
+        self._arrived.set()
 
     def start(self) -> None:
-        """Begin to send."""
         self._task = asyncio.create_task(self._run(), name="events")
 
     async def stop(self) -> None:
@@ -81,8 +80,8 @@ class Recorder:
                     continue
                 self._outcomes.inc(await self._send(decision))
             self._idle.set()
-            self._came.clear()
-            await self._came.wait()
+            self._arrived.clear()
+            await self._arrived.wait()
             await asyncio.sleep(_CALM_SECONDS)
 
     async def _send(self, decision: EventWrite) -> str:

@@ -20,7 +20,6 @@ class InvolvedObject(msgspec.Struct, frozen=True):
     revision: str = ""
 
     def data(self) -> Data:
-        """An ObjectReference."""
         pairs = {
             "apiVersion": self.api_version,
             "kind": self.kind,

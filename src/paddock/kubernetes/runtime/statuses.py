@@ -36,14 +36,14 @@ class StatusWriter:
         self._options = _STATUS if target.has_status else PLAIN
 
     async def write(
-        self, seen: CachedObject, wanted: Data | Object, *, labels: Mapping[str, str | None] | None = None
+        self, seen: CachedObject, status: Data | Object, *, labels: Mapping[str, str | None] | None = None
     ) -> CachedObject | None:
         """Make the status of an object the wanted one; return the object as it is then, or None when nothing was written.
 
         Members that are not wanted are removed; a declared status leaves alone those that its class does not know. Labels can be changed
         with the status of a kind that has no subresource for it.
         """
-        change = _difference(status_of(seen), wanted)
+        change = _difference(status_of(seen), status)
         if not change and not labels:
             return None
         metadata = {"resourceVersion": seen.meta.resourceVersion, "uid": seen.meta.uid, **({"labels": dict(labels)} if labels else {})}
@@ -57,7 +57,7 @@ class StatusWriter:
         return written
 
     async def write_surely(
-        self, seen: CachedObject, wanted: Data | Object, *, agrees: Callable[[CachedObject], bool] = lambda _: True
+        self, seen: CachedObject, status: Data | Object, *, agrees: Callable[[CachedObject], bool] = lambda _: True
     ) -> CachedObject | None:
         """Write a status that no other controller writes, also when the object has changed since it was seen.
 
@@ -66,7 +66,7 @@ class StatusWriter:
         """
         for _ in range(_ATTEMPTS - 1):
             try:
-                return await self.write(seen, wanted)
+                return await self.write(seen, status)
             except Conflict:
                 try:
                     fresh = CachedObject.of(await self._client.get_raw(self._target, seen.key))
@@ -75,7 +75,7 @@ class StatusWriter:
                 if fresh.meta.uid != seen.meta.uid or not agrees(fresh):
                     raise
                 seen = fresh
-        return await self.write(seen, wanted)
+        return await self.write(seen, status)
 
     async def change(self, seen: CachedObject, change: Data) -> CachedObject | None:
         """Change some members of a status; None removes one."""
@@ -88,10 +88,10 @@ def status_of(seen: CachedObject) -> Data:
     return found.get("status") or {}
 
 
-def _difference(before: Data, wanted: Data | Object) -> Data:
-    if isinstance(wanted, msgspec.Struct):
-        return _changes(from_data(before, type(wanted)), wanted)
-    return merge_patch_between(before, wanted)
+def _difference(before: Data, status: Data | Object) -> Data:
+    if isinstance(status, msgspec.Struct):
+        return _changes(from_data(before, type(status)), status)
+    return merge_patch_between(before, status)
 
 
 def _changes(before: msgspec.Struct, struct: msgspec.Struct) -> Data:

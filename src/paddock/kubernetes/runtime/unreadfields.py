@@ -15,19 +15,18 @@ class UnreadFieldEvents:
     def __init__(self, recorder: EventRecorder) -> None:
         self._recorder = recorder
         # by UID
-        self._told: dict[str, str] = {}
+        self._reported: dict[str, str] = {}
 
     def tell(self, about: InvolvedObject, losses: Iterable[Loss]) -> None:
         """Write an event when the list differs from the one before."""
         found = "; ".join(f"{loss.of}: {loss.field}: {loss.why}; {loss.instead}" for loss in losses if loss.unread)
-        if found == self._told.get(about.uid, ""):
+        if found == self._reported.get(about.uid, ""):
             return
-        self._told[about.uid] = found
+        self._reported[about.uid] = found
         if found:
             self._recorder.tell(about, "Warning", REASON, found)
         else:
             self.forget(about.uid)
 
     def forget(self, uid: str) -> None:
-        """The object is gone."""
-        self._told.pop(uid, None)
+        self._reported.pop(uid, None)

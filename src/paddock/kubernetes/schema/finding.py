@@ -52,7 +52,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     words: str = ""
 
     @property
-    def told(self) -> str:
+    def full_message(self) -> str:
         """The message with the field in front."""
         return f"{self.field}: {self.message}" if self.path else self.message
 

@@ -93,7 +93,7 @@ class CrossFieldRule(msgspec.Struct, frozen=True):
     # Of a rule about one place in an object: the way to the place, and the check there; `check` does both. Whoever asks
     # all rules of a kind finds the place once.
     place_of: Callable[[Any, AdmissionSettings], Any] | None = None
-    look: Callable[[Any], Iterable[Finding]] | None = None
+    judge: Callable[[Any], Iterable[Finding]] | None = None
     # It looks at the status, too; the others need not be asked when nothing but the status is written.
     of_status: bool = False
     # It warns, and users read that again at each change; the others need not be asked when their place is as it was.

@@ -61,15 +61,15 @@ class _Group:
         place = self._place_of(value, settings)
         is_new = place != former
         for rule in self._asked(self._given(place)):
-            if (is_new or rule.warns) and rule.look is not None:
-                findings.extend(rule.look(place))
+            if (is_new or rule.warns) and rule.judge is not None:
+                findings.extend(rule.judge(place))
 
-    def _asked(self, given: int) -> tuple[CrossFieldRule, ...]:
-        due = self._due.get(given)
+    def _asked(self, mask: int) -> tuple[CrossFieldRule, ...]:
+        due = self._due.get(mask)
         if due is None:
             if len(self._due) >= _MOST_KEPT:
                 self._due.clear()
-            due = self._due[given] = tuple(rule for index, rule in enumerate(self._rules) if given >> index & 1)
+            due = self._due[mask] = tuple(rule for index, rule in enumerate(self._rules) if mask >> index & 1)
         return due
 
 

@@ -25,8 +25,6 @@ class Shape:
 
 
 class StringShape(Shape):
-    """A text."""
-
     json_type = "string"
 
 
@@ -35,20 +33,14 @@ class TimeShape(StringShape):
 
 
 class IntegerShape(Shape):
-    """A whole number."""
-
     json_type = "integer"
 
 
 class NumberShape(Shape):
-    """Any number."""
-
     json_type = "number"
 
 
 class BooleanShape(Shape):
-    """true or false."""
-
     json_type = "boolean"
 
 
@@ -109,7 +101,6 @@ class Property:
 
     @property
     def field(self) -> Field:
-        """The declaration."""
         return self.shape.field
 
     @property

@@ -133,17 +133,17 @@ class MachineStrategy(_ReservedStrategy):
     def _name_sizes(self, new: Data, context: WriteContext) -> Data:
         """Complete the matchers, in place; returns what the preference says."""
         spec, namespace = new["spec"], new["metadata"].get("namespace", "")
-        look = looking(context.view)
+        lookup = looking(context.view)
         for member in instancetypes.KINDS:
             matcher = spec.get(member)
             if not isinstance(matcher, dict):
                 continue
             if matcher.get("inferFromVolume") and not matcher.get("name"):
-                self._infer(new, member, look)
+                self._infer(new, member, lookup)
             elif matcher.get("name") and not matcher.get("kind"):
                 spec[member] = {**matcher, "kind": instancetypes.KINDS[member][0]}
         try:
-            found = instancetypes.find(instancetypes.PREFERENCE, spec, namespace, look, new.get("status"))
+            found = instancetypes.find(instancetypes.PREFERENCE, spec, namespace, lookup, new.get("status"))
         except instancetypes.MissingInstancetype:
             # `validate` warns of it.
             return {}
@@ -222,7 +222,7 @@ class InstanceStrategy(_ReservedStrategy):
             raise denials.denial("virtualmachineinstances-mutator.kubevirt.io", made.wrong)
         spec["domain"] = made.domain
         new["metadata"]["annotations"] = {**new["metadata"]["annotations"], **made.annotations}
-        context.said.extend(made.told)
+        context.said.extend(made.warnings)
 
     def _complete(self, new: Data, context: WriteContext) -> None:
         """Defaults, in place: whoever looks at an instance finds everything said."""
@@ -266,12 +266,12 @@ def _same_addresses(new: Data, old: Data | None, view: ObjectView) -> Iterator[F
     if not own or (old is not None and own == macs.cards(old)):
         return
     namespace, name = new["metadata"].get("namespace", ""), new["metadata"].get("name", "")
-    for card in own:
-        holders = view.holders("virtualmachines.kubevirt.io", _wired, (namespace, card.network, card.address), _WiredMachine)
+    for interface in own:
+        holders = view.holders("virtualmachines.kubevirt.io", _wired, (namespace, interface.network, interface.address), _WiredMachine)
         # Two are enough for the sentence, however many there are.
         others = list(islice((each for _, each in holders if each != name), 2))
         if others:
-            yield finding.warning(card.path, macs.message(*others), macs.RULE)
+            yield finding.warning(interface.path, macs.message(*others), macs.RULE)
 
 
 class _WiredDevices(TypedDict, total=False):
@@ -309,7 +309,7 @@ class _WiredMachine(TypedDict, total=False):
 def _wired(machine: Data) -> Iterator[tuple[str, str, str]]:
     """Yield the addresses of a machine with their networks and its namespace."""
     namespace = machine["metadata"].get("namespace", "")
-    return ((namespace, card.network, card.address) for card in macs.cards(machine))
+    return ((namespace, interface.network, interface.address) for interface in macs.cards(machine))
 
 
 def _dead_templates(new: Data, old: Data, view: ObjectView) -> Iterator[Finding]:

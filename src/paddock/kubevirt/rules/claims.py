@@ -106,12 +106,12 @@ def claimed_networks_are_complete(hardware: HardwareContext) -> Iterator[Finding
         yield standing(Finding(path=hardware.at("networks"), message=f"Invalid value: {why}", rule="kubevirt/V116"), claimed[0][1])
         return
     known = {claim.name for claim in hardware.spec.resourceClaims or ()}
-    cards = {card.name: card for card in hardware.spec.domain.devices.interfaces or ()}
+    cards = {interface.name: interface for interface in hardware.spec.domain.devices.interfaces or ()}
     for network, path in claimed:
-        card, claim = cards.get(network.name), network.resourceClaim
-        if card is not None and card.sriov is None and card.binding is None:
+        nic, claim = cards.get(network.name), network.resourceClaim
+        if nic is not None and nic.sriov is None and nic.binding is None:
             why = f"the network {network.name} by a claim needs a card with sriov or a binding by name"
-            found = finding.invalid(hardware.at("domain", "devices", "interfaces"), card.name, why, "kubevirt/V116")
+            found = finding.invalid(hardware.at("domain", "devices", "interfaces"), nic.name, why, "kubevirt/V116")
             yield standing(found, path)
         for name in ("claimName", "requestName"):
             if not getattr(claim, name):

@@ -74,7 +74,6 @@ class HardwareContext(msgspec.Struct, frozen=True, kw_only=True):
         return None if amount is None else quantity.parse(amount)
 
     def volumes(self) -> dict[str, Volume]:
-        """The volumes by name."""
         return {volume.name: volume for volume in self.spec.volumes or ()}
 
 
@@ -110,15 +109,15 @@ class MachinePlace(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def once(look: Callable[[P], Iterator[T]]) -> Callable[[P], tuple[T, ...]]:
+def once(judge: Callable[[P], Iterator[T]]) -> Callable[[P], tuple[T, ...]]:
     """Remember the last result of a function: twenty checks of one place need its disks."""
     of: P | None = None
     found: tuple[T, ...] = ()
 
-    def remembered(place: P) -> tuple[T, ...]:
+    def remembered(subject: P) -> tuple[T, ...]:
         nonlocal of, found
-        if of is not place:
-            of, found = place, tuple(look(place))
+        if of is not subject:
+            of, found = subject, tuple(judge(subject))
         return found
 
     return remembered
@@ -129,18 +128,18 @@ class Check(msgspec.Struct, Generic[P], frozen=True):
 
     id: str
     text: str
-    look: Callable[[P], Iterator[Finding]]
+    judge: Callable[[P], Iterator[Finding]]
     cel: tuple[Cel, ...] = ()
     warns: bool = False
     given: tuple[str, ...] = ()
 
-    def __call__(self, place: P) -> Iterator[Finding]:
-        return self.look(place)
+    def __call__(self, subject: P) -> Iterator[Finding]:
+        return self.judge(subject)
 
 
 def check(id: str, *cel: Cel, warns: bool = False, given: Iterable[str] = ()) -> Callable[[Callable[[P], Iterator[Finding]]], Check[P]]:
     """Make a function a `Check`; its docstring is the text of the rule. `given` is that of `CrossFieldRule`."""
-    return lambda look: Check(id, " ".join((look.__doc__ or "").split()), look, cel, warns, tuple(given))
+    return lambda judge: Check(id, " ".join((judge.__doc__ or "").split()), judge, cel, warns, tuple(given))
 
 
 def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, AdmissionSettings], P], at: str) -> tuple[CrossFieldRule, ...]:
@@ -148,7 +147,7 @@ def rules_of(checks: tuple[Check[P], ...], place_of: Callable[[Any, AdmissionSet
     found = _remembering(place_of)
     return tuple(
         CrossFieldRule(
-            each.id, each.text, _on(each.look, found), placed(each.cel, at), found, each.look, warns=each.warns, given=each.given
+            each.id, each.text, _on(each.judge, found), placed(each.cel, at), found, each.judge, warns=each.warns, given=each.given
         )
         for each in checks
     )
@@ -170,9 +169,9 @@ def _remembering(place_of: Callable[[Any, AdmissionSettings], P]) -> Callable[[A
 
 
 def _on(
-    look: Callable[[P], Iterator[Finding]], place_of: Callable[[Any, AdmissionSettings], P]
+    judge: Callable[[P], Iterator[Finding]], place_of: Callable[[Any, AdmissionSettings], P]
 ) -> Callable[[Any, AdmissionSettings], Iterator[Finding]]:
-    return lambda value, settings: look(place_of(value, settings))
+    return lambda value, settings: judge(place_of(value, settings))
 
 
 def placed(cel: tuple[Cel, ...], at: str) -> tuple[Cel, ...]:

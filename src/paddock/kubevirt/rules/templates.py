@@ -80,13 +80,13 @@ _GIVEN = {
 def _of_templates(findings: Look, number: str = "") -> Callable[[MachinePlace], Iterator[Finding]]:
     """The findings of a rule about DataVolumes that have this number, or that have none."""
 
-    def look(machine_place: MachinePlace) -> Iterator[Finding]:
+    def judge(machine_place: MachinePlace) -> Iterator[Finding]:
         for found in findings(machine_place):
             known, field = _known_as(found, machine_place)
             if known == number:
                 yield msgspec.structs.replace(found, path=field, rule=f"kubevirt/{number}", at=found.path) if number else found
 
-    return look
+    return judge
 
 
 def _asked(rule: CrossFieldRule) -> Look:

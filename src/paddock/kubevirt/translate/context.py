@@ -12,25 +12,20 @@ from paddock.kubevirt.translate.resolved import MachineInputs, ResolvedHost
 
 
 class TranslationContext(msgspec.Struct, frozen=True):
-    """One translation."""
-
     instance: VirtualMachineInstance
     resolved: MachineInputs
     limits: LimitCollector = msgspec.field(default_factory=LimitCollector)
 
     @property
     def spec(self) -> VirtualMachineInstanceSpec:
-        """The instance's spec."""
         return self.instance.spec
 
     @property
     def domain(self) -> DomainSpec:
-        """The virtual hardware."""
         return self.spec.domain
 
     @property
     def host(self) -> ResolvedHost:
-        """The host."""
         return self.resolved.host
 
     @property
@@ -45,7 +40,6 @@ class TranslationContext(msgspec.Struct, frozen=True):
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The instance's annotations."""
         return self.instance.metadata.annotations or {}
 
     @property

@@ -24,13 +24,13 @@ def cards(translation: TranslationContext) -> tuple[Nic, ...]:
             continue
         if interface.sriov is not None:
             continue
-        card = _card(translation, index, interface)
-        if card is not None:
-            found.append(card)
+        nic = _nic(translation, index, interface)
+        if nic is not None:
+            found.append(nic)
     return tuple(found)
 
 
-def _card(translation: TranslationContext, index: int, interface: Interface) -> Nic | None:
+def _nic(translation: TranslationContext, index: int, interface: Interface) -> Nic | None:
     found = translation.resolved.cards.get(interface.name)
     if found is None or found.error or found.backend is None:
         detail = found.error if found is not None and found.error else f"nothing was found for the network {interface.name}"
@@ -133,13 +133,11 @@ def _passed_through(translation: TranslationContext, devices: DevicesSpec) -> It
     for index, interface in enumerate(devices.interfaces or ()):
         if interface.sriov is None or interface.state == "absent":
             continue
-        card = translation.resolved.cards.get(interface.name)
-        if card is not None and card.pci:
-            yield card.pci
+        nic = translation.resolved.cards.get(interface.name)
+        if nic is not None and nic.pci:
+            yield nic.pci
         else:
-            translation.limits.add(
-                Code.SRIOV_MISSING, *_DEVICES, "interfaces", index, "sriov", detail=card.error if card is not None else ""
-            )
+            translation.limits.add(Code.SRIOV_MISSING, *_DEVICES, "interfaces", index, "sriov", detail=nic.error if nic is not None else "")
 
 
 def _vsock(translation: TranslationContext, devices: DevicesSpec) -> int | None:

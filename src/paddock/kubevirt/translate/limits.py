@@ -76,7 +76,6 @@ class Code(Enum):
 
     @property
     def sentence(self) -> str:
-        """The general message."""
         return self.value[1]
 
     @property
@@ -106,7 +105,6 @@ class LimitCollector:
         self._found: list[Limit] = []
 
     def add(self, code: Code, *path: str | int, detail: str = "") -> None:
-        """Something cannot be done."""
         self._found.append(Limit(code, path, detail))
 
     @property

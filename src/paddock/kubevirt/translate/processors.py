@@ -42,7 +42,6 @@ def is_on(feature: object) -> bool:
 
 
 def cpu(translation: TranslationContext) -> CpuConfig:
-    """The processors."""
     given = translation.domain.cpu or CPU()
     sockets = given.sockets or 1
     hotplug = translation.domain.devices.disableHotplug is not True

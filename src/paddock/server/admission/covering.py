@@ -26,7 +26,7 @@ class CoverageIndex(ABC, Generic[Of, How]):
     """Rules read from some collections by following the store, with the way in which each covers a write."""
 
     def __init__(self, admission: AdmissionContext, *collections: str) -> None:
-        self._world = admission
+        self._admission = admission
         self._collections = collections
         # whether there is any at all: asked on every write
         self.any = False
@@ -38,14 +38,14 @@ class CoverageIndex(ABC, Generic[Of, How]):
 
     def find(self, asked: AdmissionAttributes) -> tuple[tuple[Of, How], ...]:
         """Those whose rules cover a request."""
-        if self._edition != self._world.registry.edition:
+        if self._edition != self._admission.registry.edition:
             self._found.clear()
-            self._edition = self._world.registry.edition
+            self._edition = self._admission.registry.edition
         resource = asked.resource
         place = (resource.group, resource.version, resource.plural, asked.operation, asked.subresource)
         found = self._found.get(place)
         if found is None:
-            each = ((one, one.matcher.candidates(asked, self._world)) for one in self._all)
+            each = ((one, one.matcher.candidates(asked, self._admission)) for one in self._all)
             found = self._found[place] = tuple((one, self._about(candidates)) for one, candidates in each if candidates)
         return found
 

@@ -32,7 +32,7 @@ class AdmissionGate:
         self._judging = Webhooks(admission, VALIDATING if "ValidatingAdmissionWebhook" not in left_out else "")
         self._mutations = Mutations(admission, off="MutatingAdmissionPolicy" in left_out)
         self._policies = PolicySet(admission, off="ValidatingAdmissionPolicy" in left_out)
-        self._world = admission
+        self._admission = admission
         self._caller = Caller()
         self._asking = WebhookDispatcher(admission, self._caller)
 
@@ -52,11 +52,11 @@ class AdmissionGate:
         """The object as mutating policies and webhooks leave it; None when it stays as it is."""
         before, asked = attempt.new, _asked(attempt)
         bound, found = self._mutations.find(asked), self._changing.find(asked)
-        left = await mutations.change(bound, attempt, self._world) if bound else {}
+        left = await mutations.change(bound, attempt, self._admission) if bound else {}
         if found:
             await self._asking.change(found, attempt)
         if left:
-            await mutations.change_again(bound, left, attempt, self._world)
+            await mutations.change_again(bound, left, attempt, self._admission)
         return None if attempt.new is before else attempt.new
 
     async def judge(self, attempt: Attempt) -> None:
@@ -64,7 +64,7 @@ class AdmissionGate:
         asked = _asked(attempt)
         bound = self._policies.find(asked)
         if bound:
-            await policies.judge(bound, attempt, self._world)
+            await policies.judge(bound, attempt, self._admission)
         found = self._judging.find(asked)
         if found:
             await self._asking.judge(found, attempt)

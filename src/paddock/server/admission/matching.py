@@ -20,8 +20,6 @@ class AdmissionAttributes(msgspec.Struct, frozen=True):
 
 
 class MatchRule(msgspec.Struct, frozen=True):
-    """One rule, read."""
-
     operations: frozenset[str]
     groups: frozenset[str]
     versions: frozenset[str]
@@ -45,7 +43,6 @@ class MatchRule(msgspec.Struct, frozen=True):
 
 
 def read_rule(data: Data) -> MatchRule:
-    """A stored rule."""
     resources = tuple((plural, sub) for plural, _, sub in (each.partition("/") for each in data.get("resources") or ()))
     operations, groups, versions = (frozenset(data.get(member) or ()) for member in ("operations", "apiGroups", "apiVersions"))
     return MatchRule(operations, groups, versions, resources, data.get("scope") or "*", frozenset(data.get("resourceNames") or ()))

@@ -56,10 +56,10 @@ def _mutation(path: Path, said: Data, known: tuple[str, ...] | None, *, params: 
             yield finding.invalid((*path, member), f"{{{member}}}", f"must not be specified when patchType is {kind}", RULE)
 
 
-def _expression(path: Path, text: str, place: tuple[str, tuple[str, ...] | None], *, params: bool) -> Iterator[Finding]:
+def _expression(path: Path, text: str, target: tuple[str, tuple[str, ...] | None], *, params: bool) -> Iterator[Finding]:
     from paddock.server.admission import expressions  # noqa: PLC0415 - most servers never see an expression
 
-    kind, known = place
+    kind, known = target
     if not text.strip():
         yield finding.required(path, RULE)
         return

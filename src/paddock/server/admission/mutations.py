@@ -31,7 +31,7 @@ class Mutations(CoverageIndex[MutatingPolicy, Candidates]):
     def _read(self) -> tuple[MutatingPolicy, ...]:
         if self._off:
             return ()
-        store = self._world.store
+        store = self._admission.store
         bindings = [read_binding(decode(record.value)) for record in sorted(store.scan(BINDINGS), key=lambda record: record.key.name)]
         found = (
             read_mutating(decode(record.value), tuple(each for each in bindings if each.policy == record.key.name))

@@ -52,7 +52,7 @@ class PolicySet(CoverageIndex[ValidatingPolicy, Candidates]):
     def _read(self) -> tuple[ValidatingPolicy, ...]:
         if self._off:
             return ()
-        store = self._world.store
+        store = self._admission.store
         bindings = [read_binding(decode(record.value)) for record in sorted(store.scan(BINDINGS), key=lambda record: record.key.name)]
         found = (
             read_policy(decode(record.value), tuple(each for each in bindings if each.policy == record.key.name))
@@ -84,23 +84,23 @@ class _Judging:
         self._policy = policy
         self._attempt = attempt
         self._resource = resource
-        self._world = admission
+        self._admission = admission
         self._notes: dict[str, list[str]] = {}
 
     async def denials(self) -> AsyncIterator[Denial]:
         """Every denial that a binding wants."""
         kind, ignores = self._policy.param_kind, self._policy.ignores
         try:
-            parameters.check_kind(kind, self._world)
+            parameters.check_kind(kind, self._admission)
         except NotConfigured as error:
             if not ignores:
                 yield Denial(self._policy.name, "", f"failed to configure policy: {error}")
             return
         for binding in self._policy.bindings:
-            if not parameters.matches(binding, self._attempt, self._world):
+            if not parameters.matches(binding, self._attempt, self._admission):
                 continue
             try:
-                params = parameters.of(kind, binding, self._attempt, self._world)
+                params = parameters.of(kind, binding, self._attempt, self._admission)
             except NotConfigured as error:
                 if not ignores:
                     yield Denial(self._policy.name, binding.name, f"failed to configure binding: {error}")
@@ -114,7 +114,7 @@ class _Judging:
     async def _asked(self, binding: PolicyBinding, params: Data | None) -> AsyncIterator[Denial]:
         from paddock.server.admission import evaluating  # noqa: PLC0415 - most servers never see an expression
 
-        result = await evaluating.evaluate(self._policy, self._attempt, self._resource, self._world, params)
+        result = await evaluating.evaluate(self._policy, self._attempt, self._resource, self._admission, params)
         for decision in result.wrong:
             if "Deny" in binding.actions:
                 yield Denial(self._policy.name, binding.name, decision.message, decision.reason)

@@ -177,8 +177,6 @@ def _annotation(path: Path, policy: str, said: Data, known: tuple[str, ...] | No
 
 
 class PolicyBindingStrategy(Strategy):
-    """Bindings of policies."""
-
     def counts_generation(self) -> bool:
         return True
 

@@ -22,8 +22,6 @@ class PolicyBinding(msgspec.Struct, frozen=True, eq=False):
 
 
 class ValidatingPolicy(msgspec.Struct, frozen=True, eq=False):
-    """A policy, read."""
-
     name: str
     matcher: Matcher
     param_kind: Data | None
@@ -74,7 +72,6 @@ def read_policy(data: Data, bindings: tuple[PolicyBinding, ...]) -> ValidatingPo
 
 
 def read_binding(data: Data) -> PolicyBinding:
-    """A stored binding."""
     spec = data.get("spec") or {}
     where = spec.get("matchResources")
     matcher = None if where is None else read_matcher(where, "resourceRules")

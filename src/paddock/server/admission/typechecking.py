@@ -16,7 +16,7 @@ _MOST_KINDS = 10
 _ENVELOPE = ("apiVersion", "kind", "metadata")
 
 
-def look(spec: Data, registry: ResourceRegistry) -> list[Data]:
+def expression_warnings(spec: Data, registry: ResourceRegistry) -> list[Data]:
     """The warnings, by the place of the expression."""
     found: dict[str, list[str]] = {}
     for resource in _resources(spec, registry):

@@ -32,8 +32,6 @@ _MUTATED = "mutation.webhook.admission.k8s.io"
 
 
 class RegisteredWebhook(msgspec.Struct, frozen=True, eq=False):
-    """One webhook, read."""
-
     configuration: str
     index: int
     name: str
@@ -76,7 +74,7 @@ class Webhooks(CoverageIndex[RegisteredWebhook, ServedResource]):
         super().__init__(admission, collection)
 
     def _read(self) -> tuple[RegisteredWebhook, ...]:
-        records = sorted(self._world.store.scan(self._collection), key=lambda record: record.key.name)
+        records = sorted(self._admission.store.scan(self._collection), key=lambda record: record.key.name)
         configurations = ((record.key.name, decode(record.value).get("webhooks") or ()) for record in records)
         return tuple(_read(name, index, hook) for name, hooks in configurations for index, hook in enumerate(hooks))
 
@@ -88,7 +86,7 @@ class WebhookDispatcher:
     """Asks webhooks about a write."""
 
     def __init__(self, admission: AdmissionContext, caller: Caller) -> None:
-        self._world = admission
+        self._admission = admission
         self._caller = caller
 
     async def change(self, found: Found, attempt: Attempt) -> Data | None:
@@ -152,7 +150,7 @@ class WebhookDispatcher:
         if not hook.version:
             why = "webhook does not accept known AdmissionReview versions (v1, v1beta1)"
             raise CannotAsk(f"could not create admission objects: {why}")
-        uid = self._world.clock.uid()
+        uid = self._admission.clock.uid()
         body = orjson.dumps(await questions.review(attempt, resource, uid, hook.version))
         answered = await self._post(hook, body)
         verdict = answers.read(answered, uid, hook.version, mutating=mutating)
@@ -165,7 +163,7 @@ class WebhookDispatcher:
     async def _post(self, hook: RegisteredWebhook, body: bytes) -> WebhookReply:
         mark = f"?timeout={hook.seconds:g}s"
         try:
-            address = address_of(hook.client, self._world.view)
+            address = address_of(hook.client, self._admission.view)
             address = msgspec.structs.replace(address, url=address.url + mark, path=address.path + mark)
             return await self._caller.post(address, body, hook.seconds)
         except CallFailed as error:
@@ -191,7 +189,7 @@ class WebhookDispatcher:
 
     async def _wants(self, hook: RegisteredWebhook, resource: ServedResource, attempt: Attempt) -> bool:
         """Return whether selectors and conditions cover a write."""
-        if not hook.matcher.selects(attempt, self._world):
+        if not hook.matcher.selects(attempt, self._admission):
             return False
         return not hook.conditions or await self._holds(hook, resource, attempt)
 
@@ -199,7 +197,7 @@ class WebhookDispatcher:
         from paddock.server.admission import conditions  # noqa: PLC0415 - most servers never see an expression
 
         try:
-            return await conditions.hold(hook.conditions, attempt, resource, self._world)
+            return await conditions.hold(hook.conditions, attempt, resource, self._admission)
         except conditions.UndecidedConditions as error:
             if hook.ignores:
                 return False

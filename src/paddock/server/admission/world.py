@@ -1,5 +1,3 @@
-"""The context of admission."""
-
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 

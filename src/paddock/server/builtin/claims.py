@@ -31,11 +31,9 @@ class PersistentVolumeClaimStrategy(Strategy):
     """A claim waits for a volume, and stays as long as it is used."""
 
     def returns_deleted(self) -> bool:
-        """As it was."""
         return True
 
     def complete(self, new: Data) -> None:
-        """Volumes have filesystems."""
         new.setdefault("spec", {}).setdefault("volumeMode", "Filesystem")
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
@@ -84,7 +82,6 @@ class PersistentVolumeStrategy(Strategy):
         return new
 
     def returns_deleted(self) -> bool:
-        """As it was."""
         return True
 
     def complete(self, new: Data) -> None:

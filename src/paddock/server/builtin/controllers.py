@@ -303,8 +303,6 @@ def _completion(spec: Data, path: Path) -> Iterator[Finding]:
 
 
 class CronJobStrategy(ControllerStrategy):
-    """Jobs at set times."""
-
     message = "batch/v1.CronJob"
 
     def wrong_name(self, name: str) -> str:

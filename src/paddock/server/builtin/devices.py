@@ -126,11 +126,11 @@ class SliceStrategy(ClassStrategy):
 
 
 def _claim_cells(data: Data, now: float) -> list[Any]:
-    status, going = data.get("status") or {}, bool(data["metadata"].get("deletionTimestamp"))
-    states = ["deleted"] if going else []
+    status, deleting = data.get("status") or {}, bool(data["metadata"].get("deletionTimestamp"))
+    states = ["deleted"] if deleting else []
     if status.get("allocation") is not None:
         states += ["allocated", *(["reserved"] if status.get("reservedFor") else [])]
-    elif not going:
+    elif not deleting:
         states.append("pending")
     return [name_of(data), ",".join(states), age_of(data, now)]
 

@@ -64,11 +64,9 @@ class EventStrategy(Strategy):
         return False
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
-        """Times in one form."""
         return self._settled(new)
 
     def prepare_update(self, new: Data, old: Data, context: WriteContext) -> Data:
-        """Times in one form."""
         return self._settled(new)
 
     def _settled(self, new: Data) -> Data:

@@ -21,8 +21,6 @@ _NO_LABEL = (
 
 
 class SchemaStrategy(Strategy):
-    """FlowSchemas."""
-
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The status is the server's."""
         new["status"] = {}
@@ -48,8 +46,6 @@ class SchemaStrategy(Strategy):
 
 
 class LevelStrategy(Strategy):
-    """PriorityLevelConfigurations."""
-
     def prepare_create(self, new: Data, context: WriteContext) -> Data:
         """The status is the server's."""
         new["status"] = {}

@@ -18,8 +18,6 @@ _CLASS = "kubernetes.io/ingress.class"
 
 
 class IngressStrategy(Strategy):
-    """An Ingress leads somewhere."""
-
     def counts_generation(self) -> bool:
         return True
 
@@ -52,18 +50,18 @@ def _default_class(context: WriteContext) -> str | None:
     return min((each["name"] for each in marked if each.get("creationTimestamp", "") == newest), default=None)
 
 
-def _paths(paths: Any, place: finding.Path) -> Iterator[Finding]:
+def _paths(paths: Any, at: finding.Path) -> Iterator[Finding]:
     if not paths:
-        yield finding.required(place, _RULE)
+        yield finding.required(at, _RULE)
     for number, entry in enumerate(paths):
         path, kind = entry.get("path") or "", entry.get("pathType")
         if kind in ("Exact", "Prefix") or (path and kind == "ImplementationSpecific"):
             if not path.startswith("/"):
-                yield finding.invalid((*place, number, "path"), path, "must be an absolute path", _RULE)
+                yield finding.invalid((*at, number, "path"), path, "must be an absolute path", _RULE)
             for wrong in ("//", "/./", "/../", "%2f", "%2F") if kind != "ImplementationSpecific" else ():
                 if wrong in path:
-                    yield finding.invalid((*place, number, "path"), path, f"must not contain '{wrong}'", _RULE)
-        yield from _backend(entry.get("backend") or {}, (*place, number, "backend"))
+                    yield finding.invalid((*at, number, "path"), path, f"must not contain '{wrong}'", _RULE)
+        yield from _backend(entry.get("backend") or {}, (*at, number, "backend"))
 
 
 def _backend(backend: Data, path: finding.Path) -> Iterator[Finding]:

@@ -21,7 +21,6 @@ def images(template: Data | None) -> list[str]:
 
 
 def labels(found: Data | None) -> str:
-    """Labels as one cell."""
     return ",".join(f"{key}={value}" for key, value in sorted((found or {}).items())) or NONE
 
 
@@ -157,8 +156,8 @@ def _targets(data: Data) -> str:
     return ", ".join(_metrics(spec.get("metrics") or (), current)) or "<none>"
 
 
-def _metrics(wanted: Iterable[Data], current: list[Data]) -> Iterable[str]:
-    for index, each in enumerate(wanted):
+def _metrics(targets: Iterable[Data], current: list[Data]) -> Iterable[str]:
+    for index, each in enumerate(targets):
         kind = str(each.get("type", ""))
         word = kind[:1].lower() + kind[1:]
         source = each.get(word) or {}

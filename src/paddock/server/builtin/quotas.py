@@ -134,8 +134,6 @@ def _selected(spec: Data) -> Iterator[Finding]:
 
 
 class LimitStrategy(Strategy):
-    """Bounds that fit together."""
-
     def complete(self, new: Data) -> None:
         """Defaults of containers follow from their bounds."""
         for item in (new.get("spec") or {}).get("limits") or ():

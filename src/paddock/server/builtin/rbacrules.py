@@ -60,8 +60,6 @@ def _shown(rule: RbacRule) -> str:
 
 
 class RoleStrategy(RbacStrategy):
-    """Roles and cluster roles."""
-
     def validate(self, new: Data, old: Data | None, context: WriteContext) -> Iterator[Finding]:
         """A rule says either resources or paths, and verbs."""
         for index, rule in enumerate(new.get("rules") or ()):

@@ -46,11 +46,9 @@ class ServiceStrategy(Strategy):
         )
 
     def returns_deleted(self) -> bool:
-        """As it was."""
         return True
 
     def complete(self, new: Data) -> None:
-        """Types, protocols and policies."""
         _set_defaults(new)
 
     def prepare_create(self, new: Data, context: WriteContext) -> Data:

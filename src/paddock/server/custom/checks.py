@@ -69,11 +69,11 @@ def _approval(said: str | None) -> Iterator[Finding]:
         yield finding.invalid(place, said, why, RULE)
 
 
-def _label(place: tuple[str | int, ...], text: str, *, mixed: bool = False) -> Iterator[Finding]:
+def _label(path: tuple[str | int, ...], text: str, *, mixed: bool = False) -> Iterator[Finding]:
     if not text:
-        yield finding.required(place, RULE)
+        yield finding.required(path, RULE)
     elif _LABEL.match(text.lower() if mixed else text) is None:
-        yield finding.invalid(place, text, _MIXED if mixed else LABEL_1035, RULE)
+        yield finding.invalid(path, text, _MIXED if mixed else LABEL_1035, RULE)
 
 
 def _names(names: Data) -> Iterator[Finding]:

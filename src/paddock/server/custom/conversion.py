@@ -113,7 +113,7 @@ class WebhookConverter:
             futures = {value: asyncio.get_running_loop().create_future() for value in batch}
             self._coming |= futures
             task = asyncio.ensure_future(self._convert(batch, futures))
-            task.add_done_callback(_look)
+            task.add_done_callback(_check)
             # Others may wait for the same answer, so whoever goes away does not take the question back.
             made |= await asyncio.shield(task)
         for value, future in waiting.items():
@@ -157,7 +157,7 @@ class WebhookConverter:
             self._size -= len(oldest)
 
 
-def _look(task: "asyncio.Future[Any]") -> None:
+def _check(task: "asyncio.Future[Any]") -> None:
     """Perhaps nobody waits for it any more."""
     if not task.cancelled():
         task.exception()

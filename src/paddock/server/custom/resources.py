@@ -207,7 +207,6 @@ class DefinitionServer:
         return self._made.get(name)
 
     def names(self) -> tuple[str, ...]:
-        """All definitions."""
         return tuple(self._made)
 
     def builtin(self, group: str) -> Iterator[NamesInUse]:

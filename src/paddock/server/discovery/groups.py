@@ -41,26 +41,26 @@ class Discovery:
             return self._reply(request, parts, "application/json")
         return None
 
-    def _reply(self, request: HttpRequest, place: tuple[str, ...], media: str) -> HttpResponse:
+    def _reply(self, request: HttpRequest, path: tuple[str, ...], media: str) -> HttpResponse:
         if self._edition != self._registry.edition:
             self._made.clear()
             self._owners = names.owners(self._registry)
             self._edition = self._registry.edition
-        if place not in self._made:
-            document = self._document(place)
+        if path not in self._made:
+            document = self._document(path)
             if document is None:
                 raise failure.no_such_path()
             body = orjson.dumps(document)
-            self._made[place] = (body, f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"')
-        body, etag = self._made[place]
+            self._made[path] = (body, f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"')
+        body, etag = self._made[path]
         headers = (("etag", etag), ("vary", "Accept"), ("cache-control", "public"))
         if request.headers.get("if-none-match") == etag:
             return HttpResponse(304, b"", headers)
         return HttpResponse(200, body, (*headers, ("content-type", media)))
 
-    def _document(self, place: tuple[str, ...]) -> Data | None:
+    def _document(self, path: tuple[str, ...]) -> Data | None:
         groups = self._registry.groups()
-        match place:
+        match path:
             case ("aggregated", root, version):
                 return self._aggregated(root, version, groups)
             case ("api",):

@@ -68,7 +68,6 @@ class OpenApi:
         return self._edition
 
     async def _made(self, *paths: str) -> list[tuple[bytes, str]]:
-        """Documents and their digests."""
         edition = self._now()
         if not edition.sources.keys() >= set(paths):
             raise failure.no_such_path()

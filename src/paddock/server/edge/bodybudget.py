@@ -60,7 +60,6 @@ class BodyBudget:
             raise
 
     def give_back(self, owner: str, size: int) -> None:
-        """Free room."""
         self.held -= size
         left = self._owned[owner] - size
         if left:

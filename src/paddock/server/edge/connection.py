@@ -152,7 +152,6 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.data_received(bytes(_ARRIVING[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come."""
         if self._socket is not None:
             self._socket.data_received(data)
             return
@@ -487,7 +486,6 @@ class ServerConnection(asyncio.BufferedProtocol):
                 self._socket.stop()
 
     def abort(self) -> None:
-        """Close at once."""
         self._transport.abort()
 
     def dispensable(self, address: str) -> tuple[bool, float] | None:

@@ -50,9 +50,9 @@ class Deadline:
     def _look_in(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(max(seconds, _SHORTEST_SECONDS), self._look)
+        self._timer = self._loop.call_later(max(seconds, _SHORTEST_SECONDS), self._check)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         self._timer = None
         left = self._at - self._loop.time()
         if self._at and left > _SHORTEST_SECONDS:

@@ -142,8 +142,6 @@ class LongBody:
 
 
 class HttpResponse:
-    """A complete answer."""
-
     __slots__ = ("_body", "headers", "status")
 
     def __init__(self, status: int, body: bytes | LongBody = b"", headers: tuple[tuple[str, str], ...] = ()) -> None:
@@ -226,8 +224,7 @@ class Socket(Protocol):
     async def drained(self) -> None:
         """Wait until the other end has taken most of the backlog, or is gone."""
 
-    def close(self, code: int = 1000, reason: str = "") -> None:
-        """Close with a code."""
+    def close(self, code: int = 1000, reason: str = "") -> None: ...
 
 
 class Upgrade:

@@ -39,13 +39,10 @@ class CountedConnection(Protocol):
     def stop(self) -> None:
         """Finish what is being answered, then close."""
 
-    def abort(self) -> None:
-        """Close at once."""
+    def abort(self) -> None: ...
 
 
 class ConnectionStats:
-    """The open connections."""
-
     def __init__(self, limits: ConnectionLimits) -> None:
         self._limits = limits
         self.members: set[CountedConnection] = set()

@@ -94,7 +94,6 @@ class Listener:
             asyncio.get_running_loop().add_reader(listening.fileno(), self._accept, listening)
 
     def close(self) -> None:
-        """Accept no more."""
         loop = asyncio.get_running_loop()
         for one in self._sockets:
             loop.remove_reader(one.fileno())

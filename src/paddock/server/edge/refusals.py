@@ -37,7 +37,6 @@ def slow() -> HttpRefusal:
 
 
 def many_connections() -> HttpRefusal:
-    """All connections are taken."""
     return HttpRefusal(_later(b"too many connections, please try again later"))
 
 

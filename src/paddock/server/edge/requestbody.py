@@ -31,7 +31,7 @@ class RequestBody:
         self._high = _HIGH_BYTES
         self._paused = False
         self._discards = False
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self.ended = False
         self.broken = ""
 
@@ -48,10 +48,10 @@ class RequestBody:
                 raise BodyInterrupted(self.broken)
             if self.ended:
                 return b""
-            self._came.clear()
+            self._arrived.clear()
             try:
                 async with asyncio.timeout(self._seconds):
-                    await self._came.wait()
+                    await self._arrived.wait()
             except TimeoutError:
                 self.fail(f"nothing came for {self._seconds:g} s")
         data = b"".join(self._pieces) if len(self._pieces) > 1 else self._pieces[0]
@@ -72,31 +72,29 @@ class RequestBody:
         try:
             async with asyncio.timeout(seconds):
                 while not self.ended and not self.broken:
-                    self._came.clear()
-                    await self._came.wait()
+                    self._arrived.clear()
+                    await self._arrived.wait()
         except TimeoutError:
             return
 
     def feed(self, data: bytes) -> None:
-        """Bytes have come."""
         if self._discards or self.broken:
             return
         self._pieces.append(data)
         self._size += len(data)
         if self._size > self._high:
             self._pause()
-        self._came.set()
+        self._arrived.set()
 
     def finish(self) -> None:
-        """All bytes have come."""
         self.ended = True
-        self._came.set()
+        self._arrived.set()
 
     def fail(self, why: str) -> None:
         """No more bytes come, and these were not all."""
         if not self.ended and not self.broken:
             self.broken = why
-            self._came.set()
+            self._arrived.set()
 
     def release(self) -> None:
         """The request has its answer."""

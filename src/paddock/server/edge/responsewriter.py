@@ -51,7 +51,6 @@ class ResponseWriter:
             self._full = None
 
     def lose(self) -> None:
-        """The connection is gone."""
         self.stop()
         self.resume()
 

@@ -42,8 +42,8 @@ class StoredBody(RequestBody):
         try:
             async with asyncio.timeout(self._seconds):
                 while not self.ended and not self.broken and self._size <= self._most:
-                    self._came.clear()
-                    await self._came.wait()
+                    self._arrived.clear()
+                    await self._arrived.wait()
         except TimeoutError:
             raise refusals.slow() from None
         if self._size > self._most:

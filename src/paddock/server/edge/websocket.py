@@ -117,7 +117,6 @@ class Session:
         return message
 
     def send(self, message: bytes | str) -> None:
-        """Send a message."""
         if not self._closed:
             self._send(BytesMessage(data=message) if isinstance(message, bytes) else TextMessage(data=message))
 
@@ -148,7 +147,6 @@ class Session:
         self._arrived.set()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of frames."""
         if self._over.is_set():
             return
         try:
@@ -164,7 +162,6 @@ class Session:
         self._leave()
 
     def connection_lost(self) -> None:
-        """The connection is gone."""
         self._leave()
 
     def _leave(self) -> None:

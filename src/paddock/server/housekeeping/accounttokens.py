@@ -29,7 +29,7 @@ class TokenSecretController:
         self._parts = parts
         self._tokens = tokens
         self._authority = base64.b64encode(authority.encode()).decode()
-        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("token secrets", self._look)
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("token secrets", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -49,7 +49,7 @@ class TokenSecretController:
             if _MARK in record.value and namespace in ("", record.key.namespace):
                 self.chores.offer((record.key.namespace, record.key.name))
 
-    async def _look(self, key: tuple[str, str]) -> None:
+    async def _reconcile(self, key: tuple[str, str]) -> None:
         namespace, name = key
         record = self._parts.store.decided(StoreKey(SECRETS, namespace, name))
         resource = self._parts.registry.find("", "v1", SECRETS)

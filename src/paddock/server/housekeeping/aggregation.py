@@ -16,7 +16,7 @@ class RoleAggregationController:
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: KeyQueue[str] = KeyQueue("role aggregation", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("role aggregation", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -33,7 +33,7 @@ class RoleAggregationController:
             if b'"aggregationRule"' in record.value:
                 self.chores.offer(record.key.name)
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         record = self._parts.store.get(StoreKey(CLUSTER_ROLES, "", name))
         resource = self._parts.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
         if record is None or resource is None:

@@ -22,12 +22,11 @@ class ApiServiceController:
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: KeyQueue[str] = KeyQueue("API services", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("API services", self._reconcile)
         parts.registry.on_change(lambda: self.chores.offer(_ALL))
         parts.store.follow(self._changed)
 
     def start(self) -> None:
-        """Look at all."""
         self.chores.offer(_ALL)
         self.chores.start()
 
@@ -35,7 +34,7 @@ class ApiServiceController:
         if any(change.key.collection == COLLECTION and change.deleted for change in changes):
             self.chores.offer(_ALL)
 
-    async def _look(self, _: str) -> None:
+    async def _reconcile(self, _: str) -> None:
         resource = self._parts.registry.find(GROUP, "v1", "apiservices")
         if resource is None:
             return

@@ -62,7 +62,6 @@ class BackgroundControllers:
         self.signing = CsrSigner(self._parts, authority)
 
     def start(self) -> None:
-        """Begin."""
         if self.signing is not None:
             self.signing.start()
             self.every(_REQUESTS_SECONDS, self.signing.forget)
@@ -80,7 +79,7 @@ class BackgroundControllers:
             self.secrets.start()
         for seconds, work in ((_TICK_SECONDS, self._tell_time), (_EVENTS_SECONDS, self._forget_events), (_TICK_SECONDS, self._compact)):
             self.every(seconds, work)
-        self.every(_AGEING_SECONDS, self.ageing.look)
+        self.every(_AGEING_SECONDS, self.ageing.compact)
 
     def every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         """Do this regularly until the end; a failure is logged and the next time comes."""
@@ -93,7 +92,6 @@ class BackgroundControllers:
         task.add_done_callback(self._tasks.remove)
 
     async def stop(self) -> None:
-        """End."""
         tasks = tuple(self._tasks)
         for task in tasks:
             task.cancel()

@@ -22,8 +22,8 @@ class ClaimProtection:
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         # those that are being deleted: a machine has news for nobody else, and machines have news often
-        self._going: dict[StoreKey, None] = {}
-        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("claims", self._look)
+        self._deleting: dict[StoreKey, None] = {}
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("claims", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -36,25 +36,25 @@ class ClaimProtection:
         for change in changes:
             if change.key.collection == CLAIMS:
                 if change.deleted:
-                    self._going.pop(change.key, None)
+                    self._deleting.pop(change.key, None)
                 else:
                     self._note(change.key, change.value)
-            elif change.key.collection == INSTANCES and self._going:
+            elif change.key.collection == INSTANCES and self._deleting:
                 before = change.previous.value if change.previous is not None else None
                 for _, name in {each for value in (before, change.value) if value for each in _used(decode(value))}:
                     key = StoreKey(CLAIMS, change.key.namespace, name)
-                    if key in self._going:
+                    if key in self._deleting:
                         self._offer(key)
 
     def _note(self, key: StoreKey, value: bytes) -> None:
         if envelope(value).deletionTimestamp:
-            self._going[key] = None
+            self._deleting[key] = None
             self._offer(key)
 
     def _offer(self, key: StoreKey) -> None:
         self.chores.offer((key.namespace, key.name))
 
-    async def _look(self, place: tuple[str, str]) -> None:
+    async def _reconcile(self, place: tuple[str, str]) -> None:
         namespace, name = place
         resource = self._parts.registry.find("", "v1", CLAIMS)
         record = self._parts.store.get(StoreKey(CLAIMS, namespace, name))

@@ -38,7 +38,7 @@ class GarbageCollector:
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: KeyQueue[StoreKey] = KeyQueue("garbage collection", self._look)
+        self.chores: KeyQueue[StoreKey] = KeyQueue("garbage collection", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class GarbageCollector:
             if key is not None:
                 self.chores.offer(key)
 
-    async def _look(self, key: StoreKey) -> None:
+    async def _reconcile(self, key: StoreKey) -> None:
         found = self._parts.index.envelope(key)
         resource = self._resource(key)
         if found is None or resource is None:

@@ -24,8 +24,7 @@ class HistoryCompactor:
         self._parts = parts
         self._seen: deque[int] = deque()
 
-    async def look(self) -> None:
-        """Look, regularly."""
+    async def compact(self) -> None:
         store = self._parts.store
         self._seen.append(store.revision)
         if len(self._seen) > 2 and (old := self._seen.popleft()) > store.compacted:

@@ -37,7 +37,7 @@ class CsrSigner:
     def __init__(self, parts: ServerParts, authority: Authority) -> None:
         self._parts = parts
         self._authority = authority
-        self.chores: KeyQueue[str] = KeyQueue("certificate requests", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("certificate requests", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -51,7 +51,7 @@ class CsrSigner:
             if change.key.collection == COLLECTION and not change.deleted:
                 self.chores.offer(change.key.name)
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         record = self._parts.store.decided(StoreKey(COLLECTION, "", name))
         if record is None:
             return

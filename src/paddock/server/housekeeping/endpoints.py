@@ -30,7 +30,7 @@ class EndpointsController:
         self._selecting = selecting
         # Services that were deleted: their Endpoints go with them
         self._orphaned: set[tuple[str, str]] = set()
-        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("endpoints", self._look)
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("endpoints", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -54,7 +54,7 @@ class EndpointsController:
                 if name:
                     self.chores.offer((change.key.namespace, name))
 
-    async def _look(self, place: tuple[str, str]) -> None:
+    async def _reconcile(self, place: tuple[str, str]) -> None:
         if place == _OWN:
             return
         service, endpoints = self._read(SERVICES, place), self._read(ENDPOINTS, place)
@@ -95,8 +95,8 @@ class EndpointsController:
                 made = {**each, "metadata": {**each["metadata"], "ownerReferences": owners}}
                 await self._create("discovery.k8s.io", "endpointslices", meta["namespace"], made, _MAKER)
 
-    async def _mirror(self, place: tuple[str, str], wanted: dict[mirrors.Shape, Data]) -> None:
-        missing = dict(wanted)
+    async def _mirror(self, place: tuple[str, str], slices: dict[mirrors.Shape, Data]) -> None:
+        missing = dict(slices)
         for existing in self._slices(place, mirrors.MIRRORING):
             made = missing.pop(mirrors.shape_of(existing), None)
             at = (place[0], existing["metadata"]["name"])

@@ -60,7 +60,7 @@ class FlowSchemaStatusController:
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: KeyQueue[str] = KeyQueue("flow control", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("flow control", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class FlowSchemaStatusController:
         for name in (*flowdefaults.MANDATORY_SCHEMAS, *flowdefaults.MANDATORY_LEVELS):
             self.chores.offer(name)
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         if name in flowdefaults.MANDATORY_LEVELS:
             await _ensure(self._parts, "PriorityLevelConfiguration", name, flowdefaults.LEVELS[name])
         if name in flowdefaults.MANDATORY_SCHEMAS:

@@ -18,17 +18,19 @@ async def report(parts: ServerParts, problem: NodeProblem | None) -> None:
     """Write why machines are not looked after, or None; nothing where there is no such object yet, or where it says so already."""
     resource = parts.registry.find("kubevirt.io", "v1", "kubevirts")
     found = parts.view.get(resource.collection, _NAMESPACE, _NAME) if resource is not None else None
-    if resource is None or found is None or _told(found, problem, parts.clock.now()) == found:
+    if resource is None or found is None or _with_condition(found, problem, parts.clock.now()) == found:
         return
     try:
-        await parts.writer.replace(resource, _NAMESPACE, _NAME, lambda old: Proposal(_told(old, problem, parts.clock.now())), _WHO)
+        await parts.writer.replace(
+            resource, _NAMESPACE, _NAME, lambda old: Proposal(_with_condition(old, problem, parts.clock.now())), _WHO
+        )
     except failure.Failure as said:
         # It is gone: the controller makes it again, and what it makes is right then.
         if said.code != 404:
             raise
 
 
-def _told(data: Data, problem: NodeProblem | None, now: str) -> Data:
+def _with_condition(data: Data, problem: NodeProblem | None, now: str) -> Data:
     said = problem or _READY
     wanted = {"Available": "True" if problem is None else "False", "Degraded": "False" if problem is None else "True"}
     status: Data = data.get("status") or {}

@@ -19,9 +19,9 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 30.0
 class KeyQueue(Generic[T]):
     """Looks at keys, one after the other."""
 
-    def __init__(self, name: str, look: Callable[[T], Awaitable[None]]) -> None:
+    def __init__(self, name: str, reconcile: Callable[[T], Awaitable[None]]) -> None:
         self._name = name
-        self._look = look
+        self._reconcile = reconcile
         self._waiting: dict[T, None] = {}
         self._pauses: dict[T, float] = {}
         self._later: set[asyncio.TimerHandle] = set()
@@ -30,11 +30,9 @@ class KeyQueue(Generic[T]):
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to look."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Look no more."""
         for timer in self._later:
             timer.cancel()
         if self._task is not None:
@@ -80,7 +78,7 @@ class KeyQueue(Generic[T]):
 
     async def _try(self, key: T) -> None:
         try:
-            await self._look(key)
+            await self._reconcile(key)
         except Failure as said:
             # Conflicts are ordinary: somebody else was faster.
             self._again(key, said.message)

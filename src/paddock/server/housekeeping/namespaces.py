@@ -24,8 +24,6 @@ _CALM = (
 
 
 class NamespaceController:
-    """Looks after namespaces."""
-
     def __init__(self, parts: ServerParts, authority: str, *, bare: bool = False) -> None:
         """`bare`: namespaces begin without a ServiceAccount, and are emptied a moment after they are deleted."""
         self._parts = parts
@@ -33,7 +31,7 @@ class NamespaceController:
         # uid -> when a deleted namespace may be emptied
         self._due: dict[str, float] = {}
         self._authority = authority
-        self.chores: KeyQueue[str] = KeyQueue("namespaces", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("namespaces", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -49,7 +47,7 @@ class NamespaceController:
             elif change.key.namespace and (change.deleted or change.key.name in (ROOT_CA, "default")):
                 self.chores.offer(change.key.namespace)
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         record = self._parts.store.get(StoreKey(NAMESPACES, "", name))
         if record is None:
             return
@@ -137,7 +135,7 @@ class NamespaceController:
         """Tell what is left; nothing is written when nothing changed."""
         content = ", ".join(f"{collection} has {count} resource instances" for collection, count in sorted(remaining.items()))
         waiting = ", ".join(f"{each} in {count} resource instances" for each, count in sorted(finalizers.items()))
-        told = [
+        rows = [
             *((kind, False, reason, text) for kind, reason, text in _CALM),
             _condition("NamespaceContentRemaining", content, "SomeResourcesRemain", "Some resources are remaining: ", "ContentRemoved"),
             _condition(
@@ -151,7 +149,7 @@ class NamespaceController:
         before = {each["type"]: each for each in (namespace.get("status") or {}).get("conditions") or ()}
         now = self._parts.clock.now()
         conditions = []
-        for kind, holds, reason, text in told:
+        for kind, holds, reason, text in rows:
             status = "True" if holds else "False"
             since = before[kind]["lastTransitionTime"] if before.get(kind, {}).get("status") == status else now
             conditions.append({"type": kind, "status": status, "reason": reason, "message": text, "lastTransitionTime": since})

@@ -21,7 +21,7 @@ class PolicyStatusController:
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
-        self.chores: KeyQueue[str] = KeyQueue("policies", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("policies", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -35,7 +35,7 @@ class PolicyStatusController:
             if change.key.collection == POLICIES and not change.deleted:
                 self.chores.offer(change.key.name)
 
-    async def _look(self, name: str) -> None:
+    async def _reconcile(self, name: str) -> None:
         plural, _, group = POLICIES.partition(".")
         resource = self._parts.registry.find(group, "v1", plural)
         record = self._parts.store.decided(StoreKey(POLICIES, "", name))
@@ -47,7 +47,7 @@ class PolicyStatusController:
             return
         from paddock.server.admission import typechecking  # noqa: PLC0415 - most servers never see an expression
 
-        odd = typechecking.look(policy.get("spec") or {}, self._parts.registry)
+        odd = typechecking.expression_warnings(policy.get("spec") or {}, self._parts.registry)
         seen = {**status, "observedGeneration": generation, "typeChecking": {"expressionWarnings": odd} if odd else {}}
 
         def with_status(old: Data) -> Proposal:

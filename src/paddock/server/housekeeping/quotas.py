@@ -24,7 +24,7 @@ class QuotaController:
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         self._ledger = parts.gate.ledger
-        self.chores: KeyQueue[str] = KeyQueue("quotas", self._look)
+        self.chores: KeyQueue[str] = KeyQueue("quotas", self._reconcile)
         self._ledger.on_change.append(self.chores.offer)
 
     def start(self) -> None:
@@ -33,7 +33,7 @@ class QuotaController:
             self.chores.offer(record.key.namespace)
         self.chores.start()
 
-    async def _look(self, namespace: str) -> None:
+    async def _reconcile(self, namespace: str) -> None:
         resource = self._parts.registry.find("", "v1", QUOTAS)
         for quota in self._ledger.quotas(namespace):
             record = self._parts.store.decided(StoreKey(QUOTAS, namespace, quota.name))

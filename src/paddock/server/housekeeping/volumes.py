@@ -27,7 +27,7 @@ class VolumeBinder:
     def __init__(self, parts: ServerParts, *, alone: bool) -> None:
         self._parts = parts
         self._alone = alone
-        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("volumes", self._look)
+        self.chores: KeyQueue[tuple[str, str]] = KeyQueue("volumes", self._reconcile)
         parts.store.follow(self._changed)
 
     def start(self) -> None:
@@ -45,7 +45,7 @@ class VolumeBinder:
                 owner = (decode(change.value).get("spec") or {}).get("claimRef") or {}
                 self.chores.offer((owner.get("namespace") or "", owner.get("name") or ""))
 
-    async def _look(self, place: tuple[str, str]) -> None:
+    async def _reconcile(self, place: tuple[str, str]) -> None:
         if place[0]:
             await self._look_at_claim(place)
         else:

@@ -16,15 +16,14 @@ _ENVELOPE = frozenset(("apiVersion", "kind", "metadata"))
 class TablePipeline:
     """Reads and judges the objects of one version of a kind by its message."""
 
-    def __init__(self, name: str, place: tuple[str, str, str], *, judging: bool = True) -> None:
-        """`place` is group, version and kind. Objects that are refused anyway need not be judged."""
+    def __init__(self, name: str, version_kind: tuple[str, str, str], *, judging: bool = True) -> None:
+        """`version_kind` is group, version and kind. Objects that are refused anyway need not be judged."""
         self._name = name
-        self._place = place
+        self._place = version_kind
         self._judging = judging
 
     @cached_property
     def schema(self) -> MergeSchema:
-        """The structural schema."""
         return structure.schema(self._name, *self._place)
 
     def decode(self, raw: Data) -> Decoded:

@@ -138,7 +138,6 @@ class KindRow(msgspec.Struct, frozen=True, kw_only=True, rename={"short_names": 
 
 @cache
 def load() -> Data:
-    """The whole file."""
     found: Data = orjson.loads(Path(__file__).with_name("kubernetes.json").read_bytes())
     return found
 

@@ -49,6 +49,6 @@ class Draft:
         self.sent: Data = new
         self.owned = False
 
-    def told(self) -> tuple[str, ...]:
+    def all_warnings(self) -> tuple[str, ...]:
         """All warnings, each once."""
         return tuple(dict.fromkeys((*self.warnings, *self.context.said)))

@@ -112,11 +112,9 @@ class ObjectClock(Protocol):
     def now(self) -> str:
         """RFC 3339, UTC, whole seconds."""
 
-    def uid(self) -> str:
-        """A new random UUID."""
+    def uid(self) -> str: ...
 
-    def random(self, count: int) -> bytes:
-        """Random bytes."""
+    def random(self, count: int) -> bytes: ...
 
 
 class Proposal(msgspec.Struct, frozen=True):

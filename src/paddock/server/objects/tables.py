@@ -39,7 +39,6 @@ class TableLayout:
         return kept
 
     def forget(self, key: StoreKey) -> None:
-        """The object has changed."""
         self._kept.pop(key, None)
 
 

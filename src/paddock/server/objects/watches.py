@@ -90,7 +90,6 @@ class ServedEvent:
         return tuple(each for each in wanted if (conversion, each) not in self._converted)
 
     def converted(self, conversion: Conversion, value: bytes, *, former: bool) -> None:
-        """Keep a converted form."""
         self._converted = {**self._converted, (conversion, former): value}
 
     def forget_frames(self) -> bool:
@@ -388,14 +387,14 @@ class WatchHub:
         watcher.cursor = newest
         return True
 
-    def _join(self, watcher: OpenWatch, events: list[ServedEvent], place: Hashable) -> bytes | None:
+    def _join(self, watcher: OpenWatch, events: list[ServedEvent], key: Hashable) -> bytes | None:
         """Return the lines that a watcher at this place gets; None when there are too many."""
-        joined = self._joined.get(place)
+        joined = self._joined.get(key)
         if joined is None:
             start = bisect_right(events, watcher.cursor, key=_revision)
             if len(events) - start > MOST_JOINED:
                 return None
-            joined = self._joined[place] = b"".join(line for event in events[start:] if (line := watcher.line(event)) is not None)
+            joined = self._joined[key] = b"".join(line for event in events[start:] if (line := watcher.line(event)) is not None)
         return joined
 
     def _wait_for(self, watcher: OpenWatch) -> None:
@@ -417,13 +416,13 @@ class WatchHub:
             self._help(watcher, self._until_converted(watcher, conversion, wanted))
         return bool(wanted)
 
-    async def _until_converted(self, watcher: OpenWatch, conversion: Conversion, wanted: list[tuple[ServedEvent, bool]]) -> None:
+    async def _until_converted(self, watcher: OpenWatch, conversion: Conversion, events: list[tuple[ServedEvent, bool]]) -> None:
         try:
-            values = await conversion.serve([event.value(None, former=former) for event, former in wanted])
+            values = await conversion.serve([event.value(None, former=former) for event, former in events])
         except Failure as said:
             watcher.end(line(ERROR, encode(said.to_status())))
             return
-        for (event, former), value in zip(wanted, values, strict=True):
+        for (event, former), value in zip(events, values, strict=True):
             event.converted(conversion, value, former=former)
         watcher.waiting = False
         self._wake(watcher.collection)

@@ -50,8 +50,6 @@ _METADATA, _OBSERVED = frozenset(("metadata",)), frozenset(("metadata", "status"
 
 
 class ObjectWriter:
-    """Decides writes."""
-
     def __init__(
         self, store: Store, index: ObjectIndex, view: ObjectView, clock: ObjectClock, admission: AdmissionChain, views: ViewedStore
     ) -> None:
@@ -169,7 +167,7 @@ class ObjectWriter:
             self._count_generation(draft)
             if ownership.same(draft.new, old):
                 await self._settled(key)
-                return Written(encoder.serve(value), warnings=draft.told())
+                return Written(encoder.serve(value), warnings=draft.all_warnings())
             form = await self._converted(draft)
             if form is not None and self._store_of.decided(key) != before:
                 continue
@@ -271,17 +269,17 @@ class ObjectWriter:
     # --- the steps ------------------------------------------------------------------------------------------------------
 
     def _draft(
-        self, resource: ServedResource, raw: Data, options: Options, old: Data | None, given: Data | None = None, *, copies: bool = False
+        self, resource: ServedResource, raw: Data, options: Options, old: Data | None, current: Data | None = None, *, copies: bool = False
     ) -> Draft:
         """Prune and default a body; unknown fields are refused, warned of or dropped, as the client wishes.
 
-        What is still one with a member of `given`, the stored object, is the body's without anybody having said so. Decoding works in
+        What is still one with a member of `current`, the stored object, is the body's without anybody having said so. Decoding works in
         place, unless it is to leave the body as it is.
         """
         raw = copied(raw) if copies else raw
         metadata.check_type(resource, raw)
         unknown = metadata.coerce(raw, resource)
-        decoded = unchanged.decoded(resource, raw, given or {})
+        decoded = unchanged.decoded(resource, raw, current or {})
         if decoded.broken:
             raise metadata.unreadable(resource, "; ".join(f"{each.field}: {each.message}" for each in decoded.broken))
         found = [each for each in (*unknown, *decoded.unknown) if old is None or fieldpath.value_at(old, each.path) is None]
@@ -427,31 +425,31 @@ class ObjectWriter:
     # --- the decision ---------------------------------------------------------------------------------------------------
 
     async def _store(
-        self, draft: Draft, place: tuple[StoreKey, int], *, delete: bool = False, form: ConvertedForm | None = None
+        self, draft: Draft, target: tuple[StoreKey, int], *, delete: bool = False, form: ConvertedForm | None = None
     ) -> Written:
         """Decide the write of a draft over what is at a key and a revision, and wait until it is durable."""
         if form is not None:
-            return await self._store_converted(draft, place, form, delete=delete)
+            return await self._store_converted(draft, target, form, delete=delete)
         encoder = self.encoder(draft.resource)
-        created = place[1] == 0
-        warnings = draft.told()
+        created = target[1] == 0
+        warnings = draft.all_warnings()
         if draft.options.dry_run:
-            return Written(encoder.serve(self._bounded(encode(encoder.store(draft.new)))), created, warnings, place[0].name)
+            return Written(encoder.serve(self._bounded(encode(encoder.store(draft.new)))), created, warnings, target[0].name)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
             made.append(stamp(encoder.store(draft.new), revision))
             return made[0] if delete else self._bounded(made[0])
 
-        await self._commit(draft, place, make, delete=delete)
-        return Written(encoder.serve(made[0]), created, warnings, place[0].name)
+        await self._commit(draft, target, make, delete=delete)
+        return Written(encoder.serve(made[0]), created, warnings, target[0].name)
 
-    async def _store_converted(self, draft: Draft, place: tuple[StoreKey, int], form: ConvertedForm, *, delete: bool) -> Written:
+    async def _store_converted(self, draft: Draft, target: tuple[StoreKey, int], form: ConvertedForm, *, delete: bool) -> Written:
         """As `_store`, of an object that has two forms. Of a deletion the stored one is given back."""
-        created, conversion = place[1] == 0, draft.resource.conversion
+        created, conversion = target[1] == 0, draft.resource.conversion
         served = form.stored if form.served is None else form.served
         if draft.options.dry_run:
-            return Written(self._bounded(encode(served)), created, draft.told(), place[0].name)
+            return Written(self._bounded(encode(served)), created, draft.all_warnings(), target[0].name)
         made: list[bytes] = []
 
         def make(revision: int) -> bytes:
@@ -462,16 +460,16 @@ class ObjectWriter:
                 conversion.remember(made[0], made[1])
             return made[0]
 
-        await self._commit(draft, place, make, delete=delete)
-        return Written(made[-1], created, draft.told(), place[0].name)
+        await self._commit(draft, target, make, delete=delete)
+        return Written(made[-1], created, draft.all_warnings(), target[0].name)
 
     def _bounded(self, value: bytes) -> bytes:
         if len(value) > self.largest:
             raise failure.too_large(self.largest)
         return value
 
-    async def _commit(self, draft: Draft, place: tuple[StoreKey, int], make: Make, *, delete: bool) -> None:
-        key, expected = place
+    async def _commit(self, draft: Draft, target: tuple[StoreKey, int], make: Make, *, delete: bool) -> None:
+        key, expected = target
         try:
             pending = (self._store_of.delete if delete else self._store_of.put)(key, expected, make)
             await pending.committed()

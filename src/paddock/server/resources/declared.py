@@ -60,7 +60,6 @@ class DeclaredPipeline:
 
     @cached_property
     def schema(self) -> dict[str, Any]:
-        """The structural schema, generated."""
         return _schema_of(self._kind, self._settings.kubevirt_release)
 
     def decode(self, raw: dict[str, Any]) -> Decoded:

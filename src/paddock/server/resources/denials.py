@@ -34,6 +34,6 @@ def validator(group: str, kind: str, *, updates: bool) -> str:
 
 def denial(webhook: str, findings: Sequence[Finding]) -> Failure:
     """The failure of an object that rules refuse. It names no object: kubectl prints `The request is invalid: ...`."""
-    said = ", ".join(each.words or each.told for each in findings)
+    said = ", ".join(each.words or each.full_message for each in findings)
     causes = [StatusCause(each.cause.value, each.message, each.field) for each in findings]
     return Failure(422, "Invalid", f'admission webhook "{webhook}" denied the request: {said}', causes=causes)

@@ -50,7 +50,6 @@ class ResourceRegistry:
         self._changed()
 
     def remove(self, *resources: ServedResource) -> None:
-        """Serve these no longer."""
         for resource in resources:
             self._resources.pop((resource.group, resource.version, resource.plural), None)
         self._changed()
@@ -66,7 +65,6 @@ class ResourceRegistry:
         self._watchers.append(callback)
 
     def find(self, group: str, version: str, plural: str) -> ServedResource | None:
-        """The resource served there."""
         place = (group, version, plural)
         return self._resources.get(place) or self._paths.get(place)
 

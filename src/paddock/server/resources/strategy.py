@@ -16,8 +16,7 @@ T = TypeVar("T")
 class ObjectView(Protocol):
     """The newest objects, as far as a strategy may look. `resource` is `plural.group`, or the plural in the core group."""
 
-    def get(self, resource: str, namespace: str, name: str) -> Data | None:
-        """An object, or None."""
+    def get(self, resource: str, namespace: str, name: str) -> Data | None: ...
 
     def list(self, resource: str, namespace: str = "") -> Iterator[Data]:
         """All objects of a resource, or those of one namespace."""

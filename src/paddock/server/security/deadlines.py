@@ -18,8 +18,6 @@ Task = asyncio.Task[Any]
 
 
 class Deadlines:
-    """Ends what is late."""
-
     def __init__(self, longest: float = DEFAULT_SECONDS) -> None:
         self._longest = longest
         self._running: dict[Task, float] = {}
@@ -37,7 +35,7 @@ class Deadlines:
                 return loop.call_later(given, self._end, task)
         self._running[task] = loop.time() + self._longest
         if self._timer is None:
-            self._timer = loop.call_later(min(_LOOK_SECONDS, self._longest), self._look)
+            self._timer = loop.call_later(min(_LOOK_SECONDS, self._longest), self._check)
         return None
 
     def end(self, task: Task, own: asyncio.TimerHandle | None) -> bool:
@@ -50,12 +48,12 @@ class Deadlines:
         self._late.discard(task)
         return True
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         loop = asyncio.get_running_loop()
         now = loop.time()
         for task in [task for task, end in self._running.items() if end <= now]:
             self._end(task)
-        self._timer = loop.call_later(min(_LOOK_SECONDS, self._longest), self._look) if self._running else None
+        self._timer = loop.call_later(min(_LOOK_SECONDS, self._longest), self._check) if self._running else None
 
     def _end(self, task: Task) -> None:
         self._running.pop(task, None)

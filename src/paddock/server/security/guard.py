@@ -51,16 +51,16 @@ class Guard:
         found.by = user
         return found
 
-    def _check_impersonation(self, user: User, wanted: User) -> None:
+    def _check_impersonation(self, user: User, impersonated: User) -> None:
         """Each part of somebody needs a right of its own."""
-        parts = [("", "users", "", "", wanted.name)]
-        if wanted.name.startswith(_ACCOUNT) and wanted.name.count(":") == 3:
-            _, _, namespace, account = wanted.name.split(":")
+        parts = [("", "users", "", "", impersonated.name)]
+        if impersonated.name.startswith(_ACCOUNT) and impersonated.name.count(":") == 3:
+            _, _, namespace, account = impersonated.name.split(":")
             parts = [("", "serviceaccounts", "", namespace, account)]
-        parts.extend(("", "groups", "", "", group) for group in wanted.groups)
-        parts.extend((_AUTHENTICATION, "userextras", key, "", value) for key, values in wanted.extra.items() for value in values)
-        if wanted.uid:
-            parts.append((_AUTHENTICATION, "uids", "", "", wanted.uid))
+        parts.extend(("", "groups", "", "", group) for group in impersonated.groups)
+        parts.extend((_AUTHENTICATION, "userextras", key, "", value) for key, values in impersonated.extra.items() for value in values)
+        if impersonated.uid:
+            parts.append((_AUTHENTICATION, "uids", "", "", impersonated.uid))
         for group, resource, sub, namespace, subject in parts:
             asked = Attributes(user.name, user.groups, "impersonate", group, resource, sub, namespace, subject)
             if not self._rbac.allows(asked):

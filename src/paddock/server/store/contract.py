@@ -42,11 +42,13 @@ class CommittedWrite(NamedTuple):
 class RevisionConflict(Terminal):
     """The key is not at the revision that the writer expected; 0 stands for "does not exist"."""
 
-    def __init__(self, key: StoreKey, *, expected: int, found: int) -> None:
-        super().__init__(f"{key.collection} {key.name} is at revision {found}, not {expected}", fix="read it again and repeat the change")
+    def __init__(self, key: StoreKey, *, expected: int, revision: int) -> None:
+        super().__init__(
+            f"{key.collection} {key.name} is at revision {revision}, not {expected}", fix="read it again and repeat the change"
+        )
         self.key = key
         self.expected = expected
-        self.found = found
+        self.found = revision
 
 
 class Compacted(Terminal):

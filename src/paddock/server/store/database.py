@@ -78,7 +78,6 @@ class transaction:
             raise
 
     def roll_back(self) -> None:
-        """Take everything back."""
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 

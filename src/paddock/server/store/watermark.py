@@ -39,7 +39,6 @@ class Watermark:
             os.pwrite(self._file, b"%020d\n" % revision, 0)
 
     def close(self) -> None:
-        """Give the lock back."""
         os.close(self._file)
 
 

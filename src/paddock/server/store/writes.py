@@ -68,7 +68,7 @@ class Writes:
         before = self.decided(key)
         found = before.revision if before is not None else 0
         if found != expected or (delete and before is None):
-            raise RevisionConflict(key, expected=expected, found=found)
+            raise RevisionConflict(key, expected=expected, revision=found)
         value = make(self.next)
         change = CommittedWrite(self.next, key, value, before, delete)
         self.next += 1

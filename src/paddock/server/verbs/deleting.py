@@ -1,5 +1,3 @@
-"""delete and deletecollection."""
-
 import asyncio
 from collections.abc import Sequence
 

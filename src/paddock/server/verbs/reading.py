@@ -1,5 +1,3 @@
-"""get, list and watch."""
-
 import asyncio
 import random
 from collections.abc import Callable, Sequence
@@ -31,7 +29,6 @@ _INITIAL_BYTES = 128 * 1024
 
 
 async def get(parts: ServerParts, call: RequestContext) -> HttpResponse:
-    """One object."""
     form = form_of(call.request)
     resource, route = call.resource, call.route
     wanted = call.request.parameter("resourceVersion")
@@ -90,7 +87,6 @@ async def _waiting(read: Callable[[], T]) -> T:
 
 
 async def watch(parts: ServerParts, call: RequestContext) -> Answer:
-    """A stream of changes."""
     form = form_of(call.request)
     query = list_query(call)
     start = _start(call.request, query)

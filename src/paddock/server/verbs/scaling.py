@@ -58,7 +58,6 @@ def _shown(form: RepresentationForm, scale: Data, now: float) -> Data:
 
 
 async def update(parts: ServerParts, call: RequestContext) -> HttpResponse:
-    """Another number of replicas."""
     wanted = bodies.read_object(call.request).data
     return await _set(parts, call, lambda _: wanted)
 

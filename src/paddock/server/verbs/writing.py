@@ -32,7 +32,6 @@ APPLY_PATCH = "application/apply-patch+yaml"
 
 
 async def create(parts: ServerParts, call: RequestContext) -> HttpResponse:
-    """A new object."""
     form = form_of(call.request)
     options = write_options(call, operation="Create")
     body = await aside(options, lambda: _object(call, options))
@@ -100,9 +99,9 @@ def _tell_repeated(call: RequestContext, body: Body, options: Options, *, strict
     if said and options.field_validation == "Strict":
         # Unknown fields belong into the same answer; the object is decoded for their sake only.
         unknown = call.resource.pipeline.decode(copied(body.data)).unknown if isinstance(body.data, dict) else ()
-        told = [*zip(body.repeated, said, strict=True), *((each.field, f'unknown field "{each.field}"') for each in unknown)]
+        messages = [*zip(body.repeated, said, strict=True), *((each.field, f'unknown field "{each.field}"') for each in unknown)]
         places = {field: number for number, field in enumerate(_fields(body.data))}
-        raise strict([text for _, text in sorted(told, key=lambda each: places.get(each[0], len(places)))], body)
+        raise strict([text for _, text in sorted(messages, key=lambda each: places.get(each[0], len(places)))], body)
     if options.field_validation != "Ignore":
         call.warnings.extend(said)
 

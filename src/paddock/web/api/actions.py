@@ -55,7 +55,6 @@ class Action(msgspec.Struct, frozen=True):
 
 
 async def act(request: WebRequest) -> WebDone:
-    """Carry out a verb."""
     verb = request.parts["VERB"]
     carry_out = VERBS.get(verb)
     if carry_out is None and verb not in running.VERBS:
@@ -76,7 +75,7 @@ async def _run(action: Action) -> str:
 
 
 async def _protect(action: Action) -> str:
-    return await protection.protect(action.server, action.machine, wanted=action.verb == "protect", dry_run=False)
+    return await protection.protect(action.server, action.machine, protected=action.verb == "protect", dry_run=False)
 
 
 async def _delete(action: Action) -> str:

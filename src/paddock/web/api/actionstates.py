@@ -23,11 +23,11 @@ def states(machine: MachineView, snapshots: list[WebSnapshotPart], *, can_suspen
 
 
 def _reasons(machine: MachineView, snapshots: list[WebSnapshotPart]) -> Iterator[tuple[str, str]]:
-    going = "the machine is being deleted" if texts(machine.data, "metadata", "deletionTimestamp") else ""
+    deletion = "the machine is being deleted" if texts(machine.data, "metadata", "deletionTimestamp") else ""
     suspended = "it is suspended to disk; resume it first" if waiting.is_suspended(machine) else ""
     for verb, reason in REASONS.items():
-        yield verb, going or ("" if verb in _WHILE_SUSPENDED else suspended) or reason(machine)
-    yield "restore", going or suspended or _restore(machine, snapshots)
+        yield verb, deletion or ("" if verb in _WHILE_SUSPENDED else suspended) or reason(machine)
+    yield "restore", deletion or suspended or _restore(machine, snapshots)
 
 
 def _start(machine: MachineView) -> str:

@@ -43,13 +43,13 @@ async def apply(request: WebRequest) -> WebApplied:
     found = manifests.needed(body.yaml, await settings_of(server.client))
     options = WriteOptions(manager=_MANAGER, dry_run=body.dry_run, force=body.force)
     discovery, done = KindDiscovery(server.client), list[WrittenObject]()
-    with warnings.collected() as told:
+    with warnings.collected() as collected:
         for each in found:
             try:
                 done.append(await _one(server, discovery, each.data, options))
             except PaddockError as error:
                 raise _refusal(error, each.title, done, options) from error
-    return WebApplied(objects=[_part(each) for each in done], warnings=list(told))
+    return WebApplied(objects=[_part(each) for each in done], warnings=list(collected))
 
 
 def _part(made: WrittenObject) -> WebAppliedObject:

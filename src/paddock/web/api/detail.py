@@ -31,7 +31,6 @@ _AGENT_SECONDS = 5.0
 
 
 async def detail(request: WebRequest) -> WebMachineDetail:
-    """Return one machine."""
     session, machine = request.session, await request.machine()
     found = await gathered(session.server, machine)
     return msgspec.structs.replace(found, actions=await rights.judged(session.rights, machine, found.actions))

@@ -92,7 +92,6 @@ class _Picture:
         return self._node(f"{kind}/{name}", kind, (name, namespace), (state, status), "")
 
     def join(self, one: str, other: str, label: str) -> None:
-        """Add an arrow."""
         self.edges.append(WebGraphEdge(from_=one, to=other, label=label))
 
     def _node(self, id: str, kind: str, place: tuple[str, str], state: tuple[State, str], machine: str) -> str:

@@ -17,15 +17,15 @@ _DEFAULT_NAMESPACE = "default"
 
 def guest_part(machine: MachineView, report: Data | None) -> WebGuestPart:
     """Return what the agent reports; without a report, what the status of the instance has of an earlier one."""
-    told: Data = report or {}
-    system = told.get("os") or at(machine.vmi, "status", "guestOSInfo") or {}
+    loads: Data = report or {}
+    system = loads.get("os") or at(machine.vmi, "status", "guestOSInfo") or {}
     return WebGuestPart(
         agent=holds(machine.vmi, "AgentConnected"),
         os=texts(system, "prettyName") or " ".join(filter(None, (texts(system, "name"), texts(system, "version")))),
         kernel=texts(system, "kernelRelease"),
-        hostname=texts(told, "hostname"),
-        timezone=texts(told, "timezone"),
-        users=[WebGuestUser(name=texts(each, "userName"), since=_time(each.get("loginTime"))) for each in entries(told, "userList")],
+        hostname=texts(loads, "hostname"),
+        timezone=texts(loads, "timezone"),
+        users=[WebGuestUser(name=texts(each, "userName"), since=_time(each.get("loginTime"))) for each in entries(loads, "userList")],
         filesystems=[
             WebFileSystem(
                 mount=texts(each, "mountPoint"),
@@ -33,7 +33,7 @@ def guest_part(machine: MachineView, report: Data | None) -> WebGuestPart:
                 used=_whole(each.get("usedBytes")),
                 size=_whole(each.get("totalBytes")),
             )
-            for each in entries(told, "fsInfo", "disks")
+            for each in entries(loads, "fsInfo", "disks")
         ],
     )
 

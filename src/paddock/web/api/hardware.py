@@ -52,7 +52,6 @@ def _source(row: DiskRow, volume: Data | None, filler: Data | None) -> str:
 
 
 def nic_parts(machine: MachineView) -> Iterator[WebNicPart]:
-    """Yield the network interfaces."""
     for row in nics.listed(machine):
         yield WebNicPart(
             name=row.name,

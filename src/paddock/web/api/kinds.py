@@ -27,7 +27,6 @@ async def kinds(request: WebRequest) -> WebObjectRows | WebEvents:
 
 
 async def tasks(request: WebRequest) -> WebTaskRows:
-    """Return all tasks."""
     return WebTaskRows(tasks=await _tasks(request))
 
 

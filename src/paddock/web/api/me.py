@@ -26,7 +26,6 @@ CHECKS: Mapping[str, AccessCheck] = {
 
 
 async def me(request: WebRequest) -> WebMe:
-    """Return the session."""
     session = request.session
     served, version, user, namespaces, refused = await asyncio.gather(
         _served(session),

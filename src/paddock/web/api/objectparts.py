@@ -111,7 +111,6 @@ def firmware(machine: MachineView) -> str:
 
 
 def machine_type(machine: MachineView) -> str:
-    """Return QEMU's machine type."""
     return texts(machine.vmi, "status", "machine", "type") or texts(parts.spec_of(machine), "domain", "machine", "type")
 
 

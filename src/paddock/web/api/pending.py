@@ -69,10 +69,10 @@ def changes(machine: MachineView, revision: Data, resources: Iterable[Resource])
 
 def stated(machine: MachineView) -> list[WebPendingPart]:
     """Return what the machine itself says of changes that wait for a restart."""
-    told = conditions(machine.vm).get("RestartRequired")
-    if texts(told, "status") != "True":
+    condition = conditions(machine.vm).get("RestartRequired")
+    if texts(condition, "status") != "True":
         return []
-    return [WebPendingPart(field="", from_="", to="", effect=str(Effect.RESTART), why=texts(told, "message"))]
+    return [WebPendingPart(field="", from_="", to="", effect=str(Effect.RESTART), why=texts(condition, "message"))]
 
 
 def _shown(value: object) -> str:

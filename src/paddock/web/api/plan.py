@@ -49,8 +49,8 @@ async def plan(request: WebRequest) -> WebPlan:
     old, new = manifests.gathered(before), manifests.gathered(after)
     if not before or old.refused or new.refused:
         return WebPlan(findings=found, changes=[], summary=_verdict(after, found), running=running)
-    world = [each for subject in (*before, *after) for each in await surroundings.read(server.client, subject.data)]
-    lines = planlines.lines(_within(old, world), _within(new, world), RenderSummary(), settings)
+    objects = [each for subject in (*before, *after) for each in await surroundings.read(server.client, subject.data)]
+    lines = planlines.lines(_within(old, objects), _within(new, objects), RenderSummary(), settings)
     lines += planlines.lacking(new, await serverforecasts.on_server(server, new))
     return WebPlan(findings=found, changes=[_change(each) for each in lines], summary=summary(lines, running=running), running=running)
 
@@ -62,7 +62,7 @@ async def settings_of(client: Client) -> AdmissionSettings:
 
 def _within(objects: InputObjects, more: Iterable[Resource]) -> InputObjects:
     """Return objects in a world that has what the server has beside them."""
-    return msgspec.structs.replace(objects, world=objects.world.within(more))
+    return msgspec.structs.replace(objects, object_set=objects.object_set.within(more))
 
 
 def _verdict(objects: Sequence[InputObject], findings: Sequence[WebFinding]) -> str:

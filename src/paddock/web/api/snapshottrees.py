@@ -24,9 +24,9 @@ def snapshot_parts(taken: Iterable[Data], restores: Iterable[Data]) -> list[WebS
     return [_part(by_name[name], parent, is_current=name == current) for name, parent in parents.items()]
 
 
-def of_machine(found: Iterable[Data], name: str, *path: str) -> Sequence[Data]:
+def of_machine(objects: Iterable[Data], name: str, *path: str) -> Sequence[Data]:
     """Return the objects whose member at a path names a machine."""
-    return [each for each in found if texts(each, *path) == name]
+    return [each for each in objects if texts(each, *path) == name]
 
 
 def _time(snapshot: Data) -> str:

@@ -23,15 +23,15 @@ async def why(request: WebRequest) -> WebWhy:
     return explanation(explain(scene, machine.ref))
 
 
-def explanation(found: Explanation) -> WebWhy:
+def explanation(explained: Explanation) -> WebWhy:
     """Return an explanation for the page."""
-    blind = sorted({str(why) for _, why in found.blind})
+    blind = sorted({str(why) for _, why in explained.blind})
     return WebWhy(
-        state=found.state,
-        word=found.word,
-        causes=[cause(each) for each in found.findings],
-        hints=[cause(each) for each in found.hints],
-        gaps=[*found.gaps, *(each for each in blind if each not in found.gaps)],
+        state=explained.state,
+        word=explained.word,
+        causes=[cause(each) for each in explained.findings],
+        hints=[cause(each) for each in explained.hints],
+        gaps=[*explained.gaps, *(each for each in blind if each not in explained.gaps)],
     )
 
 

@@ -1,5 +1,3 @@
-"""Rows of events."""
-
 from paddock.base.jsondata import Data
 from paddock.fleet.diagnosis.scene import texts
 from paddock.fleet.machines import eventlists

@@ -64,7 +64,6 @@ class MachineRows:
             self._causes[place] = _MachineCause(status, cause.cause if cause is not None else "", self._clock.seconds())
 
     def rows(self, objects: LiveObjects) -> list[WebMachineRow]:
-        """Return all rows."""
         fresh: dict[str, tuple[MachineView, WebMachineRow]] = {}
         for machine in objects.machines:
             place = parts.place(machine)

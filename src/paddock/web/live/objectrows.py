@@ -99,7 +99,6 @@ class ImageRows:
         self._library = [_in_library(each) for each in await self._images.library()]
 
     def rows(self, objects: LiveObjects) -> Iterable[WebObjectRow]:
-        """Return all rows."""
         return [*images(objects), *self._library]
 
 

@@ -31,7 +31,6 @@ class LivePage:
         self._arrived.set()
 
     def change(self, topic: WebTopic, change: RowChange) -> None:
-        """Rows that differ."""
         waiting = self._resets.get(topic)
         if waiting is None:
             self._changes.setdefault(topic, {}).update(change)
@@ -44,7 +43,6 @@ class LivePage:
         self._arrived.set()
 
     def lose(self, why: str, since: str) -> None:
-        """The server is away."""
         self._lost = msgspec.json.encode({"why": why, "since": since})
         self._arrived.set()
 

@@ -90,7 +90,6 @@ def _is_idle(target: Target[Data], data: Data, phase: str) -> bool:
 
 
 def _ended(data: Data) -> str:
-    """Return when work ended."""
     for path in (("completionTime",), ("restoreTime",), ("creationTime",)):
         if found := texts(data, "status", *path):
             return found

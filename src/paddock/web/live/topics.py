@@ -52,7 +52,6 @@ class _ObjectRows:
         """Do nothing: watches are enough."""
 
     def rows(self, objects: LiveObjects) -> Iterable[WebAnswer]:
-        """Return all rows."""
         return self._make(objects)
 
 

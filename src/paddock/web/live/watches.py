@@ -81,7 +81,6 @@ class WatchedSet:
     # --- for handlers -------------------------------------------------------------------------------------------------------
 
     async def machines(self) -> list[MachineView]:
-        """Return all machines, joined."""
         await self._settled("machines")
         return self._objects().machines
 
@@ -122,7 +121,6 @@ class WatchedSet:
                     self._topics[name].used = self._now()
 
     async def close(self) -> None:
-        """End all watches."""
         tasks = [task for _, task in self._feeds.values()]
         tasks += [*self._polls.values(), *([self._turning] if self._turning is not None else [])]
         self._feeds.clear()

@@ -19,7 +19,7 @@ def examined(monkeypatch: pytest.MonkeyPatch, found: DoctorFacts | Exception) ->
 
     monkeypatch.setattr(gather, "gather", look)
     host = HostExamination(Path("/nowhere"))
-    asyncio.run(host.look())
+    asyncio.run(host.examine())
     return host
 
 

@@ -62,7 +62,7 @@ def test_a_host_where_all_is_well() -> None:
     assert judge.shortfalls(checks) == []
     assert judge.worst(checks) == "ok"
     assert judge.at_start(checks) == ""
-    assert not any(each.outcome.means or each.outcome.fix or each.outcome.change for each in checks)
+    assert not any(each.outcome.effect or each.outcome.fix or each.outcome.change for each in checks)
 
 
 OLD = {"qemus": {"amd64": msgspec.structs.replace(QEMU, version=(6, 2, 0))}}
@@ -143,7 +143,7 @@ def test_a_fact_that_is_not_well(name: str, state: str, words: str, given: dict[
     assert found.outcome.state == state
     assert words in found.sentence
     # What it means, and one way to mend it, are always said.
-    assert found.outcome.means and found.outcome.fix
+    assert found.outcome.effect and found.outcome.fix
 
 
 WELL: list[tuple[str, dict[str, Any]]] = [

@@ -126,9 +126,9 @@ def test_files_are_looked_at(tmp_path: Path) -> None:
     full.write_bytes(b"x" * 8192)
     sparse.touch()
     os.truncate(sparse, 1 << 20)
-    assert disks.look(full).solid
-    assert not disks.look(sparse).solid
-    assert disks.look(tmp_path / "missing") == FileView()
+    assert disks.view(full).solid
+    assert not disks.view(sparse).solid
+    assert disks.view(tmp_path / "missing") == FileView()
     layer = DiskLayer(full, "qcow2", backing=DiskLayer(sparse, "raw"))
     assert set(disks.look_at_all([DiskConfig("a", layer), DiskConfig("b", None)])) == {full, sparse}
 
@@ -140,7 +140,7 @@ def test_a_file_system_without_direct_io(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError(22, "Invalid argument")
 
     monkeypatch.setattr("os.open", refuse)
-    assert not disks.look(tmp_path / "x").direct
+    assert not disks.view(tmp_path / "x").direct
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------------

@@ -110,12 +110,12 @@ async def test_few_start_at_a_time_and_a_place_comes_free_when_its_guest_is_quie
 async def test_an_event_is_waited_for_from_before_its_cause() -> None:
     events = Events()
     with events.expect(lambda name, data: name == "DEVICE_DELETED" and data.get("device") == "a") as event:
-        events.told("DEVICE_DELETED", {"device": "b"})
+        events.handle("DEVICE_DELETED", {"device": "b"})
         assert not event.done()
-        events.told("DEVICE_DELETED", {"device": "a"})
-        events.told("DEVICE_DELETED", {"device": "a"})
+        events.handle("DEVICE_DELETED", {"device": "a"})
+        events.handle("DEVICE_DELETED", {"device": "a"})
         assert await event == ("DEVICE_DELETED", {"device": "a"})
-    events.told("DEVICE_DELETED", {"device": "a"})
+    events.handle("DEVICE_DELETED", {"device": "a"})
 
 
 @run_by(asyncio.run)

@@ -53,7 +53,7 @@ def test_every_answer_has_a_socket() -> None:
     ],
 )
 def test_the_names_are_those_of_cards_and_services(name: str, code: int, found: list[bytes]) -> None:
-    assert STATE.zone().look(dns.read(question(name))) == (code, found)
+    assert STATE.zone().answer(dns.read(question(name))) == (code, found)
 
 
 OPEN: list["Process"] = []

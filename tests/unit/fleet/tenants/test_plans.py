@@ -133,7 +133,7 @@ async def _plan(argv: list[str]) -> Answer:
     async with servers.connected(parsed, console) as session:
         objects = gather(reader, argv[1:], console)
         steps, forecast = await plan._compared(session, objects, AdmissionSettings(), console)
-    code = plan._told(steps, objects, forecast, "text", console)
+    code = plan._show(steps, objects, forecast, "text", console)
     return Answer(code, out.getvalue().decode(), err.getvalue().decode())
 
 

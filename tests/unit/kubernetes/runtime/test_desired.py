@@ -338,7 +338,7 @@ async def test_finalizers(world: World, /) -> None:
         assert not await finalizers.put_on(here.client, MAPS, meta(), "paddock.example/clean")
         await here.client.delete(MAPS, key)
         await asyncio.sleep(1)
-        assert meta().going
+        assert meta().deleting
         assert not await finalizers.put_on(here.client, MAPS, meta(), "paddock.example/other")
         await here.client.patch(MAPS, key, merge_patch({"metadata": {"labels": {"a": "b"}}}))
         await asyncio.sleep(1)

@@ -7,8 +7,8 @@ from paddock.kubernetes.core.service import Service
 from paddock.kubevirt.plan.network import endpoints
 from paddock.kubevirt.plan.network.endpoints import MachineBackend
 
-BOTH = MachineBackend("o1", "default", ("10.0.0.5", "fd00::5"), "both", "u1", "n", "both", ready=True, going=False)
-FOUR = MachineBackend("o2", "default", ("10.0.0.6",), "four", "u2", "n", "four", ready=True, going=False)
+BOTH = MachineBackend("o1", "default", ("10.0.0.5", "fd00::5"), "both", "u1", "n", "both", ready=True, deleting=False)
+FOUR = MachineBackend("o2", "default", ("10.0.0.6",), "four", "u2", "n", "four", ready=True, deleting=False)
 
 
 def service(*families: str, address: str = "10.96.0.9", **more: object) -> Service:

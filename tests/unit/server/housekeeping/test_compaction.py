@@ -18,5 +18,5 @@ async def test_a_page_can_be_asked_for_until_its_list_is_old(api: Harness, /, lo
     await api.post(MAPS, {"metadata": {"name": "d"}})
     ageing = HistoryCompactor(api.parts)
     for _ in range(looks):
-        await ageing.look()
+        await ageing.compact()
     assert (await api.get(f"{MAPS}?limit=2&continue={token}")).status == status

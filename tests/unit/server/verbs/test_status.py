@@ -49,7 +49,7 @@ async def test_the_rest_keeps_the_status(api: Harness, /) -> None:
 
 def test_rules_that_read_the_status_say_so() -> None:
     def reads(rule: CrossFieldRule) -> bool:
-        codes = (getattr(each, "__code__", None) for each in (rule.check, rule.look))
+        codes = (getattr(each, "__code__", None) for each in (rule.check, rule.judge))
         return any(code is not None and "status" in code.co_names for code in codes)
 
     found = {rule.id: rule.of_status for kind in catalog.every() for rule in kind.rules if reads(rule) or rule.of_status}

@@ -15,21 +15,20 @@ def nature(annotations: Mapping[str, str] | None) -> dict[str, str]:
     return {name: (annotations or {}).get(note) or NONE for name, note in _NOTES.items()}
 
 
-def cards(name: str, place: dict[str, str], spec: VirtualMachineInstanceSpec) -> list[Sample]:
-    """The network cards."""
+def cards(name: str, machine_labels: dict[str, str], spec: VirtualMachineInstanceSpec) -> list[Sample]:
     networks = {each.name: each for each in spec.networks or ()}
     found = {}
-    for card in spec.domain.devices.interfaces or ():
-        network = networks.get(card.name)
+    for interface in spec.domain.devices.interfaces or ():
+        network = networks.get(interface.name)
         multus = network.multus if network is not None else None
-        core = next((each for each in _CORE if getattr(card, each) is not None), "")
-        plugin = card.binding
+        core = next((each for each in _CORE if getattr(interface, each) is not None), "")
+        plugin = interface.binding
         about = {
-            "vnic_name": card.name,
+            "vnic_name": interface.name,
             "binding_type": "core" if core else "plugin" if plugin is not None else "core",
             "network": multus.networkName if multus is not None else "pod networking",
             "binding_name": core or (plugin.name if plugin is not None else "bridge"),
-            "model": card.model or NONE,
+            "model": interface.model or NONE,
         }
-        found[card.name] = sample(name, labels(**place, **about), 1)
+        found[interface.name] = sample(name, labels(**machine_labels, **about), 1)
     return list(found.values())

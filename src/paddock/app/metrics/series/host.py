@@ -27,7 +27,6 @@ class HostUsage(msgspec.Struct, frozen=True):
 
 
 def samples(host: HostUsage) -> Iterator[Sample]:
-    """All of them."""
     yield sample("kubevirt_info", labels(goversion=host.interpreter, kubeversion=host.version), 1)
     for part in ("api", "controller", "handler", "operator"):
         yield sample(f"kubevirt_virt_{part}_up", "", 1)

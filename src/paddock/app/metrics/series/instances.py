@@ -23,8 +23,7 @@ class InstanceMetrics(NamedTuple):
     kind: str
 
 
-def told(instance: VirtualMachineInstance) -> InstanceMetrics:
-    """All of it."""
+def metrics_of(instance: VirtualMachineInstance) -> InstanceMetrics:
     meta, status = instance.metadata, instance.status or VirtualMachineInstanceStatus()
     place = {"node": status.nodeName or "", "namespace": meta.namespace or "", "name": meta.name}
     at = labels(**place) + prefixed("kubernetes_vmi_label_", meta.labels)
@@ -69,20 +68,20 @@ def _is_stuck(instance: VirtualMachineInstance, status: VirtualMachineInstanceSt
     return not any(each.type == "LiveMigratable" and each.status == "True" for each in status.conditions or ())
 
 
-def _faults(place: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
+def _faults(machine_labels: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
     for each in status.conditions or ():
         if each.type == "Ready" and each.reason in FAULTS:
-            yield sample("paddock_vmi_fault", labels(**place, reason=each.reason or ""), 1)
+            yield sample("paddock_vmi_fault", labels(**machine_labels, reason=each.reason or ""), 1)
 
 
-def _addresses(place: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
+def _addresses(machine_labels: dict[str, str], status: VirtualMachineInstanceStatus) -> Iterator[Sample]:
     seen = set()
-    for card in status.interfaces or ():
-        for address in (card.ipAddress or "", *(card.ipAddresses or ())):
-            name = card.name or card.interfaceName or ""
+    for interface in status.interfaces or ():
+        for address in (interface.ipAddress or "", *(interface.ipAddresses or ())):
+            name = interface.name or interface.interfaceName or ""
             if address and (name, address) not in seen:
                 seen.add((name, address))
-                about = labels(**place, network_interface=name, address=address, type="InternalIP")
+                about = labels(**machine_labels, network_interface=name, address=address, type="InternalIP")
                 yield sample("kubevirt_vmi_status_addresses", about, 1)
 
 

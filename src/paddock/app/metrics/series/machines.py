@@ -1,5 +1,3 @@
-"""Series of VirtualMachines."""
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
@@ -101,8 +99,7 @@ def _resources(at: str, domain: DomainSpec, own_size: bool) -> Iterator[Sample]:
         yield sample(_REQUESTS, f'{at},resource="memory",unit="bytes",source="hugepages"', quantity.whole(size))
 
 
-def told(machine: VirtualMachine) -> MachineMetrics:
-    """All of it."""
+def metrics_of(machine: VirtualMachine) -> MachineMetrics:
     meta = machine.metadata
     names: dict[str, str] = {}
     for volume in machine.spec.template.spec.volumes or ():

@@ -24,13 +24,10 @@ def prefixed(prefix: str, values: Mapping[str, str] | None) -> str:
 
 
 def sample(name: str, labelled: str, value: float) -> Sample:
-    """One series."""
     return name, f"{name}{{{labelled}}} {number(value)}" if labelled else f"{name} {number(value)}"
 
 
 class MetricsPage:
-    """Collects series."""
-
     def __init__(self, families: Iterable[MetricFamily]) -> None:
         self._families = tuple(families)
         self._lines: dict[str, list[str]] = {family.name: [] for family in self._families}

@@ -62,8 +62,8 @@ def samples(at: str, used: Statistics) -> Iterator[Sample]:
         about = f'{at},drive="{escaped(disk)}"'
         for member, name in _OF_DISKS.items():
             yield name, f"{name}{{{about}}} {number(getattr(counts, member))}"
-    for card, seen in used.nics.items():
-        about = f'{at},interface="{escaped(card)}"'
+    for nic, seen in used.nics.items():
+        about = f'{at},interface="{escaped(nic)}"'
         for member, name in _OF_CARDS.items():
             yield name, f"{name}{{{about}}} {number(getattr(seen, member))}"
         yield sample(_NETWORK + "traffic_bytes_total", f'{about},type="rx"', seen.received_bytes)
@@ -105,7 +105,7 @@ def filesystems(at: str, mounted: Iterable[GuestFilesystem]) -> Iterator[Sample]
             yield sample("kubevirt_vmi_filesystem_used_bytes", f"{at},{about}", each.used_bytes)
 
 
-def loads(at: str, told: Iterable[float]) -> Iterator[Sample]:
+def loads(at: str, averages: Iterable[float]) -> Iterator[Sample]:
     """The guest's load over one, five and fifteen minutes."""
-    for span, load in zip(_LOADS, told, strict=False):
+    for span, load in zip(_LOADS, averages, strict=False):
         yield sample(f"kubevirt_vmi_guest_load_{span}", at, load)

@@ -63,11 +63,11 @@ def _own(folder: Path, *, is_debian: bool) -> Options:
     return found
 
 
-def _update(found: Options, stamp: Path) -> None:
+def _update(words: Options, stamp: Path) -> None:
     """Fetch the lists; where that fails, those of an earlier day do."""
     try:
         # By itself apt succeeds without a network, and the empty lists would count for a day.
-        run(["apt-get", "--quiet", "--error-on=any", *found, "update"])
+        run(["apt-get", "--quiet", "--error-on=any", *words, "update"])
     except BuildError:
         if not stamp.exists():
             raise

@@ -58,8 +58,6 @@ _TOOLS = {**filesystems.TOOLS, "mmdebstrap": "mmdebstrap", "qemu-img": "qemu-uti
 
 @dataclass(frozen=True)
 class Release:
-    """A release of Debian."""
-
     name: str
     sources: tuple[str, ...]
 

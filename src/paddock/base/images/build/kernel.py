@@ -159,7 +159,7 @@ def debian(packages: Sequence[Package], folder: Path, apt: Options = HOSTS) -> K
     return KernelBuild(image, unpacked(image), ordered(modules, _MODULES), release)
 
 
-def ordered(modules: Mapping[str, bytes], wanted: Sequence[str]) -> dict[str, bytes]:
+def ordered(modules: Mapping[str, bytes], chosen: Sequence[str]) -> dict[str, bytes]:
     """The wanted modules that there are, each after those it depends on. A module that is missing is built in."""
     names = {name.replace("-", "_"): name for name in modules}
     found: dict[str, bytes] = {}
@@ -173,7 +173,7 @@ def ordered(modules: Mapping[str, bytes], wanted: Sequence[str]) -> dict[str, by
             add(other)
         found[stem] = modules[stem]
 
-    for name in wanted:
+    for name in chosen:
         add(name)
     return found
 

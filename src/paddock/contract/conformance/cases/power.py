@@ -1,5 +1,3 @@
-"""Cases about power."""
-
 import asyncio
 
 from paddock.contract import messages as m

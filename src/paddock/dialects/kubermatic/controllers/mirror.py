@@ -139,24 +139,24 @@ class ClusterMirror(KindReconciler):
 
     def _make(self, resource: Resource, there: CachedObject | None) -> _Made:
         """The objects for the cluster, with the sources that are fixed already."""
-        world = self._views.world(resource)
+        object_set = self._views.objects_of(resource)
         settled = self._settled(resource, there)
         namespace = resource.metadata.namespace or ""
         for each in references(templates_of(settled)):
             found = sourcerefs.resolve(each, namespace, self._views.find) if each.kind == "DataSource" else None
             if isinstance(found, SourceBlocker):
                 # Why it cannot be resolved is best said by whoever resolves it.
-                return self._refused(settled, world) or _Made(hold=ConditionText(RESOLVED, "False", found.reason, found.message))
-        refused = self._refused(settled, world)
+                return self._refused(settled, object_set) or _Made(hold=ConditionText(RESOLVED, "False", found.reason, found.message))
+        refused = self._refused(settled, object_set)
         if refused is not None:
             return refused
-        translated = to_kubevirt(settled, world, self._rendering)
+        translated = to_kubevirt(settled, object_set, self._rendering)
         *beside, main = translated.value
         if settled is not resource:
             main = self._marked(main)
-            if self._refused(resource, world) is None:
+            if self._refused(resource, object_set) is None:
                 # Authorities to trust may change though the address stays.
-                beside = list(to_kubevirt(resource, world, self._rendering).value[:-1])
+                beside = list(to_kubevirt(resource, object_set, self._rendering).value[:-1])
         return _Made((*beside, main), losses=translated.losses)
 
     def _refused(self, resource: Resource, object_set: ObjectSet) -> _Made | None:

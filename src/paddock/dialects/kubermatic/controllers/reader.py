@@ -46,7 +46,6 @@ class Consumers:
             self.informers[target.plural].cache.index(_BY_SOURCE, _referred(target))
 
     def source(self, key: Key) -> DataSource | None:
-        """A DataSource."""
         seen = self.sources.cache.get(key)
         return None if seen is None else seen.read(targets.SOURCES)
 
@@ -140,7 +139,7 @@ class Views:
         """Return the feature gates of the cluster's KubeVirt, as far as it shows them."""
         return of_installations(orjson.loads(seen.raw) for seen in self.installations.cache)
 
-    def world(self, *resources: Resource) -> ObjectSet:
+    def objects_of(self, *resources: Resource) -> ObjectSet:
         """Everything that objects refer to."""
         found: dict[tuple[str, str, str], Resource] = {}
         for resource in resources:

@@ -34,8 +34,6 @@ from paddock.kubevirt.plan.storage.datasources import SourceLookup
 
 
 class KubermaticDataSourceReconciler(KindReconciler):
-    """Looks after DataSources."""
-
     def __init__(self, door: ClusterDoor) -> None:
         views = self._views = door.views
         super().__init__(views.consumers.sources, ObjectFinalizer(door.front, targets.FINALIZER))
@@ -113,7 +111,7 @@ class KubermaticDataSourceReconciler(KindReconciler):
                 await self._writer.delete(targets.VOLUMES, there)
             return
         try:
-            translated = to_kubevirt(source, self._views.world(source, *self._views.consumers.of(seen.key)), self._rendering)
+            translated = to_kubevirt(source, self._views.objects_of(source, *self._views.consumers.of(seen.key)), self._rendering)
         except REFUSALS:
             # Its condition says why.
             return

@@ -9,8 +9,6 @@ FAILURE = "Failure"
 
 
 class ConditionText(msgspec.Struct, frozen=True):
-    """A condition of ours."""
-
     type: str
     status: str
     reason: str

@@ -48,14 +48,14 @@ class _Reading:
 
     def __init__(self, namespace: str, object_set: ObjectSet, rendering: Rendering) -> None:
         self.namespace = namespace
-        self.world = object_set
+        self.object_set = object_set
         self.rendering = rendering
         # by namespace and name
         self.sources: dict[tuple[str, str], DataSource] = {}
 
     def seen(self, *more: DataSource) -> ObjectSet:
         """The world with the DataSources that are made here."""
-        return ObjectSet([*self.world.everything(), *self.sources.values(), *more])
+        return ObjectSet([*self.object_set.everything(), *self.sources.values(), *more])
 
     def machine(self, vm: VirtualMachine) -> VirtualMachine:
         templates = self._templates(vm.spec.dataVolumeTemplates)
@@ -86,7 +86,7 @@ class _Reading:
         metadata = template.metadata or TemplateMeta()
         annotated = (metadata.annotations or {}).get(DATA_SOURCE)
         for candidate in self._named(annotated, source) if annotated else self._own():
-            if self._means(candidate, source):
+            if self._matches(candidate, source):
                 return self._referring(template, metadata, candidate, annotated)
         return template
 
@@ -101,7 +101,7 @@ class _Reading:
         annotations = _without(metadata.annotations, DATA_SOURCE, annotated)
         return msgspec.structs.replace(template, metadata=msgspec.structs.replace(metadata, annotations=annotations), spec=spec)
 
-    def _means(self, candidate: DataSource, source: DataVolumeSource) -> bool:
+    def _matches(self, candidate: DataSource, source: DataVolumeSource) -> bool:
         """Return whether a reference to the candidate becomes exactly this source."""
         reference = SourceReference(kind="DataSource", name=candidate.metadata.name, namespace=namespace_of(candidate))
         try:
@@ -114,7 +114,7 @@ class _Reading:
         """The DataSource that the annotation names: the one that is there, else one made of the source."""
         namespace, _, name = annotated.rpartition("/")
         namespace = namespace or self.namespace
-        known = self.sources.get((namespace, name)) or self.world.get(DataSource, namespace, name)
+        known = self.sources.get((namespace, name)) or self.object_set.get(DataSource, namespace, name)
         member = next((kind for kind in _IMPORTS if getattr(source, kind) is not None), None)
         if known is not None:
             yield known
@@ -133,7 +133,7 @@ class _Reading:
         """The certificate authorities that were put beside the DataVolume, back in the DataSource."""
         if http.certConfigMap != f"{name}-ca":
             return http
-        config_map = self.world.get(ConfigMap, self.namespace, http.certConfigMap)
+        config_map = self.object_set.get(ConfigMap, self.namespace, http.certConfigMap)
         bundle = (config_map.data or {}).get(CA_KEY) if config_map is not None else None
         if not bundle:
             return http
@@ -141,7 +141,7 @@ class _Reading:
 
     def _own(self) -> Iterator[DataSource]:
         """The DataSources of the machine's own namespace: its author may not know those of others."""
-        for found in self.world.all(DataSource):
+        for found in self.object_set.all(DataSource):
             if namespace_of(found) == self.namespace:
                 yield found
 

@@ -49,10 +49,10 @@ def _asked_of(source: DataSource, object_set: ObjectSet) -> Iterator[DataVolumeS
         yield from _asking([DataVolumeTemplate(spec=volume.spec)], volume, wanted)
 
 
-def _asking(templates: list[DataVolumeTemplate] | None, owner: Resource, wanted: set[tuple[str, str]]) -> Iterator[DataVolumeSpec]:
+def _asking(templates: list[DataVolumeTemplate] | None, owner: Resource, names: set[tuple[str, str]]) -> Iterator[DataVolumeSpec]:
     for template in templates or ():
         reference = template.spec.sourceRef
-        if reference is not None and (reference.namespace or namespace_of(owner), reference.name) in wanted:
+        if reference is not None and (reference.namespace or namespace_of(owner), reference.name) in names:
             yield with_class(template.spec)
 
 

@@ -56,7 +56,7 @@ class Resolver:
 
     def __init__(self, namespace: str, object_set: ObjectSet, rendering: Rendering) -> None:
         self.namespace = namespace
-        self.world = object_set
+        self.object_set = object_set
         self.rendering = rendering
         self._records: dict[str, FieldRecord[Any]] = {}
 
@@ -72,10 +72,10 @@ class Resolver:
         namespace = reference.namespace or self.namespace
         if reference.kind == "Image":
             return self._image(namespace, reference.name, path)
-        found = self.world.get(DataSource, namespace, reference.name)
+        found = self.object_set.get(DataSource, namespace, reference.name)
         if found is None:
             # Without the group it is CDI's own form, and what is meant may well be in the cluster, unless the cluster was read.
-            if reference.apiGroup or self.world.complete:
+            if reference.apiGroup or self.object_set.complete:
                 raise DataSourceNotFound(path, "DataSource", f"{namespace}/{reference.name}")
             return None
         found = self._followed(found, path)
@@ -100,7 +100,7 @@ class Resolver:
             raise DataSourceNotReady(path, name, "CrossNamespaceReference", f"it names the DataSource {to.namespace}/{to.name}")
         if to.name == source.metadata.name:
             raise DataSourceNotReady(path, name, "SelfReference", "it names itself")
-        found = self.world.get(DataSource, to.namespace, to.name)
+        found = self.object_set.get(DataSource, to.namespace, to.name)
         if found is None:
             raise DataSourceNotReady(path, name, "NotFound", f"it names the DataSource {to.name}, which is not there")
         if found.spec.source.dataSource is not None:
@@ -129,7 +129,7 @@ class Resolver:
         return self._imported(msgspec.structs.replace(data_source, metadata=plain), ())
 
     def _image(self, namespace: str, name: str, path: Path) -> ResolvedSource:
-        found = self.world.get(CatalogImage, namespace, name)
+        found = self.object_set.get(CatalogImage, namespace, name)
         if found is None:
             raise DataSourceNotFound(path, "Image", f"{namespace}/{name}")
         record = self._record(found)
@@ -181,13 +181,13 @@ class Resolver:
         if config.caBundle is not None:
             bundles.append(config.caBundle)
         if config.secretRef is not None:
-            secret = self.world.get(Secret, owner.namespace, config.secretRef.name)
+            secret = self.object_set.get(Secret, owner.namespace, config.secretRef.name)
             if secret is None:
                 why = f"the Secret {config.secretRef.name} is not there"
                 raise DataSourceNotReady(path, full, "SecretNotFound", why)
             bundles.append(pem.first(decoded(secret), pem.AUTHORITIES).decode(errors="replace"))
         if http.certConfigMap:
-            config_map = self.world.get(ConfigMap, owner.namespace, http.certConfigMap)
+            config_map = self.object_set.get(ConfigMap, owner.namespace, http.certConfigMap)
             if config_map is None:
                 raise DataSourceNotReady(path, full, "ConfigMapNotFound", f"the ConfigMap {http.certConfigMap} is not there")
             bundles.extend(_certificates(config_map))

@@ -53,8 +53,6 @@ _TARGETS: dict[type[Resource], Target[Any]] = {
 
 
 class StakaterActions:
-    """The writes."""
-
     def __init__(self, client: Client, caches: StakaterCaches, observer: MachineObserver) -> None:
         self._client = client
         self._caches = caches
@@ -76,7 +74,7 @@ class StakaterActions:
     async def guard_root(self, reconcile_pass: ReconcilePass, machine_uid: str) -> bool:
         """See to it that a root disk that was there before its machine does not go unnoticed; whether something was written."""
         seen = self._caches.disks.cache.get(Key(reconcile_pass.key.namespace, reconcile_pass.root))
-        if seen is None or seen.meta.going or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
+        if seen is None or seen.meta.deleting or not any(each.uid == machine_uid for each in seen.meta.ownerReferences or ()):
             return False
         if disks.is_copy(seen.read(targets.DISKS)):
             return False
@@ -85,7 +83,7 @@ class StakaterActions:
     async def release_roots(self, key: Key, *, kept: str = "") -> None:
         """Let the deleted DataVolumes of a machine go, except for the one that is kept."""
         for seen, _ in self.observer.labelled(key):
-            if seen.meta.going and seen.key.name != kept:
+            if seen.meta.deleting and seen.key.name != kept:
                 await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
     async def leave_roots(self, key: Key) -> None:
@@ -95,11 +93,11 @@ class StakaterActions:
             with contextlib.suppress(ApiError):
                 await finalizers.take_off(self._client, targets.DISK_DATA, seen.meta, disks.ROOT_FINALIZER)
 
-    async def prune(self, reconcile_pass: ReconcilePass, wanted: Iterable[str], machine_uid: str) -> list[str]:
+    async def prune(self, reconcile_pass: ReconcilePass, disk_names: Iterable[str], machine_uid: str) -> list[str]:
         """Delete the disks that were taken out of the spec; returns their names."""
         found = self.observer.labelled(reconcile_pass.key)
         instance = self.observer.observe(reconcile_pass).instance
-        names = disks.surplus((volume for _, volume in found), tuple(wanted), machine_uid, instance)
+        names = disks.surplus((volume for _, volume in found), tuple(disk_names), machine_uid, instance)
         for seen, volume in found:
             if volume.metadata.name in names:
                 await delete_seen(self._client, targets.DISK_DATA, seen)
@@ -311,7 +309,7 @@ class MachineCleanup:
         self._recorder = recorder
         self._clock = clock
         # UIDs of machines whose deletion was called stalled
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     async def step(self, reconcile_pass: ReconcilePass) -> bool:
         """Do what comes next; whether nothing is left."""
@@ -353,16 +351,15 @@ class MachineCleanup:
         deleted = ages.seconds_of(reconcile_pass.seen.meta.deletionTimestamp or "") or self._clock.seconds()
         due = objects.cleanup_stalls_at(deleted, reconcile_pass.vm.spec.parameters.terminationGracePeriodSeconds)
         rest = due - self._clock.seconds()
-        if rest <= 0 and reconcile_pass.seen.meta.uid not in self._told:
-            self._told.add(reconcile_pass.seen.meta.uid)
+        if rest <= 0 and reconcile_pass.seen.meta.uid not in self._reported:
+            self._reported.add(reconcile_pass.seen.meta.uid)
             left = self._left(reconcile_pass).named()
             note = f"the deletion takes longer than it should; there is still {left}. Nothing is removed by force"
             self._recorder.tell(reconcile_pass.about, "Warning", "DeletionStalled", note)
         return max(rest, 0.0)
 
     def forget(self, uid: str) -> None:
-        """The machine is gone."""
-        self._told.discard(uid)
+        self._reported.discard(uid)
 
     async def _delete(self, target: Target[Data], objects: Iterable[CachedObject]) -> None:
         for seen in objects:
@@ -383,7 +380,7 @@ class MachineCleanup:
             volumes=_names(volumes),
             claims=_names(claims),
             secrets=_names(secrets),
-            standing=frozenset(kind for kind, found in kinds_of.items() if any(not each.meta.going for each in found)),
+            standing=frozenset(kind for kind, found in kinds_of.items() if any(not each.meta.deleting for each in found)),
         )
 
     def _owned(self, informer: Informer, reconcile_pass: ReconcilePass) -> list[CachedObject]:

@@ -75,7 +75,7 @@ class StakaterMachineReconciler(KindReconciler):
         if quiet is not None:
             return quiet
         reconcile_pass = ReconcilePass(seen, seen.read(targets.FRONTS))
-        outcome, wrote = await self._look(reconcile_pass)
+        outcome, wrote = await self._observe(reconcile_pass)
         # What is waited for may be anywhere: only a machine for which everything is applied rests.
         if not wrote and reconcile_pass.outcome.applied and self._caches.state(seen.key) == state:
             self._quiet.put(seen.key, state, outcome)
@@ -85,12 +85,12 @@ class StakaterMachineReconciler(KindReconciler):
         """Clear a machine away, unless it is paused."""
         return await self.work(seen)
 
-    async def _look(self, reconcile_pass: ReconcilePass) -> tuple[Outcome, bool]:
+    async def _observe(self, reconcile_pass: ReconcilePass) -> tuple[Outcome, bool]:
         """Return the next outcome, and whether anything was written."""
         if _is_paused(reconcile_pass.vm):
             reconcile_pass.outcome = PassOutcome(synced=PAUSED)
             return DONE, await self._report(reconcile_pass)
-        if reconcile_pass.seen.meta.going:
+        if reconcile_pass.seen.meta.deleting:
             return await self._clear(reconcile_pass), True
         try:
             wrote = await self._applying.carry_out(reconcile_pass)
@@ -132,7 +132,7 @@ class StakaterMachineReconciler(KindReconciler):
         before = reconcile_pass.vm.status
         wanted = statuses.status(self._observer.observe(reconcile_pass), reconcile_pass.outcome, ages.timestamp(self._clock.seconds()))
         reconcile_pass.under_way = statuses.is_creating(wanted)
-        if wanted != before and not reconcile_pass.seen.meta.going and statuses.is_passing(before, wanted):
+        if wanted != before and not reconcile_pass.seen.meta.deleting and statuses.is_passing(before, wanted):
             reconcile_pass.rest = self._resting.left(reconcile_pass.key, _PASSING_SECONDS)
             if reconcile_pass.rest:
                 return True

@@ -237,7 +237,7 @@ class MachineObserver:
             machine=found,
             instance=instance.read(targets.INSTANCES) if instance is not None and found is not None else None,
             disks=tuple(self.disks(reconcile_pass.key.namespace, found)),
-            service=shown.read(targets.SERVICES) if ours and shown is not None and not shown.meta.going else None,
+            service=shown.read(targets.SERVICES) if ours and shown is not None and not shown.meta.deleting else None,
             service_name=service,
         )
 
@@ -247,7 +247,6 @@ class MachineObserver:
             yield self.disk(Key(namespace, name), size)
 
     def disk(self, key: Key, size: str = "0") -> PlannedDisk:
-        """One disk."""
         return PlannedDisk(
             key.name,
             size,

@@ -88,7 +88,6 @@ class StakaterAdapter(MachineAdapter):
             raise unknown_disk(machine, disks, wish.name, [{"name": ROOT}, *(parameters.get("additionalDisks") or ())])
 
     def add_nic(self, machine: WrittenMachine, data: Data, wish: NicWish) -> None:
-        """Add an interface."""
         parameters = place(data, "spec", "parameters")
         # Nothing written means one interface on the pod network.
         networks = list(parameters["networks"]) if "networks" in parameters else [{"name": "default", "type": "pod"}]

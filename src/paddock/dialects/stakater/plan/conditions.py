@@ -71,7 +71,7 @@ def waiting(reason: str, message: str) -> ApplyBlocker:
 class ReferencedObjects(msgspec.Struct, frozen=True):
     """The objects that the machine refers to, as far as they exist."""
 
-    world: ObjectSet
+    object_set: ObjectSet
     # whether a Secret is there, by namespace and name; what is in it is nobody's business here
     has_secret: Callable[[str, str], bool]
     # what is set aside for the filesystem of a claim of this class
@@ -95,7 +95,7 @@ def _data_source(vm: StakaterVirtualMachine, sources: ReferencedObjects) -> Appl
     """The root disk is made once, so the image is checked once."""
     given = vm.spec.parameters.dataSource
     place = f"{given.namespace}/{given.name}"
-    found = sources.world.get(DataSource, given.namespace, given.name)
+    found = sources.object_set.get(DataSource, given.namespace, given.name)
     if found is None:
         return waiting("DataSourceNotFound", f"there is no DataSource {place}; make it, or name another in spec.parameters.dataSource")
     ready = condition((found.status.conditions if found.status is not None else None) or (), "Ready")
@@ -110,7 +110,7 @@ def _too_small(vm: StakaterVirtualMachine, source: DataSource, sources: Referenc
     content = (source.status.source if source.status is not None else None) or source.spec.source
     if content.pvc is None:
         return None
-    claim = sources.world.get(PersistentVolumeClaim, content.pvc.namespace, content.pvc.name)
+    claim = sources.object_set.get(PersistentVolumeClaim, content.pvc.namespace, content.pvc.name)
     size = vm.spec.parameters.storage.size
     if claim is None or quantity.whole(size) >= (image := _guest_size(claim, sources)):
         return None
@@ -152,7 +152,7 @@ def _networks(vm: StakaterVirtualMachine, machine: kubevirt.VirtualMachine | Non
             continue
         place, _, own = name.rpartition("/")
         place = place or namespace_of(vm)
-        if sources.world.get(NetworkAttachmentDefinition, place, own) is None:
+        if sources.object_set.get(NetworkAttachmentDefinition, place, own) is None:
             text = f"there is no NetworkAttachmentDefinition {place}/{own} for the network {network.name}"
             more = "" if sources.has_definitions else "; the cluster does not know the kind, Multus is not installed"
             return waiting("NetworkNotFound", text + more)

@@ -112,7 +112,6 @@ class RemainingKinds(msgspec.Struct, frozen=True, kw_only=True):
     standing: frozenset[str] = frozenset()
 
     def named(self) -> str:
-        """For people."""
         words = (
             ("Service", self.services),
             ("VirtualMachine", self.machines),
@@ -134,7 +133,6 @@ _ROWS: Sequence[tuple[Callable[[RemainingKinds], bool], ClearStep, str]] = (
 
 
 def cleanup_step(left: RemainingKinds) -> ClearStep:
-    """Return the next step."""
     for holds, act, kind in _ROWS:
         if holds(left):
             return act if kind in left.standing else ClearStep.WAIT

@@ -53,7 +53,6 @@ class PassOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def status(status_facts: StatusFacts, pass_outcome: PassOutcome, now: str) -> StakaterMachineStatus:
-    """The status."""
     before = status_facts.vm.status or StakaterMachineStatus()
     said = [(SYNCED, pass_outcome.synced), (READY, pass_outcome.ready or _ready(status_facts, before))]
     conditions = settled(before.conditions, [each.condition(name) for name, each in said if each is not None], now)

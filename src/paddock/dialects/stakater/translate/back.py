@@ -66,8 +66,8 @@ def from_kubevirt(vm: Machine, object_set: ObjectSet, rendering: Rendering) -> T
     front = reading.machine()
     (image,) = (made for made in to_kubevirt(front, object_set, rendering).value if isinstance(made, Machine))
     for path, value in residue(reading.renamed(), image):
-        told = any(path[: len(loss.path)] == loss.path for loss in ledger.losses)
-        if _is_said(path) and not told and not _is_same(path, vm):
+        is_lost = any(path[: len(loss.path)] == loss.path for loss in ledger.losses)
+        if _is_said(path) and not is_lost and not _is_same(path, vm):
             why, instead = next((said for start, said in _REASONS if path[: len(start)] == start), _NO_FIELD)
             ledger.lose(path, value, why, instead)
     return Translated((front,), ledger.losses)
@@ -93,11 +93,9 @@ def _is_same(path: Path, vm: Machine) -> bool:
 
 
 class _Reading:
-    """One machine being read."""
-
     def __init__(self, vm: Machine, object_set: ObjectSet, ledger: LossCollector) -> None:
         self.vm = vm
-        self.world = object_set
+        self.object_set = object_set
         self.ledger = ledger
         self.instance = vm.spec.template.spec
         self.namespace = namespace_of(vm)
@@ -221,7 +219,7 @@ class _Reading:
         templates = []
         for index, template in enumerate(self.vm.spec.dataVolumeTemplates or ()):
             old = _template_name(template)
-            new = self._told(("spec", "dataVolumeTemplates", index, "metadata", "name"), old, self.volume_names.get(old, old))
+            new = self._renamed(("spec", "dataVolumeTemplates", index, "metadata", "name"), old, self.volume_names.get(old, old))
             meta = None if template.metadata is None else msgspec.structs.replace(template.metadata, name=new)
             templates.append(msgspec.structs.replace(template, metadata=meta, spec=_as_storage(template.spec)))
         disks = [msgspec.structs.replace(disk, name=self._disk_name(disk.name)) for disk in self._disks()]
@@ -235,7 +233,7 @@ class _Reading:
         spec = msgspec.structs.replace(self.vm.spec, template=running, dataVolumeTemplates=templates or None)
         return msgspec.structs.replace(self.vm, spec=spec)
 
-    def _told(self, path: Path, old: str, new: str) -> str:
+    def _renamed(self, path: Path, old: str, new: str) -> str:
         if old != new:
             self.ledger.lose(path, old, "the names of generated objects follow from the machine's", f"it is called {new}")
         return new
@@ -247,7 +245,7 @@ class _Reading:
         return self.disk_names.get(name, name)
 
     def _renamed_volume(self, index: int, volume: Volume) -> Volume:
-        name = self._told(("spec", "template", "spec", "volumes", index, "name"), volume.name, self._disk_name(volume.name))
+        name = self._renamed(("spec", "template", "spec", "volumes", index, "name"), volume.name, self._disk_name(volume.name))
         changed = msgspec.structs.replace(volume, name=name)
         if volume.dataVolume is not None:
             new = self.volume_names.get(volume.dataVolume.name, volume.dataVolume.name)
@@ -300,7 +298,7 @@ class _Reading:
             return base64.b64decode(volume.userDataBase64).decode(errors="replace")
         if volume.secretRef is None:
             return None
-        secret = self.world.get(Secret, self.namespace, volume.secretRef.name)
+        secret = self.object_set.get(Secret, self.namespace, volume.secretRef.name)
         values = {} if secret is None else decoded(secret)
         for key in ("userdata", "userData"):
             if key in values:
@@ -316,7 +314,7 @@ class _Reading:
                 continue
             method = key.propagationMethod
             chosen = "configDrive" if method.configDrive else "qemuGuestAgent" if method.qemuGuestAgent else "noCloud"
-            secret = self.world.get(Secret, self.namespace, key.source.secret.secretName)
+            secret = self.object_set.get(Secret, self.namespace, key.source.secret.secretName)
             if secret is not None and secret.metadata.name == names.ssh_key_secret(self.vm.metadata.name):
                 lines = "\n".join(value.decode(errors="replace") for value in decoded(secret).values())
                 return fields.SSHKeySecret(data=lines, propagationMethod=chosen)
@@ -337,7 +335,7 @@ class _Reading:
         """The LoadBalancer that selects the machine, if there is one."""
         meta = self.vm.spec.template.metadata
         labels = (meta.labels if meta else None) or {}
-        for service in self.world.all(KubernetesService):
+        for service in self.object_set.all(KubernetesService):
             spec = service.spec
             if spec is None or spec.type != "LoadBalancer" or namespace_of(service) != self.namespace:
                 continue

@@ -11,7 +11,6 @@ _ALLOW_KEYS = ["sh", "-c", "if command -v setsebool >/dev/null; then setsebool -
 
 
 def render(parameters: Parameters) -> str:
-    """The document cloud-init reads."""
     given = parameters.cloudInit
     if given.userData is not None:
         return given.userData

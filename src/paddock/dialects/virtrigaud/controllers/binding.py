@@ -69,7 +69,6 @@ class MachineBinding:
         return False
 
     async def remove(self, machine: VirtrigaudVirtualMachine) -> None:
-        """Delete the object."""
         key = Key(machine.metadata.namespace or "", machine.metadata.name)
         try:
             await self._client.delete(targets.MACHINES, key, DeletionOptions(uid=machine.metadata.uid or ""))

@@ -42,7 +42,6 @@ class VirtrigaudParts:
     settings: VirtrigaudSettings
 
     def now(self) -> float:
-        """The time in seconds."""
         return self.machinery.clock.seconds()
 
     def timestamp(self) -> str:
@@ -132,7 +131,6 @@ class MachinePass:
 
     @property
     def about(self) -> InvolvedObject:
-        """The machine, for events."""
         return reference(targets.MACHINES, self.seen.meta)
 
     @property

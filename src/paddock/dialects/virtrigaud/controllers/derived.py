@@ -83,5 +83,5 @@ def concerns_others(change: CacheChange) -> bool:
     old, new = change.old, change.new
     if old is None or new is None:
         return True
-    same = (old.meta.uid, old.meta.generation, old.meta.going) == (new.meta.uid, new.meta.generation, new.meta.going)
+    same = (old.meta.uid, old.meta.generation, old.meta.deleting) == (new.meta.uid, new.meta.generation, new.meta.deleting)
     return not same or is_made(old) != is_made(new)

@@ -35,8 +35,6 @@ class _ListMemory(msgspec.Struct):
 
 
 class VirtrigaudPolicyReconciler(KindReconciler):
-    """Reconciles VMPlacementPolicies."""
-
     def __init__(self, parts: VirtrigaudParts) -> None:
         super().__init__(parts.caches.policies)
         self._parts = parts

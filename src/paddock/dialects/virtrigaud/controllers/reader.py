@@ -110,11 +110,11 @@ class VirtrigaudCaches:
 
     def providers_of_image(self, change: CacheChange) -> Iterable[Key]:
         """Map a change of an image that goes to the Providers that have prepared it."""
-        return _preparers(change.seen) if change.seen.meta.going else ()
+        return _preparers(change.seen) if change.seen.meta.deleting else ()
 
     def images_in_removal(self, key: Key) -> int:
         """Count the images that go, and that a Provider has yet to delete."""
-        waiting = (each for each in self.images.cache if each.meta.going and marks.IMAGE_FINALIZER in (each.meta.finalizers or ()))
+        waiting = (each for each in self.images.cache if each.meta.deleting and marks.IMAGE_FINALIZER in (each.meta.finalizers or ()))
         return sum(key in _preparers(each) for each in waiting)
 
     def providers_of_secret(self, change: CacheChange) -> Iterable[Key]:
@@ -194,7 +194,7 @@ class VirtrigaudCaches:
 
     # --- reading ----------------------------------------------------------------------------------------------------------
 
-    def world(self, vm: VirtrigaudVirtualMachine) -> ObjectSet:
+    def objects_of(self, vm: VirtrigaudVirtualMachine) -> ObjectSet:
         """Everything that a machine refers to, as far as it exists."""
         found = (self.read(each) for each in references.references(vm))
         return ObjectSet((each for each in found if each is not None), complete=True)
@@ -258,7 +258,7 @@ def _target_place(key: Key, spec: VMMigrationSpec) -> tuple[str, str]:
 def _is_final(seen: CachedObject) -> bool:
     """Return whether a migration has ended and is not being deleted."""
     status = seen.read(targets.MIGRATIONS).status
-    return not seen.meta.going and status is not None and status.phase in ("Ready", "Failed")
+    return not seen.meta.deleting and status is not None and status.phase in ("Ready", "Failed")
 
 
 def secrets_of(provider: Provider) -> tuple[str, str]:

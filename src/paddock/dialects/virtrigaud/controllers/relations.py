@@ -21,8 +21,6 @@ _STATUS_MEMBERS = ("phase", "snapshotID", "creationTime", "completionTime", "siz
 
 
 class SnapshotRelations:
-    """Relates snapshots and machines."""
-
     def __init__(self, machines: Informer, snapshots: Informer) -> None:
         self._machines = machines
         self._snapshots = snapshots
@@ -81,7 +79,7 @@ def _snapshot_facets(seen: CachedObject | None) -> tuple[Any, ...] | None:
     if seen is None:
         return None
     status = orjson.loads(seen.raw).get("status") or {}
-    return (seen.meta.uid, seen.meta.generation, seen.meta.going, *(orjson.dumps(status.get(name)) for name in _STATUS_MEMBERS))
+    return (seen.meta.uid, seen.meta.generation, seen.meta.deleting, *(orjson.dumps(status.get(name)) for name in _STATUS_MEMBERS))
 
 
 def _machine_facets(seen: CachedObject | None) -> tuple[Any, ...] | None:
@@ -90,6 +88,6 @@ def _machine_facets(seen: CachedObject | None) -> tuple[Any, ...] | None:
         return None
     vm = seen.read(targets.MACHINES)
     if vm.status is None:
-        return (seen.meta.uid, seen.meta.going, reverting.wanted(vm))
+        return (seen.meta.uid, seen.meta.deleting, reverting.wanted(vm))
     revert = (vm.status.provider or {}).get(marks.REVERT)
-    return (seen.meta.uid, seen.meta.going, reverting.wanted(vm), vm.status.id, holds(vm.status.conditions, PROVISIONING), revert)
+    return (seen.meta.uid, seen.meta.deleting, reverting.wanted(vm), vm.status.id, holds(vm.status.conditions, PROVISIONING), revert)

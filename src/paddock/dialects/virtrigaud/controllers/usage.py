@@ -39,7 +39,6 @@ class CountPauses:
         return at + self._seconds - self._parts.now() if generation == seen.meta.generation else 0.0
 
     def wrote(self, seen: CachedObject) -> None:
-        """Begin a pause."""
         self._written[seen.key] = (seen.meta.generation, self._parts.now())
 
     def forget(self, key: Key) -> None:

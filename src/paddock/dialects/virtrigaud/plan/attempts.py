@@ -86,11 +86,11 @@ def _other(wanted: int, possible: Sequence[int]) -> int:
     return max((each for each in possible if each != wanted), default=wanted)
 
 
-def _disks(wanted: dict[str, int], possible: Sequence[dict[str, int]]) -> dict[str, int]:
+def _disks(desired: dict[str, int], possible: Sequence[dict[str, int]]) -> dict[str, int]:
     found = {}
     for name in {name: None for disks in possible for name in disks}:
         sizes = [disks.get(name, 0) for disks in possible]
-        size = wanted.get(name)
+        size = desired.get(name)
         if size is None:
             found[name] = max(sizes)
         elif min(sizes) == max(sizes) or 0 < min(sizes) < size:

@@ -25,7 +25,6 @@ class AspectValue(msgspec.Struct, frozen=True):
 
 
 def true(type: str, reason: str, message: str = "") -> AspectValue:
-    """A condition that holds."""
     return AspectValue(type, "True", reason, message)
 
 

@@ -38,7 +38,7 @@ def prediction(
         return predict_class(old, new, difference.named)
     if difference.how is ValueChange.DOWN and difference.path[1] == "disks":
         return None
-    forms = [_form(machine, world) for machine, world in zip((old, new), worlds, strict=True)]
+    forms = [_form(machine, object_set) for machine, object_set in zip((old, new), worlds, strict=True)]
     return predict(forms[0], forms[1], difference.named) if forms[0] is not None and forms[1] is not None else None
 
 

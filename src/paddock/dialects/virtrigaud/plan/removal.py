@@ -45,6 +45,6 @@ def named(entry: ProviderImage) -> str:
     return entry.id or entry.path or "without a name"
 
 
-def told(before: VMImageStatus, conditions: list[StatusCondition], message: str) -> VMImageStatus:
+def leaving_status(before: VMImageStatus, conditions: list[StatusCondition], message: str) -> VMImageStatus:
     """The status of an image that goes."""
     return msgspec.structs.replace(before, ready=False, message=message, conditions=conditions)

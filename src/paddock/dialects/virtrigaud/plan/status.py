@@ -55,8 +55,10 @@ def settle(
     """The status with these conditions, and the phase and message that follow from them."""
     conditions = settled(status.conditions, values, now, vm.metadata.generation)
     made = msgspec.structs.replace(status, conditions=conditions, observedGeneration=vm.metadata.generation)
-    told = find(conditions, DELETING if vm.metadata.deletionTimestamp is not None else READY)
-    return msgspec.structs.replace(made, phase=phase(vm, made, failed=failed), message=(told.message if told is not None else "") or None)
+    condition = find(conditions, DELETING if vm.metadata.deletionTimestamp is not None else READY)
+    return msgspec.structs.replace(
+        made, phase=phase(vm, made, failed=failed), message=(condition.message if condition is not None else "") or None
+    )
 
 
 def phase(vm: VirtrigaudVirtualMachine, status: VirtrigaudMachineStatus, *, failed: bool = False) -> str:

@@ -43,7 +43,7 @@ def cards(vm: VirtrigaudVirtualMachine, provider: Provider, dependencies: Machin
     made = []
     for ref in vm.spec.networks or ():
         network = dependencies.network(vm, ref.networkRef) if ref.networkRef is not None else None
-        made.append(_card(ref, network, provider))
+        made.append(_nic(ref, network, provider))
     return tuple(made)
 
 
@@ -54,7 +54,7 @@ def encoded(made: Sequence[NetworkPayload], provider_type: str) -> str:
     return msgspec.json.encode([_with_proxmox_keys(each) for each in made]).decode()
 
 
-def _card(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Provider) -> NetworkPayload:
+def _nic(ref: VMNetworkRef, network: VMNetworkAttachment | None, provider: Provider) -> NetworkPayload:
     payload = NetworkPayload(name=ref.name)
     # Without a network, the provider has a default of its own where the Provider names none: docs/dialects/virtrigaud.md says which.
     payload = _on_default(payload, provider) if network is None else _from_block(payload, network, provider)
@@ -138,9 +138,9 @@ def _vsphere(payload: NetworkPayload, block: VSphereNetwork, default: str) -> Ne
     )
 
 
-def _said(given: Object | None) -> dict[str, Any] | UnsetType:
+def _said(value: Object | None) -> dict[str, Any] | UnsetType:
     """An object as the manifest has it; nothing for one that says nothing."""
-    return UNSET if given is None else to_data(whole(given)) or UNSET
+    return UNSET if value is None else to_data(whole(value)) or UNSET
 
 
 def _mtu(config: NetworkConfig, provider_type: str) -> int | UnsetType:

@@ -72,25 +72,25 @@ def image_or_disk(spec: VirtrigaudMachineSpec, path: Path, settings: AdmissionSe
 
 def network_refs(networks: Sequence[VMNetworkRef] | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A network card without a VMNetworkAttachment is on the default network of its Provider (a warning)."""
-    for index, card in enumerate(networks or ()):
-        if card.networkRef is None:
+    for index, nic in enumerate(networks or ()):
+        if nic.networkRef is None:
             text = "none is given, so the card is on the default network of its Provider; name a VMNetworkAttachment to choose one"
             yield finding.warning((*path, index, "networkRef"), text, NETWORK_REF)
 
 
 def static_addresses(networks: Sequence[VMNetworkRef] | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """prefix, gateway and dns belong to a static address; name servers are addresses separated by commas."""
-    for index, card in enumerate(networks or ()):
+    for index, nic in enumerate(networks or ()):
         at = (*path, index)
-        for server in _servers(card.dns):
+        for server in _servers(nic.dns):
             if not _is_address(server):
-                yield finding.invalid((*at, "dns"), card.dns, "must be addresses separated by commas", STATIC_ADDRESS)
+                yield finding.invalid((*at, "dns"), nic.dns, "must be addresses separated by commas", STATIC_ADDRESS)
                 break
-        if card.ipAddress:
-            yield from _static_address(card, at)
+        if nic.ipAddress:
+            yield from _static_address(nic, at)
             continue
         for name in ("prefix", "gateway", "dns"):
-            if getattr(card, name) is not None:
+            if getattr(nic, name) is not None:
                 text = f"{name} has no effect without ipAddress"
                 yield finding.warning((*at, name), text, STATIC_ADDRESS)
 
@@ -153,11 +153,11 @@ def shutdown_timeout(lifecycle: VirtualMachineLifecycle | None, path: Path, sett
         yield from not_negative(lifecycle.gracefulShutdownTimeout, (*path, "gracefulShutdownTimeout"))
 
 
-def user_data(given: UserData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
+def user_data(data: UserData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """A guest reads cloud-init or Ignition, not both; cloud-init documents of one machine are merged, Ignition's cannot be."""
-    if given is None:
+    if data is None:
         return
-    cloud_init, ignition = given.cloudInit, given.ignition
+    cloud_init, ignition = data.cloudInit, data.ignition
     if cloud_init is not None and ignition is not None:
         why = "cloudInit is given, and a guest reads only one of the two"
         yield finding.forbidden((*path, "ignition"), why, USER_DATA)
@@ -182,9 +182,9 @@ def _cloud_config(text: str, path: Path) -> Iterator[Finding]:
             yield finding.warning(path, slip, USER_DATA)
 
 
-def meta_data(given: MetaData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
+def meta_data(data: MetaData | None, path: Path, settings: AdmissionSettings) -> Iterator[Finding]:
     """Metadata is a YAML mapping."""
-    source = given.cloudInit if given is not None else None
+    source = data.cloudInit if data is not None else None
     if source is not None and source.inline:
         problem = cloudconfig.mapping_problem(source.inline)
         if problem:

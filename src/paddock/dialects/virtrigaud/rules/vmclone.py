@@ -58,18 +58,18 @@ def user_data(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding
 def addresses_make_sense(clone: "VMClone", settings: AdmissionSettings) -> Iterator[Finding]:
     """A net mask is one, and a card has a static address with what belongs to it, or DHCP (which is a warning)."""
     cards = clone.spec.customization.networks if clone.spec.customization is not None else None
-    for index, card in enumerate(cards or ()):
+    for index, nic in enumerate(cards or ()):
         path = (*CUSTOMIZATION, "networks", index)
-        if card.subnetMask and not _is_mask(card.subnetMask):
-            yield finding.invalid((*path, "subnetMask"), card.subnetMask, "must be a net mask such as 255.255.255.0", ADDRESSES)
-        if card.dhcp and card.ipAddress:
+        if nic.subnetMask and not _is_mask(nic.subnetMask):
+            yield finding.invalid((*path, "subnetMask"), nic.subnetMask, "must be a net mask such as 255.255.255.0", ADDRESSES)
+        if nic.dhcp and nic.ipAddress:
             yield finding.warning((*path, "ipAddress"), "has no effect with dhcp", ADDRESSES)
-        if card.dhcp or not card.ipAddress:
-            why = "with dhcp" if card.dhcp else "without ipAddress"
+        if nic.dhcp or not nic.ipAddress:
+            why = "with dhcp" if nic.dhcp else "without ipAddress"
             for member in ("subnetMask", "gateway", "dns"):
-                if getattr(card, member):
+                if getattr(nic, member):
                     yield finding.warning((*path, member), f"has no effect {why}", ADDRESSES)
-        for position, server in enumerate(card.dns or ()):
+        for position, server in enumerate(nic.dns or ()):
             if not _is_address(server):
                 yield finding.invalid((*path, "dns", position), server, "must be an IP address", ADDRESSES)
 

@@ -32,10 +32,10 @@ class AddressedNics:
 def give(resolved: VirtrigaudInputs, interfaces: Sequence[Interface], *, can_tell: bool) -> AddressedNics:
     """Tell the guest its addresses when one is static. Without cloud-init there is no way."""
     wired = {interface.name for interface in interfaces}
-    cards = [card for card in resolved.cards if card.ref.name in wired]
-    for card in cards:
-        _speak_for(resolved, card, can_tell=can_tell)
-    if not can_tell or not any(card.ref.ipAddress for card in cards):
+    cards = [each for each in resolved.cards if each.ref.name in wired]
+    for nic in cards:
+        _speak_for(resolved, nic, can_tell=can_tell)
+    if not can_tell or not any(each.ref.ipAddress for each in cards):
         return AddressedNics(list(interfaces), None)
     found = [
         interface
@@ -44,7 +44,7 @@ def give(resolved: VirtrigaudInputs, interfaces: Sequence[Interface], *, can_tel
         for interface in interfaces
     ]
     macs = {interface.name: interface.macAddress or "" for interface in found}
-    ethernets = {card.ref.name: _ethernet(card, macs[card.ref.name]) for card in cards}
+    ethernets = {each.ref.name: _ethernet(each, macs[each.ref.name]) for each in cards}
     return AddressedNics(found, dump({"version": 2, "ethernets": ethernets}))
 
 

@@ -172,7 +172,7 @@ def _lifecycle(reading: MachineReader) -> VirtualMachineLifecycle | None:
 def _provider(reading: MachineReader, ref: ObjectRef) -> tuple[Resource, ...]:
     """A Provider of Paddock's own engine, and the Secret that every Provider names."""
     metadata = reading.metadata_of(ref)
-    if reading.world.get(Provider, metadata.namespace or reading.namespace, ref.name) is not None:
+    if reading.object_set.get(Provider, metadata.namespace or reading.namespace, ref.name) is not None:
         return ()
     credentials = marks.cut(f"{ref.name}-credentials", 253)
     spec = ProviderSpec(
@@ -187,8 +187,8 @@ def _provider(reading: MachineReader, ref: ObjectRef) -> tuple[Resource, ...]:
 
 def _image(reading: MachineReader, front: VirtrigaudVirtualMachine, made: tuple[Resource, ...]) -> Machine:
     """Return the forward translation of the result."""
-    world = ObjectSet([*(each for each in reading.world.everything() if not isinstance(each, VirtrigaudVirtualMachine)), *made])
-    resolved = resolve(front, world, reading.rendering)
+    object_set = ObjectSet([*(each for each in reading.object_set.everything() if not isinstance(each, VirtrigaudVirtualMachine)), *made])
+    resolved = resolve(front, object_set, reading.rendering)
     attached = list(disks.data(resolved))
     if front.spec.imageRef is not None or front.spec.importedDisk is not None:
         attached.insert(0, disks.root(resolved))
@@ -200,15 +200,15 @@ def _image(reading: MachineReader, front: VirtrigaudVirtualMachine, made: tuple[
 
 
 def _compare(reading: MachineReader, image: Machine, *, whole: bool) -> None:
-    if not whole and reading.told is not None:
-        path = (*_TEMPLATE, "volumes", reading.told[0])
+    if not whole and reading.cloud_init is not None:
+        path = (*_TEMPLATE, "volumes", reading.cloud_init[0])
         reading.lose(path, HIDDEN, "the user data cannot be read as text", "the guest gets nothing")
     cards = {}
     for old, new in zip(_wired(reading), image.spec.template.spec.domain.devices.interfaces or (), strict=False):
         cards[old] = new.name
     for path, value in residue(comparable(reading, image, cards), image):
-        told = any(path[: len(loss.path)] == loss.path for loss in reading.ledger.losses)
-        if told or not _is_said(path) or path == ("spec", "running"):
+        is_lost = any(path[: len(loss.path)] == loss.path for loss in reading.ledger.losses)
+        if is_lost or not _is_said(path) or path == ("spec", "running"):
             continue
         named = next((_BY_NAME[str(step)] for step in path if step in _BY_NAME), None)
         why, instead = named or next((said for start, said in _REASONS if path[: len(start)] == start), _NO_FIELD)

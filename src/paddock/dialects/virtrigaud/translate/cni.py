@@ -12,15 +12,11 @@ class Vlan(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class StaticAddress(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A static address."""
-
     address: str
     gateway: str | None = None
 
 
 class CniRoute(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """A route."""
-
     dst: str
     gw: str | None = None
     priority: int | None = None
@@ -35,16 +31,12 @@ class CniIpam(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class CniDns(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Name resolution."""
-
     nameservers: list[str] | None = None
     search: list[str] | None = None
     options: list[str] | None = None
 
 
 class BridgePlugin(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, tag="bridge", tag_field="type"):
-    """The bridge plugin."""
-
     bridge: str
     vlan: int | None = None
     vlanTrunk: list[Vlan] | None = None
@@ -65,8 +57,6 @@ class Bandwidth(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, 
 
 
 class CniConfig(msgspec.Struct, forbid_unknown_fields=True):
-    """A document."""
-
     cniVersion: str
     name: str
     plugins: list[BridgePlugin | Bandwidth]

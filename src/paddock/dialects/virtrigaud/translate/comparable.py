@@ -39,14 +39,14 @@ class _Renaming:
         self.cards = cards
         made = image.spec.template.spec
         named = {disk.name for disk in made.domain.devices.disks or ()}
-        self.told = next((volume for volume in made.volumes or () if documents_of(volume) is not None), None)
+        self.cloud_init = next((volume for volume in made.volumes or () if documents_of(volume) is not None), None)
         self.disks = {disk.name: disk.name for disk in reading.disks if disk.name in named}
         if reading.root is not None:
             boot = next((disk.name for disk in made.domain.devices.disks or () if disk.bootOrder == 1), reading.root.name)
             self.disks[reading.root.name] = boot
-        if reading.told is not None and self.told is not None:
-            volume = (reading.instance.volumes or [])[reading.told[0]]
-            self.disks[volume.name] = self.told.name
+        if reading.cloud_init is not None and self.cloud_init is not None:
+            volume = (reading.instance.volumes or [])[reading.cloud_init[0]]
+            self.disks[volume.name] = self.cloud_init.name
         self.networks = {network.name: network for network in made.networks or ()}
 
     def machine(self) -> VirtualMachine:
@@ -110,7 +110,7 @@ class _Renaming:
 
     def _documents(self, volume: Volume) -> Volume:
         """Documents that the image has in another form are the same; network data is compared by its meaning."""
-        made = documents_of(self.told) if self.told is not None else None
+        made = documents_of(self.cloud_init) if self.cloud_init is not None else None
         given = documents_of(volume)
         if made is None or given is None:
             return volume

@@ -82,9 +82,9 @@ def translate(
     if user_data is not None:
         objects.append(user_data)
     # What describes an object is not looked at; its kind is, where a loss names it.
-    world = ObjectSet((_named(each) for each in objects), complete=True)
+    object_set = ObjectSet((_named(each) for each in objects), complete=True)
     try:
-        result = to_kubevirt(machine, world, rendering)
+        result = to_kubevirt(machine, object_set, rendering)
     except UntranslatableVirtualMachine as error:
         kind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), ErrorKind.INVALID_SPEC)
         raise ProviderError(kind, error.what, why=error.why, fix=error.fix, reason=error.reason_code) from error

@@ -197,12 +197,12 @@ def _about(resolved: VirtrigaudInputs) -> dict[str, str] | None:
     """Return the description of the image, for people and for reading it back."""
     if resolved.image is None or resolved.image_account is None:
         return None
-    spec, told = resolved.image.spec, {}
+    spec, about = resolved.image.spec, {}
     for member, value in (("metadata", spec.metadata), ("distribution", spec.distribution)):
         if value is not None:
             resolved.image_account.took_whole(member)
-            told[member] = to_data(value)
-    return {marks.ABOUT: marks.as_json(told)} if told else None
+            about[member] = to_data(value)
+    return {marks.ABOUT: marks.as_json(about)} if about else None
 
 
 def _filled(resolved: VirtrigaudInputs) -> tuple[str, DataVolumeSpec, tuple[Secret, ...]]:

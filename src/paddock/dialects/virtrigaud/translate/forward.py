@@ -40,9 +40,9 @@ def build(resolved: VirtrigaudInputs, attached: list[AttachedDisk]) -> Translate
     """The objects of a machine with these disks."""
     wired = wiring.wire(resolved)
     addressed = addresses.give(resolved, wired.interfaces if wired else (), can_tell=not guest.has_ignition(resolved))
-    told = guest.tell(resolved, addressed.network_data)
+    guest_data = guest.tell(resolved, addressed.network_data)
     devices = Devices(
-        disks=[each.disk for each in attached] + ([told.disk] if told else []) or None,
+        disks=[each.disk for each in attached] + ([guest_data.disk] if guest_data else []) or None,
         interfaces=addressed.interfaces or None,
         tpm=hardware.tpm(resolved),
         gpus=hardware.gpus(resolved),
@@ -52,7 +52,7 @@ def build(resolved: VirtrigaudInputs, attached: list[AttachedDisk]) -> Translate
     instance = VirtualMachineInstanceSpec(
         domain=_domain(resolved, devices),
         networks=wired.networks or None if wired else None,
-        volumes=[each.volume for each in attached] + ([told.volume] if told else []) or None,
+        volumes=[each.volume for each in attached] + ([guest_data.volume] if guest_data else []) or None,
         hostname=guest.hostname(resolved),
         architecture=hardware.image_architecture(resolved),
         terminationGracePeriodSeconds=_grace(resolved),
@@ -71,7 +71,7 @@ def build(resolved: VirtrigaudInputs, attached: list[AttachedDisk]) -> Translate
     )
     _speak_for_the_rest(resolved)
     resolved.judge()
-    secrets = [secret for each in attached for secret in each.secrets] + ([told.secret] if told and told.secret else [])
+    secrets = [secret for each in attached for secret in each.secrets] + ([guest_data.secret] if guest_data and guest_data.secret else [])
     return Translated((*secrets, *(wired.definitions if wired else ()), machine), resolved.losses())
 
 
@@ -107,7 +107,7 @@ def _template_metadata(resolved: VirtrigaudInputs) -> TemplateMeta:
 def _origin(resolved: VirtrigaudInputs, block: str) -> dict[str, str]:
     """Return the annotations that name the machine's origin."""
     spec, own, account = resolved.vm.spec, resolved.namespace, resolved.account
-    told = {
+    annotations = {
         marks.PROVIDER: marks.reference(spec.providerRef.namespace, spec.providerRef.name, own),
         marks.CLASS: marks.reference(spec.classRef.namespace, spec.classRef.name, own),
     }
@@ -116,24 +116,24 @@ def _origin(resolved: VirtrigaudInputs, block: str) -> dict[str, str]:
         account.took(ref, "name")
     asked = spec.resources
     if asked is not None and asked.cpu is not None:
-        told[marks.CLASS_CPU] = str(resolved.vmclass.spec.cpu)
+        annotations[marks.CLASS_CPU] = str(resolved.vmclass.spec.cpu)
     if asked is not None and asked.memoryMiB is not None:
-        told[marks.CLASS_MEMORY] = str(resolved.vmclass.spec.memory)
+        annotations[marks.CLASS_MEMORY] = str(resolved.vmclass.spec.memory)
     if spec.imageRef is not None:
-        told[marks.IMAGE] = marks.reference(spec.imageRef.namespace, spec.imageRef.name, own)
+        annotations[marks.IMAGE] = marks.reference(spec.imageRef.namespace, spec.imageRef.name, own)
     if block:
-        told[marks.SOURCE] = block
+        annotations[marks.SOURCE] = block
     networks = {
-        card.ref.name: marks.reference(card.ref.networkRef.namespace, card.ref.networkRef.name, own)
-        for card in resolved.cards
-        if card.ref.networkRef is not None
+        nic.ref.name: marks.reference(nic.ref.networkRef.namespace, nic.ref.networkRef.name, own)
+        for nic in resolved.cards
+        if nic.ref.networkRef is not None
     }
     if networks:
-        told[marks.NETWORKS] = marks.as_json(networks)
+        annotations[marks.NETWORKS] = marks.as_json(networks)
     if spec.tags:
         account.took("tags")
-        told[marks.TAGS] = marks.as_json(spec.tags)
-    return told
+        annotations[marks.TAGS] = marks.as_json(spec.tags)
+    return annotations
 
 
 def _run_strategy(resolved: VirtrigaudInputs) -> str:

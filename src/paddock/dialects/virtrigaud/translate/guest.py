@@ -122,12 +122,12 @@ def _absent(resolved: VirtrigaudInputs, path: tuple[str, ...], name: str) -> Gue
     return GuestUserData(secret=name)
 
 
-def _cloud_init(resolved: VirtrigaudInputs, given: Documents) -> GuestUserData | None:
-    path, inline = ("userData", "cloudInit"), given.inline
+def _cloud_init(resolved: VirtrigaudInputs, documents: Documents) -> GuestUserData | None:
+    path, inline = ("userData", "cloudInit"), documents.inline
     resolved.account.took(*path, "inline")
-    if given.secretRef is None:
+    if documents.secretRef is None:
         return GuestUserData(inline.encode()) if inline else None
-    name = given.secretRef.name
+    name = documents.secretRef.name
     known = resolved.knows_secret(name)
     found = _from_secret(resolved, path, name, userdata.USER_DATA_KEYS)
     if found is None and not known and not inline:
@@ -162,10 +162,10 @@ def hostname(resolved: VirtrigaudInputs) -> str | None:
     given = resolved.vm.spec.metaData.cloudInit if resolved.vm.spec.metaData is not None else None
     if given is None:
         return None
-    text, told = _meta_data(resolved, given)
+    text, is_carried = _meta_data(resolved, given)
     said = [_mapping(text).get(key) for key in _HOSTNAMES]
     usable = next((name for name in said if isinstance(name, str) and names.is_label(name)), None)
-    if text != spoken_hostname(usable) or not told:
+    if text != spoken_hostname(usable) or not is_carried:
         why = "KubeVirt makes the metadata of a machine itself"
         instead = f"the guest's host name is {usable}, and nothing else reaches it" if usable else "nothing of it reaches the guest"
         resolved.account.lose(("metaData", "cloudInit"), HIDDEN, why, instead)

@@ -66,9 +66,9 @@ def free(wanted: str, taken: set[str]) -> str:
     return name
 
 
-def mac(namespace: str, machine: str, card: str) -> str:
+def mac(namespace: str, machine: str, nic: str) -> str:
     """The hardware address of a card that has to be found by it: the same every time."""
-    digest = hashlib.sha256(f"{namespace}/{machine}/{card}".encode()).digest()
+    digest = hashlib.sha256(f"{namespace}/{machine}/{nic}".encode()).digest()
     return ":".join(f"{byte:02x}" for byte in (0x02, *digest[:5]))
 
 

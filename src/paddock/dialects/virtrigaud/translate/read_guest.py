@@ -29,8 +29,8 @@ class GuestReading:
 
 def read(reading: MachineReader) -> GuestReading:
     """The documents of the machine."""
-    told = reading.told
-    content = told[1] if told is not None else None
+    cloud_init = reading.cloud_init
+    content = cloud_init[1] if cloud_init is not None else None
     hostname = reading.instance.hostname
     meta_data = MetaData(cloudInit=CloudInitMetaData(inline=spoken_hostname(hostname))) if hostname else None
     network = _network(reading, content) if content is not None else None
@@ -68,7 +68,7 @@ def _is_ignition(text: str) -> bool:
 
 def _by_secret(reading: MachineReader, name: str) -> tuple[UserData | None, bool]:
     """A Secret of ours tells what it was made from; another one is named as it is."""
-    secret = reading.world.get(Secret, reading.namespace, name)
+    secret = reading.object_set.get(Secret, reading.namespace, name)
     value = decoded(secret).get(USER_DATA) if secret is not None else None
     text = _decoded(value) if value is not None else None
     ignition = text is not None and _is_ignition(text)
@@ -96,7 +96,7 @@ def _network(reading: MachineReader, content: Content) -> str | None:
     if content.networkDataBase64 is not None:
         return _text(content.networkDataBase64)
     name = content.networkDataSecretRef.name if content.networkDataSecretRef is not None else ""
-    secret = reading.world.get(Secret, reading.namespace, name) if name else None
+    secret = reading.object_set.get(Secret, reading.namespace, name) if name else None
     value = decoded(secret).get(NETWORK_DATA) if secret is not None else None
     return _decoded(value) if value is not None else None
 

@@ -101,9 +101,9 @@ def _made(reading: MachineReader, ref: ObjectRef, source: ImageSource, template:
 
 def _about(reading: MachineReader, template: DataVolumeTemplate | None) -> tuple[ImageMetadata | None, DistributionInfo | None]:
     annotations = (template.metadata.annotations if template is not None and template.metadata is not None else None) or {}
-    told = from_json(annotations.get(marks.ABOUT))
-    told = told if isinstance(told, dict) else {}
-    metadata, distribution = typed(ImageMetadata, told.get("metadata")), typed(DistributionInfo, told.get("distribution"))
+    about = from_json(annotations.get(marks.ABOUT))
+    about = about if isinstance(about, dict) else {}
+    metadata, distribution = typed(ImageMetadata, about.get("metadata")), typed(DistributionInfo, about.get("distribution"))
     kind = reading.instance.architecture
     if kind in ARCHITECTURES and (metadata is None or ARCHITECTURES.get(metadata.architecture) != kind):
         metadata = msgspec.structs.replace(metadata or ImageMetadata(), architecture=kind)
@@ -181,9 +181,9 @@ def _registry(reading: MachineReader, registry_source: RegistrySource) -> ImageS
 
 def _original(reading: MachineReader, name: str, what: str) -> tuple[str, dict[str, str] | None]:
     """The Secret that a Secret was copied from, and the keys in it; the Secret itself when it is no copy."""
-    secret = reading.world.get(Secret, reading.namespace, name)
-    told = from_json((secret.metadata.annotations or {}).get(marks.SECRET)) if secret is not None else None
-    if not isinstance(told, dict) or not isinstance(told.get("name"), str) or not isinstance(told.get(what), dict):
+    secret = reading.object_set.get(Secret, reading.namespace, name)
+    about = from_json((secret.metadata.annotations or {}).get(marks.SECRET)) if secret is not None else None
+    if not isinstance(about, dict) or not isinstance(about.get("name"), str) or not isinstance(about.get(what), dict):
         return name, None
-    keys = {key: value for key, value in told[what].items() if isinstance(value, str)}
-    return (told["name"], keys) if is_name(told["name"]) else (plain(name), None)
+    keys = {key: value for key, value in about[what].items() if isinstance(value, str)}
+    return (about["name"], keys) if is_name(about["name"]) else (plain(name), None)

@@ -75,7 +75,7 @@ def read(reading: MachineReader, network_data: str | None) -> NicWiring:
             attachment = _attachment(reading, interface, network, text if isinstance(text, str) else "")
             key = (attachment.metadata.namespace, attachment.metadata.name)
             attachments[key] = _one(attachments.get(key), attachment)
-        cards.append(_card(reading, interface, name, attachment, static.get(interface.name)))
+        cards.append(_nic(reading, interface, name, attachment, static.get(interface.name)))
     made = tuple(attachments.values())
     if reading.instance.domain.devices.networkInterfaceMultiqueue:
         made = tuple(_with_queues(network, reading) for network in made)
@@ -106,7 +106,7 @@ def _card_name(name: str) -> str:
     return name if is_name(name) and len(name) <= _LABEL else plain(name)[:_LABEL].rstrip("-")
 
 
-def _card(
+def _nic(
     reading: MachineReader, interface: Interface, name: str, attachment: VMNetworkAttachment | None, static: VMNetworkRef | None
 ) -> VMNetworkRef:
     ref = None
@@ -126,7 +126,7 @@ def _attachment(reading: MachineReader, interface: Interface, network: Network, 
         name = POD if model == "virtio" else f"{POD}-{plain(model)}"
         return _made(reading, remembered, ObjectRef(name=name), VMNetworkAttachmentSpec(network=spec))
     namespace, name = marks.referred(network.multus.networkName)
-    definition = reading.world.get(NetworkAttachmentDefinition, namespace or reading.namespace, name)
+    definition = reading.object_set.get(NetworkAttachmentDefinition, namespace or reading.namespace, name)
     fallback = ObjectRef(name=plain(name if model == "virtio" else f"{name}-{model}"), namespace=namespace)
     if definition is not None:
         ours = (definition.metadata.annotations or {}).get(marks.NETWORK, "")
@@ -162,12 +162,12 @@ def _bridged(definition: NetworkAttachmentDefinition, model: str, name: str) -> 
         return None
     annotations = definition.metadata.annotations or {}
     kind = annotations.get(marks.NETWORK_TYPE, "bridged")
-    told = from_json(annotations.get(marks.ABOUT))
+    about = from_json(annotations.get(marks.ABOUT))
     spec = VMNetworkAttachmentSpec(
         network=_network(bridge, definition, model, kind if kind in NETWORK_TYPES else "bridged"),
         ipAllocation=_allocation(bridge),
         qos=None if limits is None else NetworkQoS(ingressLimit=limits.ingressRate, egressLimit=limits.egressRate),
-        metadata=typed(NetworkMetadata, told.get("metadata")) if isinstance(told, dict) else None,
+        metadata=typed(NetworkMetadata, about.get("metadata")) if isinstance(about, dict) else None,
     )
     return spec if _says_the_same(spec, definition, config, name) else None
 

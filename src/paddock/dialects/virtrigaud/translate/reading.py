@@ -25,26 +25,21 @@ _LAST = 1000
 
 @dataclasses.dataclass(frozen=True)
 class MachineReader:
-    """One machine."""
-
     vm: VirtualMachine
-    world: ObjectSet
+    object_set: ObjectSet
     rendering: Rendering
     ledger: LossCollector
 
     @property
     def name(self) -> str:
-        """The machine's name."""
         return marks.name_of(self.vm)
 
     @property
     def namespace(self) -> str:
-        """The machine's namespace."""
         return namespace_of(self.vm)
 
     @property
     def instance(self) -> VirtualMachineInstanceSpec:
-        """The hardware."""
         return self.vm.spec.template.spec
 
     @property
@@ -54,7 +49,6 @@ class MachineReader:
 
     @property
     def volumes(self) -> dict[str, Volume]:
-        """Volumes by name."""
         return {volume.name: volume for volume in self.instance.volumes or ()}
 
     @property
@@ -87,7 +81,7 @@ class MachineReader:
         return claim_of(volume) is not None or volume.containerDisk is not None
 
     @property
-    def told(self) -> tuple[int, CloudInitSource] | None:
+    def cloud_init(self) -> tuple[int, CloudInitSource] | None:
         """The place of the volume with the guest's documents, and its content."""
         for index, volume in enumerate(self.instance.volumes or ()):
             content = documents_of(volume)

@@ -46,7 +46,7 @@ class VirtrigaudInputs:
     image: VMImage | None
     provider: Provider | None
     cards: tuple[ResolvedNic, ...]
-    world: ObjectSet
+    object_set: ObjectSet
     rendering: Rendering
     account: Account
     class_account: Account
@@ -71,7 +71,7 @@ class VirtrigaudInputs:
 
     def secret(self, namespace: str, name: str, path: Path) -> dict[str, bytes] | None:
         """The values of a Secret. A missing one is noted."""
-        found = self.world.get(Secret, namespace, name)
+        found = self.object_set.get(Secret, namespace, name)
         if found is None:
             self.missing.append(MissingReference("Secret", namespace, name, path))
             return None
@@ -79,17 +79,17 @@ class VirtrigaudInputs:
 
     def knows_secret(self, name: str) -> bool:
         """Return whether a Secret beside the machine exists."""
-        return self.world.get(Secret, self.namespace, name) is not None
+        return self.object_set.get(Secret, self.namespace, name) is not None
 
     def losses(self) -> tuple[Loss, ...]:
         """Everything that does not fit, object by object."""
-        networks = {id(card.account): card.account for card in self.cards if card.account is not None}
+        networks = {id(nic.account): nic.account for nic in self.cards if nic.account is not None}
         accounts = (self.account, self.class_account, self.image_account, *networks.values(), self.provider_account)
         return tuple(loss for account in accounts if account is not None for loss in account.settle())
 
     def judge(self) -> None:
         """Raise what a complete world lacks."""
-        if self.missing and self.world.complete:
+        if self.missing and self.object_set.complete:
             raise self.missing[0] if len(self.missing) == 1 else MissingReferences(self.missing)
 
 
@@ -118,7 +118,7 @@ def resolve(vm: VirtrigaudVirtualMachine, object_set: ObjectSet, rendering: Rend
         image=image,
         provider=provider,
         cards=cards,
-        world=object_set,
+        object_set=object_set,
         rendering=rendering,
         account=account,
         class_account=Account(vmclass, reasons.OF_CLASSES),

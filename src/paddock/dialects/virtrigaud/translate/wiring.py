@@ -46,14 +46,14 @@ def wire(resolved: VirtrigaudInputs) -> NicAttachments | None:
     networks: list[Network] = []
     multiqueue = False
     definitions: dict[tuple[str, str], NetworkAttachmentDefinition] = {}
-    for card in resolved.cards:
-        attached = _attach(resolved, card, taken=any(network.pod is not None for network in networks))
+    for nic in resolved.cards:
+        attached = _attach(resolved, nic, taken=any(network.pod is not None for network in networks))
         if attached is None:
             continue
         network, definition = attached
         networks.append(network)
-        interfaces.append(_interface(resolved, card, network))
-        multiqueue = multiqueue or _queues(card, _block(resolved, card)) > 1
+        interfaces.append(_interface(resolved, nic, network))
+        multiqueue = multiqueue or _queues(nic, _block(resolved, nic)) > 1
         if definition is not None:
             definitions[namespace_of(definition), definition.metadata.name] = definition
     return NicAttachments(interfaces, networks, tuple(definitions.values()), multiqueue)
@@ -104,7 +104,7 @@ def _network(
     target = own.metadata.name
     definition: NetworkAttachmentDefinition | None = own
     # What somebody else made under the network's own name is used as it is.
-    foreign = resolved.world.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
+    foreign = resolved.object_set.get(NetworkAttachmentDefinition, namespace_of(network), network.metadata.name)
     if foreign is not None and marks.NETWORK not in (foreign.metadata.annotations or {}):
         target, definition = network.metadata.name, None
     target = marks.reference(namespace_of(network), target, resolved.namespace)

@@ -64,23 +64,23 @@ class DiskStorage:
 
         `vm` is the UID of its VirtualMachine; "" means none.
         """
-        acts = [self._act(owner.namespace, each, existing_claims, known) for each in disks]
-        ours = await self._take_back(owner, [act.name for act in acts], vm)
-        applied = [act for act in acts if act.verb == "apply"]
+        actions = [self._act(owner.namespace, each, existing_claims, known) for each in disks]
+        ours = await self._take_back(owner, [act.name for act in actions], vm)
+        applied = [act for act in actions if act.verb == "apply"]
         await self._set.reach(owner, [DesiredObject(_TARGETS[act.data["kind"]], act.data, adopt=act.name in ours) for act in applied])
-        for act in acts:
+        for act in actions:
             if act.verb == "grow":
                 patch = merge_patch({"spec": {"resources": {"requests": {"storage": act.size}}}})
                 await self._client.patch(targets.CLAIM_DATA, Key(owner.namespace, act.name), patch, WriteOptions(manager=targets.MANAGER))
         for disk in disks:
             await self._label(owner, disk)
-        return [await self._claim(owner.namespace, act, existing_claims.get(act.name)) for act in acts]
+        return [await self._claim(owner.namespace, act, existing_claims.get(act.name)) for act in actions]
 
     async def _label(self, owner: InvolvedObject, disk: Data) -> None:
         """Keep the labels of a DataVolume that is there. Nothing else of one can change."""
         key = Key(owner.namespace, disk["metadata"]["name"])
         seen = self._caches.volumes.cache.get(key) if disk["kind"] == "DataVolume" else None
-        if seen is None or seen.meta.going or not is_owned(seen.meta, owner.uid):
+        if seen is None or seen.meta.deleting or not is_owned(seen.meta, owner.uid):
             return
         if changed := changed_labels(disk, orjson.loads(seen.raw), targets.MANAGER):
             patch = merge_patch({"metadata": {"labels": changed}})
@@ -94,7 +94,6 @@ class DiskStorage:
         return {seen.meta.name for seen in restored if await adopt(self._client, machine, targets.CLAIM_DATA, seen)}
 
     def forget(self, owner: InvolvedObject) -> None:
-        """The machine is gone."""
         self._set.forget(owner)
 
     def _act(self, namespace: str, wanted: Data, existing_claims: Mapping[str, ExistingClaim], known: frozenset[str]) -> ClaimAction:
@@ -114,7 +113,7 @@ class DiskStorage:
     async def drop_image(self, owner: CachedObject, name: str) -> None:
         """The installation image is not wanted any more: its DataVolume goes, and its claim with it."""
         seen = self._caches.volumes.cache.get(Key(owner.key.namespace, name))
-        if seen is not None and not seen.meta.going and seen in self._caches.own_volumes(owner):
+        if seen is not None and not seen.meta.deleting and seen in self._caches.own_volumes(owner):
             await delete_seen(self._client, targets.VOLUMES, seen)
 
     async def clear(self, owner: CachedObject) -> None:
@@ -180,7 +179,6 @@ class MachineMaker:
             machine_context.problem, machine_context.error = problem_of_backend(error, aspect), error
 
     def forget(self, owner: InvolvedObject) -> None:
-        """The machine is gone."""
         self._set.forget(owner)
         self._unread.forget(owner.uid)
         self._storage.forget(owner)
@@ -200,7 +198,7 @@ class MachineMaker:
         machine_context.claims = await self._storage.reach(machine_context.owner, wanted_objects.disks, machine_context.found, known, vm)
 
     async def _machine(self, machine_context: MachineContext, wanted_objects: WantedObjects) -> None:
-        if machine_context.vm_seen is not None and machine_context.vm_seen.meta.going:
+        if machine_context.vm_seen is not None and machine_context.vm_seen.meta.deleting:
             # It is made again when it is gone.
             return
         secrets = [DesiredObject(targets.SECRETS, each) for each in wanted_objects.secrets]

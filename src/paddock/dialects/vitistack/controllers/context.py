@@ -48,8 +48,6 @@ class ControllerParts:
 
 
 class MachineContext(msgspec.Struct):
-    """One machine."""
-
     seen: CachedObject
     machine: Machine
     vm_seen: CachedObject | None
@@ -72,7 +70,6 @@ class MachineContext(msgspec.Struct):
 
     @property
     def key(self) -> Key:
-        """Its place."""
         return self.seen.key
 
     @property
@@ -97,7 +94,7 @@ def look_at(caches: VitistackCaches, seen: CachedObject) -> MachineContext:
     )
 
 
-def sight(caches: VitistackCaches, machine_context: MachineContext, settings: VitistackSettings) -> ObservedMachine:
+def observed_machine(caches: VitistackCaches, machine_context: MachineContext, settings: VitistackSettings) -> ObservedMachine:
     """Return the observed state for the status."""
     return ObservedMachine(
         machine=machine_context.machine,

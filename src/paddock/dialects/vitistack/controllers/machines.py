@@ -18,7 +18,7 @@ from paddock.base.backoff import Backoff
 from paddock.base.errors import PaddockError
 from paddock.dialects.vitistack.controllers import targets
 from paddock.dialects.vitistack.controllers.actions import DiskStorage, MachineFinalizer, MachineMaker
-from paddock.dialects.vitistack.controllers.context import ControllerParts, MachineContext, look_at, revisions, sight
+from paddock.dialects.vitistack.controllers.context import ControllerParts, MachineContext, look_at, observed_machine, revisions
 from paddock.dialects.vitistack.controllers.networks import NetworkDefinitions
 from paddock.dialects.vitistack.controllers.reader import brief
 from paddock.dialects.vitistack.kinds.machinespec import MachineStatus
@@ -81,8 +81,6 @@ class _Past(msgspec.Struct):
 
 
 class VitistackMachineReconciler(KindReconciler):
-    """Reconciles machines."""
-
     def __init__(
         self, parts: ControllerParts, attachments: NetworkDefinitions, ask_network: Callable[[Key], None], chance: random.Random
     ) -> None:
@@ -125,7 +123,7 @@ class VitistackMachineReconciler(KindReconciler):
             return again(wait)
         machine_context = look_at(self._parts.caches, seen)
         with logs.about(phase=(machine_context.machine.status.phase if machine_context.machine.status else None) or phases.PENDING):
-            if seen.meta.going:
+            if seen.meta.deleting:
                 return await self._leave(machine_context, past)
             outcome = await self._accept(machine_context, past)
             return await self._carry_out(machine_context, past, at) if outcome is None else outcome
@@ -133,7 +131,7 @@ class VitistackMachineReconciler(KindReconciler):
     def _wait(self, past: _Past, seen: CachedObject) -> float:
         """Return the seconds that a machine waits after a shortage; 0 for one that has changed or is being deleted."""
         hold = past.hold
-        if hold is None or seen.meta.going or hold.generation != seen.meta.generation:
+        if hold is None or seen.meta.deleting or hold.generation != seen.meta.generation:
             return 0.0
         return hold.until - self._parts.clock.seconds()
 
@@ -193,7 +191,7 @@ class VitistackMachineReconciler(KindReconciler):
     def _status(self, machine_context: MachineContext) -> MachineStatus:
         """The status as it should be."""
         say = report.failed_status if self._is_final(machine_context) else report.status
-        return say(sight(self._parts.caches, machine_context, self._parts.settings), self._now())
+        return say(observed_machine(self._parts.caches, machine_context, self._parts.settings), self._now())
 
     def _is_final(self, machine_context: MachineContext) -> bool:
         name = machine_context.machine.spec.template
@@ -220,9 +218,9 @@ class VitistackMachineReconciler(KindReconciler):
         if before.phase != status.phase:
             with logs.about(phase=status.phase or ""):
                 _LOG.info("machine phase changed", extra={"before": before.phase or "", "reason": report.reason_of(status)})
-        told = tuple(news(machine_context.machine, status))
+        reports = tuple(news(machine_context.machine, status))
         self._go_on_from(written, machine_context)
-        for each in told:
+        for each in reports:
             self._parts.recorder.tell(machine_context.owner, each.kind, each.reason, each.note)
             if each.reason in problems.ERROR_TYPES:
                 _LOG.warning("machine has a problem", extra={"error_type": each.reason, "error": each.note})
@@ -256,7 +254,9 @@ class VitistackMachineReconciler(KindReconciler):
         patience = past.leaving + _PATIENT_SECONDS - now
         if patience > 0:
             return again(patience)
-        wanted = report.leaving_status(sight(self._parts.caches, machine_context, self._parts.settings), remains.said(), self._now())
+        wanted = report.leaving_status(
+            observed_machine(self._parts.caches, machine_context, self._parts.settings), remains.said(), self._now()
+        )
         await self._statuses.write(machine_context.seen, wanted)
         return DONE
 
@@ -268,7 +268,7 @@ class VitistackMachineReconciler(KindReconciler):
         concerned = caches.users_of(caches.networks, change.seen.key)
         if change.old is None or change.new is None or change.old.meta.generation != change.new.meta.generation:
             return concerned
-        return [key for key in concerned if (seen := caches.machines.cache.get(key)) is not None and seen.meta.going]
+        return [key for key in concerned if (seen := caches.machines.cache.get(key)) is not None and seen.meta.deleting]
 
     def by_class(self, change: CacheChange) -> list[Key]:
         """The machines that wait for a class."""

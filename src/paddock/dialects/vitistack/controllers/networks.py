@@ -63,8 +63,6 @@ class NetworkDefinitions:
 
 
 class NetworkConfigurationReconciler(KindReconciler):
-    """The controller of NetworkConfigurations."""
-
     def __init__(self, parts: ControllerParts, attachments: NetworkDefinitions) -> None:
         super().__init__(parts.caches.networks)
         self._caches = parts.caches
@@ -107,7 +105,7 @@ class NetworkConfigurationReconciler(KindReconciler):
         """The machines that name the network; those that go until nothing of them is left that could be attached."""
         for each in self._caches.users_of(self._caches.networks, key):
             seen = self._caches.machines.cache.get(each)
-            if seen is None or (seen.meta.going and not self._caches.remains(seen, ()).uses_networks):
+            if seen is None or (seen.meta.deleting and not self._caches.remains(seen, ()).uses_networks):
                 continue
             instance = self._caches.instance_of(each)
             yield NetworkUser(seen.read(targets.MACHINES), instance.read(targets.INSTANCES) if instance is not None else None)

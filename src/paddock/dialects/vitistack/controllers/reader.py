@@ -100,7 +100,6 @@ class ReferenceReader(Generic[T]):
         self._read: StateMemo[str, T] = StateMemo(informer)
 
     def get(self, key: Key) -> T | None:
-        """The object there."""
         seen = self.informer.cache.get(key)
         if seen is None:
             return None

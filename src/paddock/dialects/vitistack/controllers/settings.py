@@ -4,8 +4,6 @@ import msgspec
 
 
 class VitistackSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Decided at the start."""
-
     # RECONCILE_INTERVAL: every machine and network is reconciled again this often
     resync_seconds: float = 30.0
     # MAX_CONCURRENT_RECONCILES

@@ -38,8 +38,6 @@ class WantedObjects(msgspec.Struct, frozen=True):
 
 
 class Translation:
-    """Translates machines."""
-
     def __init__(self, caches: VitistackCaches, rendering: Rendering) -> None:
         self._caches = caches
         self._rendering = rendering
@@ -70,9 +68,9 @@ class Translation:
         if boot.root_image(machine) and root in claims and self._caches.volumes.cache.get(Key(key.namespace, root)) is None:
             machine = self._as_it_is(key, machine, root)
         # What is there goes before what is assumed: an assumed class is nobody's default.
-        world = ObjectSet([*decided_classes(merged, found), *resources], complete=True)
+        object_set = ObjectSet([*decided_classes(merged, found), *resources], complete=True)
         rendering = with_decided_default(self._rendering, merged, found)
-        return _sorted(to_kubevirt(machine, world, rendering))
+        return _sorted(to_kubevirt(machine, object_set, rendering))
 
     def _as_it_is(self, key: Key, machine: Machine, root: str) -> Machine:
         """A claim without a DataVolume was blank, unless the VirtualMachine knows of one, which is collected when it is done."""

@@ -102,8 +102,8 @@ def _memory(resources: MachineResources | None) -> int | str | None:
     return memory.size
 
 
-def _count(own: int | None, given: int | None) -> int:
-    return own or given or 1
+def _count(own: int | None, count: int | None) -> int:
+    return own or count or 1
 
 
 def _last(values: Sequence[T]) -> T | None:

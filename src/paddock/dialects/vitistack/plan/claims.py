@@ -45,7 +45,6 @@ class ExistingClaim(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int | str | None:
-        """The requested size."""
         return ((self.spec.resources.requests if self.spec.resources else None) or {}).get("storage")
 
 
@@ -93,11 +92,11 @@ def request_of(wanted: Data) -> int | str:
     return size
 
 
-def larger(wanted: int | str, found: int | str | None) -> int | str:
+def larger(desired: int | str, present: int | str | None) -> int | str:
     """The larger of two sizes, in its own words; the one that is there when they are the same."""
-    if found is None or quantity.parse(wanted) > quantity.parse(found):
-        return wanted
-    return found
+    if present is None or quantity.parse(desired) > quantity.parse(present):
+        return desired
+    return present
 
 
 # --- what a translation takes for granted of disks that are there -----------------------------------------------------------

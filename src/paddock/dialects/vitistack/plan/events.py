@@ -11,8 +11,6 @@ from paddock.dialects.vitistack.plan.observed import is_new
 
 
 class EventMessage(msgspec.Struct, frozen=True):
-    """An event."""
-
     kind: str
     reason: str
     note: str

@@ -35,4 +35,4 @@ def addresses(network: str, user: NetworkUser) -> list[str]:
     """The addresses that a machine has on the network."""
     cards = {each.name for each in ownform.networks(user.machine.spec) if each.networkName == network}
     seen = (user.instance.status.interfaces if user.instance else None) or ()
-    return [address for card in seen if card.name in cards for address in card.addresses]
+    return [address for nic in seen if nic.name in cards for address in nic.addresses]

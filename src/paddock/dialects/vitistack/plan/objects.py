@@ -60,7 +60,6 @@ class RemainingObjects(msgspec.Struct, frozen=True):
 
     @property
     def step(self) -> Step:
-        """The next step."""
         if self.vm or self.instance:
             return "machine"
         if self.claims:

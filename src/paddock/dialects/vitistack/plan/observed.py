@@ -38,14 +38,10 @@ class ObjectName(msgspec.Struct, frozen=True):
 
 
 class NamedClaim(msgspec.Struct, frozen=True):
-    """A volume's claim."""
-
     claimName: str = ""
 
 
 class NamedVolume(msgspec.Struct, frozen=True):
-    """A volume's DataVolume."""
-
     name: str = ""
 
 
@@ -125,7 +121,6 @@ class ObservedNic(msgspec.Struct, frozen=True):
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """All addresses."""
         return self.ipAddresses or ((self.ipAddress,) if self.ipAddress else ())
 
 
@@ -156,8 +151,6 @@ class InstanceStatus(msgspec.Struct, frozen=True):
 
 
 class Instance(msgspec.Struct, frozen=True):
-    """The running machine."""
-
     metadata: ObjectName
     status: InstanceStatus = InstanceStatus()
 
@@ -183,8 +176,6 @@ class ObservedFillStatus(msgspec.Struct, frozen=True):
 
 
 class ObservedDataVolume(msgspec.Struct, frozen=True):
-    """What fills a disk."""
-
     metadata: ObjectName
     status: ObservedFillStatus = ObservedFillStatus()
 

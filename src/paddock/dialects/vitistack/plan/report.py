@@ -120,7 +120,7 @@ def addresses(instance: Instance | None) -> list[str]:
     """The addresses of a running machine: IPv4 first, each once, card by card."""
     if instance is None or instance.status.phase in FINAL:
         return []
-    found = dict.fromkeys(address for card in instance.status.interfaces or () for address in card.addresses)
+    found = dict.fromkeys(address for interface in instance.status.interfaces or () for address in interface.addresses)
     return sorted(found, key=lambda address: ":" in address)
 
 

@@ -1,5 +1,3 @@
-"""Cloud-init."""
-
 import base64
 from collections.abc import Iterator
 from contextlib import suppress

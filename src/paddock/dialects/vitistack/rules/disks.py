@@ -1,5 +1,3 @@
-"""Disks."""
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 

@@ -1,5 +1,3 @@
-"""Mainboard, features and firmware."""
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 

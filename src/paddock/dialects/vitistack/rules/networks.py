@@ -1,5 +1,3 @@
-"""Network cards."""
-
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 

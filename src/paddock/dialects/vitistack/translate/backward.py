@@ -41,19 +41,17 @@ def from_kubevirt(vm: VirtualMachine, object_set: ObjectSet, rendering: Renderin
     """The Machine that says the same, with what it refers to before it: Secrets, NetworkConfigurations, Machine."""
     reading = _Reading(vm, object_set, rendering)
     machine = reading.machine()
-    networks, told = wiring.networks(vm, reading.wired, object_set, reading.ledger)
+    networks, losses = wiring.networks(vm, reading.wired, object_set, reading.ledger)
     image = _image(reading, machine, networks)
     _compare(reading, image)
     claims = [loss for each in reading.disks for loss in _claim_losses(each, machine.metadata.name, image)]
-    return Translated((*reading.secrets(), *networks, machine), (*reading.ledger.losses, *told, *claims))
+    return Translated((*reading.secrets(), *networks, machine), (*reading.ledger.losses, *losses, *claims))
 
 
 class _Reading:
-    """One machine being read."""
-
     def __init__(self, vm: VirtualMachine, object_set: ObjectSet, rendering: Rendering) -> None:
         self.vm = vm
-        self.world = object_set
+        self.object_set = object_set
         self.rendering = rendering
         self.ledger = LossCollector(f"VirtualMachine/{vm.metadata.name or vm.metadata.generateName}")
         self.instance = vm.spec.template.spec
@@ -68,7 +66,6 @@ class _Reading:
         self.documents = self._documents()
 
     def machine(self) -> Machine:
-        """The Machine."""
         template, base = self._template()
         given = {disk.name: disk for disk in base.disks} if base else {}
         disks = [storage.over(each.disk, given.get(each.disk.name)) for each in self.disks]
@@ -88,7 +85,7 @@ class _Reading:
     def secrets(self) -> Iterator[Secret]:
         """The Secret that the Machine refers to, as it would be written anew."""
         reference = self.documents.secretRef if self.documents else None
-        found = self.world.get(Secret, self.namespace, reference.name) if reference else None
+        found = self.object_set.get(Secret, self.namespace, reference.name) if reference else None
         if found is not None:
             metadata = said_metadata(found.metadata)
             kept = [each for each in metadata.ownerReferences or () if each.kind != "Machine"]
@@ -97,7 +94,7 @@ class _Reading:
     def _template(self) -> tuple[str | None, MachineTemplateSpec | None]:
         """The template that the label names, when the disks begin with its disks."""
         name = (self.vm.metadata.labels or {}).get(marks.MACHINE_TEMPLATE)
-        base = machinetemplate.find(name, self.namespace, self.world) if name else None
+        base = machinetemplate.find(name, self.namespace, self.object_set) if name else None
         if base is None or [each.name for each in base.disks] != [each.disk.name for each in self.disks[: len(base.disks)]]:
             return None, None
         return name, base
@@ -134,7 +131,7 @@ class _Reading:
             return None
         path = (*_INSTANCE, "volumes", self.cloud_init)
         return cloudinit.read(
-            cloudinit.CloudInitReader(self.instance.volumes[self.cloud_init], path, self.namespace, self.world, self.ledger)
+            cloudinit.CloudInitReader(self.instance.volumes[self.cloud_init], path, self.namespace, self.object_set, self.ledger)
         )
 
     def _metadata(self) -> ObjectMeta:
@@ -165,7 +162,7 @@ def _image(reading: _Reading, machine: Machine, networks: list[NetworkConfigurat
     probe = msgspec.structs.replace(machine, metadata=msgspec.structs.replace(machine.metadata, uid=reading.uid))
     by_strategy = reading.vm.spec.running is None and reading.vm.spec.runStrategy in ("Always", "Halted")
     rendering = msgspec.structs.replace(reading.rendering, power_field="runStrategy" if by_strategy else "running")
-    return to_kubevirt(probe, ObjectSet([*reading.world.all(Resource), *networks]), rendering).value
+    return to_kubevirt(probe, ObjectSet([*reading.object_set.all(Resource), *networks]), rendering).value
 
 
 def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
@@ -175,8 +172,8 @@ def _compare(reading: _Reading, image: tuple[Resource, ...]) -> None:
     # An object that is one loss as a whole is none member by member.
     whole = [loss.path for loss in reading.ledger.losses if isinstance(loss.value, dict)]
     for path, value in residue(comparable(reading.vm, documents, named), after):
-        told = any(path[: len(each)] == each for each in whole)
-        if not told and not means_the_same(path, value):
+        is_lost = any(path[: len(each)] == each for each in whole)
+        if not is_lost and not means_the_same(path, value):
             reading.ledger.lose(path, value, *reason(path))
 
 

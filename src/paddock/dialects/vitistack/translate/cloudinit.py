@@ -51,7 +51,6 @@ class CloudInitVolume(msgspec.Struct, frozen=True):
 
 
 def secret_name(machine_name: str) -> str:
-    """The machine's own Secret."""
     return f"{machine_name}-cloudinit"
 
 
@@ -136,12 +135,11 @@ class CloudInitReader(msgspec.Struct, frozen=True):
     volume: Volume
     path: Path
     namespace: str
-    world: ObjectSet
+    object_set: ObjectSet
     ledger: LossCollector
 
     @property
     def given(self) -> CloudInitSource:
-        """The documents."""
         return self.volume.cloudInitNoCloud or self.volume.cloudInitConfigDrive or CloudInitSource()
 
     def lose(self, member: str, value: str, why: str, instead: str) -> None:
@@ -171,7 +169,7 @@ def _read_network(reading: CloudInitReader, *, beside: str) -> str | None:
     if given.networkDataSecretRef is None or given.networkDataSecretRef.name == beside:
         return None
     name = given.networkDataSecretRef.name
-    secret = reading.world.get(Secret, reading.namespace, name)
+    secret = reading.object_set.get(Secret, reading.namespace, name)
     value = decoded(secret).get(NETWORK_DATA_KEY) if secret else None
     if value is None:
         why = "a Machine refers to network data only beside its user data, and the Secret is not in the input"

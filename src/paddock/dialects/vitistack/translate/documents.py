@@ -29,7 +29,6 @@ class DocumentReference(msgspec.Struct, frozen=True):
         return self.cls is Secret and self.key == self.kubevirt_key
 
     def value(self, object_set: ObjectSet, namespace: str) -> bytes | None:
-        """The document, or None."""
         found = object_set.get(self.cls, namespace, self.name)
         if found is None:
             return None

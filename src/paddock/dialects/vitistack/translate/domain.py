@@ -78,7 +78,6 @@ def architecture(resolved: VitistackInputs) -> str | None:
 
 
 def build(resolved: VitistackInputs, devices: Devices) -> kubevirt.DomainSpec:
-    """The hardware."""
     wanted = resolved.machine.spec.domain or Domain()
     merged, machine_type = resolved.effective, sent_type(resolved)
     features = wanted.features or Wanted()
@@ -98,13 +97,13 @@ def is_secure(domain: Domain) -> bool:
     return domain.firmware is not None and domain.firmware.bootloader is not None and domain.firmware.bootloader.secureBoot
 
 
-def _features(wanted: Wanted, *, secure: bool) -> Features:
-    apic = wanted.apic
+def _features(features: Wanted, *, secure: bool) -> Features:
+    apic = features.apic
     return Features(
-        acpi=FeatureState() if wanted.acpi else FeatureState(enabled=False),
-        apic=APIC(enabled=True) if wanted.hyperv else None if apic is None else APIC(enabled=apic),
+        acpi=FeatureState() if features.acpi else FeatureState(enabled=False),
+        apic=APIC(enabled=True) if features.hyperv else None if apic is None else APIC(enabled=apic),
         smm=FeatureState(enabled=True) if secure else None,
-        hyperv=HYPERV if wanted.hyperv else None,
+        hyperv=HYPERV if features.hyperv else None,
     )
 
 

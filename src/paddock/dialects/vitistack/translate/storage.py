@@ -59,7 +59,7 @@ class DiskReader:
 
     def __init__(self, vm: VirtualMachine, object_set: ObjectSet, default_class: str | None, ledger: LossCollector) -> None:
         self.vm = vm
-        self.world = object_set
+        self.object_set = object_set
         self.default_class = default_class
         self.ledger = ledger
         self.volumes = {volume.name: volume for volume in vm.spec.template.spec.volumes or ()}
@@ -122,10 +122,10 @@ class DiskReader:
         template = self.templates.get(name)
         if template is not None:
             return BackingStore(spec=template.spec.pvc or template.spec.storage or StorageSpec(), content=template.spec)
-        volume = self.world.get(DataVolume, namespace, name)
+        volume = self.object_set.get(DataVolume, namespace, name)
         if volume is not None:
             return BackingStore(spec=volume.spec.pvc or volume.spec.storage or StorageSpec(), origin=volume, content=volume.spec)
-        claim = self.world.get(PersistentVolumeClaim, namespace, name)
+        claim = self.object_set.get(PersistentVolumeClaim, namespace, name)
         return BackingStore(spec=(claim and claim.spec) or StorageSpec(), origin=claim)
 
     def _size(self, spec: StorageSpec, volume: Volume) -> int | str:

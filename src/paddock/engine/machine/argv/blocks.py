@@ -270,7 +270,7 @@ def _virtio_only(disk: DiskConfig, config: MachineConfig) -> dict[str, Any]:
 def boot_indexes(config: MachineConfig) -> dict[str, int]:
     """Boot index by id of device: the config's, or else disks before drives, each in order."""
     given = {names.device(disk.name): disk.boot_order for disk in config.disks}
-    given |= {names.card(nic.name): nic.boot_order for nic in config.nics}
+    given |= {names.nic(nic.name): nic.boot_order for nic in config.nics}
     said = {name: order for name, order in given.items() if order is not None}
     if said:
         return said

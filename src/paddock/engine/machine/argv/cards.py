@@ -72,7 +72,7 @@ def _forward(name: str, protocol: str, address: str, port: int, inner: int) -> s
 
 def device_properties(nic: Nic, config: MachineConfig) -> dict[str, Any]:
     """The card's device, without its place."""
-    properties: dict[str, Any] = {"driver": driver(nic, config), "id": names.card(nic.name)}
+    properties: dict[str, Any] = {"driver": driver(nic, config), "id": names.nic(nic.name)}
     properties |= {"netdev": names.netdev(nic.name), "mac": nic.mac}
     if nic.boot_order is None:
         # Without the option ROM the firmware starts faster, and the card is no boot device by mistake.

@@ -99,7 +99,7 @@ def _nics(config: MachineConfig, line: Line, slots: Slots) -> None:
         place = slots.conventional(f"card {nic.name}") if _is_conventional(nic) else slots.place(f"card {nic.name}", nic.pci_address)
         line.device(f"network card {nic.name}", {**cards.device_properties(nic, config), **place})
         if not nic.link_up:
-            line.before_start.append(QmpCommand("set_link", {"name": names.card(nic.name), "up": False}))
+            line.before_start.append(QmpCommand("set_link", {"name": names.nic(nic.name), "up": False}))
 
 
 def _is_conventional(nic: Nic) -> bool:

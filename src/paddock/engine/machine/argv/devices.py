@@ -30,7 +30,6 @@ def _socket(name: str, path: str, **more: Any) -> str:
 
 
 def serial(config: MachineConfig, line: Line) -> None:
-    """The serial console."""
     if not config.devices.serial:
         return
     # Appending lets somebody else cut the log while QEMU writes it.
@@ -78,7 +77,6 @@ def _default_video(config: MachineConfig) -> str:
 
 
 def memory_devices(config: MachineConfig, line: Line, slots: Slots) -> None:
-    """Balloon and random numbers."""
     if config.devices.balloon:
         balloon = {"driver": virtio("virtio-balloon-pci", config), "id": names.BALLOON, **slots.place("the memory balloon")}
         line.device("the memory balloon", {**balloon, "free-page-reporting": config.devices.free_page_reporting})
@@ -111,7 +109,6 @@ def _is_usb(disk: DiskConfig) -> bool:
 
 
 def inputs(config: MachineConfig, line: Line, slots: Slots) -> None:
-    """Tablets and keyboards."""
     drivers = {("tablet", "usb"): "usb-tablet", ("keyboard", "usb"): "usb-kbd"}
     drivers |= {("tablet", "virtio"): "virtio-tablet-pci", ("keyboard", "virtio"): "virtio-keyboard-pci"}
     for index, (kind, bus, name) in enumerate(config.devices.inputs):
@@ -195,7 +192,6 @@ def vsock(config: MachineConfig, line: Line, slots: Slots) -> None:
 
 
 def passed_through(config: MachineConfig, line: Line, slots: Slots) -> None:
-    """Devices of the host."""
     for index, address in enumerate(config.devices.pci):
         of = f"host device {address}"
         line.device(of, {"driver": "vfio-pci", "id": f"host{index}", "host": address, **slots.place(of)})

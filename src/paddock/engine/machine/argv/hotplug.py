@@ -128,7 +128,7 @@ def plug_nic(nic: Nic, config: MachineConfig, host: HostView, spare: Sequence[st
 
 def unplug_nic(nic: Nic) -> Removal:
     """The way out for a network card."""
-    device = names.card(nic.name)
+    device = names.nic(nic.name)
     then = (QmpCommand("netdev_del", {"id": names.netdev(nic.name)}),)
     return Removal(device=device, first=QmpCommand("device_del", {"id": device}), then=then)
 

@@ -50,8 +50,6 @@ class FileCopy(Struct, frozen=True):
 
 
 class QmpCommand(Struct, frozen=True):
-    """A QMP command."""
-
     execute: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
@@ -118,11 +116,9 @@ class Line:
             self._head.append(checked(name, value))
 
     def chardev(self, value: str) -> None:
-        """A character device."""
         self._tail += ["-chardev", checked("-chardev", value)]
 
     def object(self, properties: Properties) -> None:
-        """An object."""
         self._tail += ["-object", self._json("object", properties)]
 
     def blockdev(self, node: Properties) -> None:
@@ -147,7 +143,6 @@ class Line:
         self._ports += ["-device", self._json("pcie-root-port", properties)]
 
     def argv(self) -> tuple[str, ...]:
-        """Everything gathered so far."""
         return (str(self.host.qemu), *self._head, *self._ports, *self._tail)
 
     def command(self, pins: Pins, spare_ports: tuple[str, ...]) -> Command:

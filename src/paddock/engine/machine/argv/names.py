@@ -50,7 +50,7 @@ def device(name: str) -> str:
     return DEVICE_PREFIX + _plain(name)
 
 
-def card(name: str) -> str:
+def nic(name: str) -> str:
     """The id of a network card. A disk and a card may have the same name, so the ids differ."""
     return CARD_PREFIX + _plain(name)
 

@@ -68,10 +68,10 @@ def _bad(of: str, text: str, why: str) -> UnstartableConfig:
 class Slots:
     """Gives out places. `wanted` are the addresses that devices of the config ask for."""
 
-    def __init__(self, wanted: Iterable[tuple[str, str]], *, on_root: bool = False) -> None:
+    def __init__(self, addresses: Iterable[tuple[str, str]], *, on_root: bool = False) -> None:
         self._on_root = on_root
         self._wanted: dict[PciAddress, str] = {}
-        for of, text in wanted:
+        for of, text in addresses:
             self._want(of, text)
         root_slots = {address.slot for address in self._wanted if not address.bus}
         self._port_slots = [slot for slot in _PORT_SLOTS if slot not in root_slots]

@@ -204,6 +204,5 @@ def _zone(clock: ClockConfig) -> str:
 
 
 def iothreads(config: MachineConfig, line: Line) -> None:
-    """Threads for disks."""
     for number in range(1, config.iothreads + 1):
         line.object({"qom-type": "iothread", "id": f"iothread{number}"})

@@ -64,9 +64,9 @@ def renewed(started: MachineConfig, now: RunningHardware, host: HostView) -> Com
     present = _present(started, now)
     found = command(present, host, incoming=True)
     there = _devices(found.argv)
-    ids = {names.device(disk.name) for disk in config.disks} | {names.card(nic.name) for nic in config.nics}
+    ids = {names.device(disk.name) for disk in config.disks} | {names.nic(nic.name) for nic in config.nics}
     stay = {device for device in ids & set(there) if _place(there[device]) == _place(places.get(device) or there[device])}
-    before = {names.device(disk.name) for disk in started.disks} | {names.card(nic.name) for nic in started.nics}
+    before = {names.device(disk.name) for disk in started.disks} | {names.nic(nic.name) for nic in started.nics}
     found = _without(found, present, before - stay)
     moved = {device: place for device, place in places.items() if device in ids - stay}
     return _with(found, started, structs.replace(now, places=moved), host)
@@ -101,7 +101,7 @@ def _without(command: Command, present: MachineConfig, gone: Collection[str]) ->
     if not gone:
         return command
     dropped = set(gone)
-    nics = {nic.name for nic in present.nics if names.card(nic.name) in gone}
+    nics = {nic.name for nic in present.nics if names.nic(nic.name) in gone}
     dropped |= {names.netdev(name) for name in nics}
     for disk in present.disks:
         if names.device(disk.name) in gone and disk.layer is not None:
@@ -134,7 +134,7 @@ def _with(command: Command, started: MachineConfig, now: RunningHardware, host: 
             line.blockdev(nodes)
             line.device(f"disk {disk.name}", {**device, **place})
     for nic in config.nics:
-        if (place := places.get(names.card(nic.name))) is not None:
+        if (place := places.get(names.nic(nic.name))) is not None:
             nic = _nic(nic, now)
             plan = hotplug.plug_nic(nic, started, host, (str(place.get("bus")),), ())
             line.openings += [plan.opening] if plan.opening is not None else []

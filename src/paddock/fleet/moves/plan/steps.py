@@ -27,8 +27,6 @@ class MoveStep(StrEnum):
 
 
 class UndoStep(StrEnum):
-    """A step back."""
-
     MARK = "note that the move is undone"
     FENCE_TARGET = "fence the machine at the target"
     HALT_TARGET = "stop the machine at the target"

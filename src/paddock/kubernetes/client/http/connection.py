@@ -182,7 +182,6 @@ class ClientConnection(asyncio.Protocol):
         return data
 
     async def read_all(self) -> bytes:
-        """The whole body."""
         parts = []
         while part := await self.read():
             parts.append(part)
@@ -198,12 +197,10 @@ class ClientConnection(asyncio.Protocol):
         return False
 
     def abort(self) -> None:
-        """Close at once."""
         self._busy = False
         self._transport.abort()
 
     def close(self) -> None:
-        """Close."""
         self._transport.close()
 
     def _check(self) -> None:

@@ -86,7 +86,6 @@ class Https:
         return TransportResponse(connection.status, connection.headers, answer, connection.reason)
 
     async def close(self) -> None:
-        """Close all connections."""
         self._closed = True
         self._idle.clear()
         for connection in tuple(self._opened):

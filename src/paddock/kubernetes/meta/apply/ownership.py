@@ -42,8 +42,6 @@ class Manager(NamedTuple):
 
 
 class ManagedFieldsEntry:
-    """One entry of managedFields."""
-
     # `stored`: how it stands in an object already
     __slots__ = ("manager", "operation", "places", "stored", "time")
 

@@ -38,7 +38,6 @@ class Counted:
         self.documents = 0
 
     def one_more(self, position: Position) -> None:
-        """Another document starts there."""
         self.documents += 1
         if self.documents > self.limits.documents:
             what = f"more than {self.limits.documents} documents in one input"

@@ -27,8 +27,6 @@ class Literal(msgspec.Struct, frozen=True):
 
 
 class Ident(msgspec.Struct, frozen=True):
-    """A name."""
-
     name: str
     at: int = 0
 
@@ -43,8 +41,6 @@ class Select(msgspec.Struct, frozen=True):
 
 
 class Index(msgspec.Struct, frozen=True):
-    """`operand[key]`."""
-
     operand: Any
     key: Any
     optional: bool = False

@@ -79,8 +79,6 @@ class Quantity(msgspec.Struct, frozen=True):
 
 
 class Ip(msgspec.Struct, frozen=True):
-    """An address."""
-
     address: ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
@@ -101,8 +99,6 @@ class Semver(msgspec.Struct, frozen=True):
 
 
 class NamedFormat(msgspec.Struct, frozen=True):
-    """A syntax of texts."""
-
     name: str
     accepts: Callable[[str], bool]
     why: str

@@ -27,17 +27,14 @@ def embedded(name: str, text: str) -> Schema:
 
 
 def text(description: str) -> Schema:
-    """A text."""
     return {"description": description, "type": "string"}
 
 
 def number(description: str, bits: int = 64) -> Schema:
-    """A whole number."""
     return {"description": description, "type": "integer", "format": f"int{bits}"}
 
 
 def flag(description: str) -> Schema:
-    """true or false."""
     return {"description": description, "type": "boolean"}
 
 
@@ -47,7 +44,6 @@ def listing(description: str, items: Schema) -> Schema:
 
 
 def record(description: str, **properties: Schema) -> Schema:
-    """An object."""
     return {"description": description, "type": "object", "properties": properties}
 
 

@@ -23,8 +23,6 @@ LABEL_1035 = (
 
 
 class EmbeddedNotes(Protocol):
-    """A collector of observations."""
-
     @property
     def broken(self) -> list[Finding]: ...
     def misplaced(self, trail: Trail) -> None: ...
@@ -94,8 +92,8 @@ def unfit(member: str, said: Any) -> str:
     return f"json: cannot unmarshal {_WORDS.get(type(bad), 'null')} into Go struct field ObjectMeta.{member} of type {wanted}"
 
 
-def _unfit(said: Any, wanted: type[list[Any]] | type[dict[str, Any]], name: str) -> tuple[str, Any]:
-    if not isinstance(said, wanted):
+def _unfit(said: Any, form: type[list[Any]] | type[dict[str, Any]], name: str) -> tuple[str, Any]:
+    if not isinstance(said, form):
         return name, said
     entries: Any = said.values() if isinstance(said, dict) else said
     return next((("string", each) for each in entries if each is not None and not isinstance(each, str)), ("", None))

@@ -59,7 +59,6 @@ class CelRule:
 
     @cached_property
     def program(self) -> CompiledExpression:
-        """The rule."""
         return _program(self.text)
 
     @cached_property

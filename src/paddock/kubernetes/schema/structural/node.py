@@ -36,7 +36,6 @@ class SchemaNode:
 
     @cached_property
     def properties(self) -> dict[str, "SchemaNode"]:
-        """The declared members."""
         return {name: SchemaNode(member) for name, member in (self.schema.get("properties") or {}).items()}
 
     @cached_property

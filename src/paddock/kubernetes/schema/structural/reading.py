@@ -16,8 +16,6 @@ _DEEPEST = 100
 
 
 class ReadNotes(Protocol):
-    """A collector of observations."""
-
     @property
     def broken(self) -> list[Finding]: ...
     def stranger(self, trail: Trail) -> None: ...

@@ -170,8 +170,8 @@ def _plain(number: float) -> str:
     return str(int(number)) if number == int(number) else str(number)
 
 
-def _size(count: int, least: int | None, most: int | None, place: Trail, out: Out) -> None:
-    trail, what = place
+def _size(count: int, least: int | None, most: int | None, at: Trail, out: Out) -> None:
+    trail, what = at
     if most is not None and count > most:
         message = f"Too many: {count}: must have at most {most} items"
         out.append(Finding(path=(name_of(trail),), message=message, rule=SIZE, cause=CauseType.TOO_MANY))

@@ -53,8 +53,6 @@ class VirtualMachineClonePass(msgspec.Struct):
 
 
 class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
-    """Reconciles VirtualMachineClones."""
-
     def __init__(self, client: Client, informers: Informers, clock: Clock, recorder: EventRecorder) -> None:
         self._client = client
         self.clones = informers.of(CLONES)
@@ -78,7 +76,6 @@ class CloneReconciler(ReportingReconciler[VirtualMachineClonePass]):
         return VirtualMachineClonePass(seen, clone)
 
     async def act(self, clone_pass: VirtualMachineClonePass) -> Outcome:
-        """Bring one clone forward."""
         clone_pass.phase, clone_pass.why = await self._forward(clone_pass.clone)
         return DONE
 

@@ -32,8 +32,6 @@ _BUSY_SECONDS = 2.0
 
 
 class ExportReconciler(KindReconciler):
-    """Reconciles VirtualMachineExports."""
-
     def __init__(
         self, client: Client, informer: Informer, sources: ExportSources, clock: Clock, address: Callable[[], str], authority: str
     ) -> None:

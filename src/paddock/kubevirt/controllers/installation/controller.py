@@ -48,7 +48,6 @@ class KubeVirtReconciler(KindReconciler):
         self._version = version
 
     async def missing(self, key: Key) -> Outcome:
-        """Make the one installation."""
         if key == KEY:
             await self._make()
         return DONE

@@ -48,8 +48,6 @@ COMPONENT = "virtualmachineinstancemigration-controller"
 
 
 class MigrationCaches(NamedTuple):
-    """The informers of migrations."""
-
     migrations: Informer
     instances: Informer
     policies: Informer
@@ -57,8 +55,6 @@ class MigrationCaches(NamedTuple):
 
 
 class MigrationReconciler(KindReconciler):
-    """The controller of migrations."""
-
     def __init__(
         self, client: Client, caches: MigrationCaches, machinery: Machinery, recorder: EventRecorder, *, moves: bool = False
     ) -> None:
@@ -98,7 +94,7 @@ class MigrationReconciler(KindReconciler):
     async def _follow(self, seen: CachedObject, move: VirtualMachineInstanceMigration) -> Outcome:
         """Have the instance move its volumes, and say how far it is."""
         found = self._instances.expectations.latest(Key(seen.key.namespace, move.spec.vmiName or ""))
-        if found is None or found.meta.going:
+        if found is None or found.meta.deleting:
             with contextlib.suppress(NotFound):
                 await self._client.delete(MIGRATIONS, seen.key, DeletionOptions(uid=seen.meta.uid))
             return DONE

@@ -49,14 +49,14 @@ class NetworkPolicyReconciler(WholeKindReconciler):
     async def work(self) -> Outcome:
         """Have the engine hold cards to what all policies say now."""
         # Machines start and end often, and most hosts have no policy at all: then it is of no interest who is there.
-        wanted = policies((seen.read(POLICIES) for seen in self._policies.cache), self._world()) if len(self._policies.cache) else []
+        wanted = policies((seen.read(POLICIES) for seen in self._policies.cache), self._cluster_view()) if len(self._policies.cache) else []
         if wanted != self._last:
             self._last = None
             await self._networks.police(wanted)
             self._last = wanted
         return DONE
 
-    def _world(self) -> ClusterView:
+    def _cluster_view(self) -> ClusterView:
         subjects = tuple(self._subject(seen) for seen in self._instances.cache)
         return ClusterView(subjects, {seen.meta.name: _labels(seen) for seen in self._namespaces.cache})
 
@@ -64,8 +64,8 @@ class NetworkPolicyReconciler(WholeKindReconciler):
         known = self._known.get(seen.key, seen.meta.resourceVersion)
         if known is None:
             instance = seen.read(INSTANCES)
-            card = primary_card(instance)
-            ports = card.ports or () if card is not None else ()
+            interface = primary_card(instance)
+            ports = interface.ports or () if interface is not None else ()
             named = {(port.name, (port.protocol or "TCP").upper()): port.port for port in ports if port.name}
             subject = PolicySubject(owner_of(instance), seen.meta.namespace or "", labels_of(instance), named)
             known = self._known.put(seen.key, seen.meta.resourceVersion, subject)

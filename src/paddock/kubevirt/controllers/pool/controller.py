@@ -86,8 +86,6 @@ class PoolPass(msgspec.Struct):
 
 
 class PoolReconciler(ReportingReconciler[PoolPass]):
-    """The controller of pools."""
-
     def __init__(self, client: Client, caches: PoolCaches, machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(caches.pools)
         self._client = client
@@ -125,7 +123,7 @@ class PoolReconciler(ReportingReconciler[PoolPass]):
             if number and number % scale.BURST == 0:
                 # Reading thousands of machines must not keep everybody else waiting.
                 await asyncio.sleep(0)
-            if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.going:
+            if not selectors.matches(pool.spec.selector, each.meta.labels or {}) and not each.meta.deleting:
                 await self._release(each, seen.meta.uid)
                 continue
             machine = each.read(targets.MACHINES)
@@ -134,8 +132,8 @@ class PoolReconciler(ReportingReconciler[PoolPass]):
             if instance is not None and is_owned(instance.meta, each.meta.uid):
                 revision, node = (instance.meta.labels or {}).get(POOL_REVISION, ""), _node_of(instance)
             restarting = instance is not None and _is_leaving(self._caches.instances, instance)
-            going = _is_leaving(self._caches.machines, each)
-            found.append(PoolMember(machine, revision, going, restarting, self._caches.node_labels(node)))
+            deleting = _is_leaving(self._caches.machines, each)
+            found.append(PoolMember(machine, revision, deleting, restarting, self._caches.node_labels(node)))
         return found
 
     async def _release(self, seen: CachedObject, uid: str) -> None:
@@ -223,7 +221,7 @@ class PoolReconciler(ReportingReconciler[PoolPass]):
     async def _unmark(self, pool_pass: PoolPass, deleted: Collection[str]) -> None:
         """Take back what a scale-in had begun that is not wanted any more. The machine adopts its disks again."""
         for each in pool_pass.members:
-            if each.is_marked and not each.going and each.name not in deleted:
+            if each.is_marked and not each.deleting and each.name not in deleted:
                 seen = self._caches.machines.cache.get(Key(pool_pass.seen.key.namespace, each.name))
                 if seen is not None:
                     await self._mark(seen.key, orjson.loads(seen.raw), None)
@@ -357,7 +355,7 @@ def _pools_of(seen: CachedObject) -> Iterator[CachedOwner]:
 
 
 def _is_leaving(informer: Informer, seen: CachedObject) -> bool:
-    return seen.meta.going or informer.expectations.is_leaving(seen.meta.uid)
+    return seen.meta.deleting or informer.expectations.is_leaving(seen.meta.uid)
 
 
 def _node_of(instance: CachedObject) -> str:

@@ -73,7 +73,7 @@ class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
 
     async def _stays(self, each: CachedObject, replica_set: VirtualMachineInstanceReplicaSet, seen: CachedObject) -> bool:
         """Return whether an instance still belongs to the set; release one that no longer matches the selector."""
-        if each.meta.going or selectors.matches(replica_set.spec.selector, each.meta.labels or {}):
+        if each.meta.deleting or selectors.matches(replica_set.spec.selector, each.meta.labels or {}):
             return True
         rest = [owner for owner in orjson.loads(each.raw)["metadata"].get("ownerReferences") or () if owner.get("uid") != seen.meta.uid]
         metadata = {"ownerReferences": rest or None, "resourceVersion": each.meta.resourceVersion}
@@ -82,7 +82,7 @@ class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
 
     async def _balance(self, seen: CachedObject, replica_set: VirtualMachineInstanceReplicaSet, mine: list[CachedObject]) -> int:
         """Make what is missing and delete what is too much, as far as one round goes; returns how many remain for the next."""
-        alive = [each for each in mine if not each.meta.going and not self._expectations.is_leaving(each.meta.uid)]
+        alive = [each for each in mine if not each.meta.deleting and not self._expectations.is_leaving(each.meta.uid)]
         for number, each in enumerate(alive):
             if number and number % BURST == 0:
                 # Reading thousands of instances must not keep everybody else waiting.
@@ -136,7 +136,7 @@ class ReplicaSetReconciler(ReportingReconciler[ReplicaSetPass]):
 
     async def report(self, set_pass: ReplicaSetPass, error: PaddockError | None) -> None:
         """Write how many instances there are, and what stands in the way."""
-        wanted, alive = set_pass.wanted, [each for each in set_pass.mine if not each.meta.going]
+        wanted, alive = set_pass.wanted, [each for each in set_pass.mine if not each.meta.deleting]
         conditions = []
         if error is not None:
             conditions.append(Condition(type="ReplicaFailure", status="True", reason="FailedCreate", message=str(error)))

@@ -57,8 +57,6 @@ class Backends:
 
 
 class ServiceReconciler(KindReconciler):
-    """Reconciles Services."""
-
     def __init__(self, client: Client, informers: Informers, recorder: Recorder, networks: ServiceNetworks, domain: str) -> None:
         super().__init__(informers.of(SERVICES))
         self._recorder = recorder

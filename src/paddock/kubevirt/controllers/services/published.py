@@ -32,7 +32,7 @@ class PublishedServices:
         self._services: dict[Key, PublishedService] = {}
         self._names: dict[Key, Mapping[str, tuple[str, ...]]] = {}
         self._problems: Mapping[str, tuple[str, ...]] = {}
-        self._wanted = self._told = 0
+        self._wanted = self._reported = 0
         self._telling = asyncio.Lock()
 
     @property
@@ -49,8 +49,7 @@ class PublishedServices:
         return self._problems.get(service.name, ())
 
     async def remove(self, key: Key) -> None:
-        """The Service is gone."""
-        if self._services.pop(key, None) is not None or not self._told:
+        if self._services.pop(key, None) is not None or not self._reported:
             self._names.pop(key, None)
             self._wanted += 1
             await self._tell()
@@ -58,9 +57,9 @@ class PublishedServices:
     async def _tell(self) -> None:
         wanted = self._wanted
         async with self._telling:
-            if self._told >= wanted or not self._complete():
+            if self._reported >= wanted or not self._complete():
                 return
             now = self._wanted
             await self._networks.name({name: listed for each in self._names.values() for name, listed in each.items()})
             self._problems = await self._networks.publish(tuple(self._services.values()))
-            self._told = now
+            self._reported = now

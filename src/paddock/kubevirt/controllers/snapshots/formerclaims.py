@@ -47,7 +47,7 @@ class FormerClaims:
             backup = backups[volume.name]
             claim = self._claims.cache.get(Key(restore.metadata.namespace or "", volume.claim))
             # One that the volume was not on before belongs to somebody else, whatever name was chosen.
-            if claim is None or claim.meta.going or made_by(restore, claim.read(CLAIMS)) or not plan.is_former(volume, backup):
+            if claim is None or claim.meta.deleting or made_by(restore, claim.read(CLAIMS)) or not plan.is_former(volume, backup):
                 continue
             waits = await self._bring_back(restore, volume, claim, plan.claim(restore, content, volume, backup))
             if waits is not None:

@@ -59,8 +59,6 @@ class SnapshotCaches(msgspec.Struct, frozen=True):
 
 
 class MachineSnapshotReconciler(KindReconciler):
-    """Reconciles VirtualMachineSnapshots."""
-
     def __init__(
         self, client: Client, caches: SnapshotCaches, engine: Snapshots, volumes: Volumes, clock: Clock, recorder: EventRecorder
     ) -> None:
@@ -309,7 +307,7 @@ class MachineSnapshotReconciler(KindReconciler):
         return ""
 
     async def _is_gone(self, key: Key) -> bool:
-        if (cached := self._caches.volume_snapshots.cache.get(key)) is not None and not cached.meta.going:
+        if (cached := self._caches.volume_snapshots.cache.get(key)) is not None and not cached.meta.deleting:
             return False
         # The cache may be behind, and what is written stays.
         found = await self._client.find(VOLUME_SNAPSHOTS, key)

@@ -68,8 +68,6 @@ class RestorePass(msgspec.Struct):
 
 
 class RestoreReconciler(ReportingReconciler[RestorePass]):
-    """Reconciles VirtualMachineRestores."""
-
     def __init__(self, client: Client, caches: RestoreCaches, engine: Engine, clock: Clock, recorder: EventRecorder) -> None:
         super().__init__(caches.restores, ObjectFinalizer(client, _FINALIZER))
         self._client = client
@@ -198,7 +196,7 @@ class RestoreReconciler(ReportingReconciler[RestorePass]):
         namespace = restore.metadata.namespace or ""
         machine = self._caches.machines.cache.get(Key(namespace, restore.spec.target.name))
         snapshot = self._caches.snapshots.cache.get(Key(namespace, restore.spec.virtualMachineSnapshotName))
-        if machine is None or machine.meta.going:
+        if machine is None or machine.meta.deleting:
             return None
         is_source = snapshot is not None and snapshot.read(SNAPSHOTS).spec.source.name == restore.spec.target.name
         return machine if is_source or plan.is_made_by(restore, machine.read(MACHINES).metadata.annotations) else None

@@ -38,8 +38,6 @@ _DAMAGED_SECONDS = 30.0
 
 
 class VolumeSnapshotReconciler(KindReconciler):
-    """Reconciles VolumeSnapshots."""
-
     def __init__(
         self,
         client: Client,

@@ -31,8 +31,6 @@ from paddock.kubevirt.plan.storage.transfers import STORAGE
 
 
 class StorageSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of storage."""
-
     # where clients upload to: the address of the API
     upload_url: Callable[[], str] = str
     upload_authority: str = ""

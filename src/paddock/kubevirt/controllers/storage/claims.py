@@ -50,8 +50,6 @@ _LOST_SECONDS = 30.0
 
 
 class ClaimReconciler(KindReconciler):
-    """Reconciles claims."""
-
     def __init__(
         self,
         client: Client,
@@ -151,7 +149,6 @@ class ClaimReconciler(KindReconciler):
     # --- binding ----------------------------------------------------------------------------------------------------------
 
     async def _bind(self, claim: PersistentVolumeClaim, storage_class: StorageClass, meta: Meta) -> None:
-        """Give it a volume."""
         name, size = lostvolumes.name_of(meta.uid), quantity.binary(claimsizes.request_of(claim))
         volume = self._view.volumes.expectations.latest(Key("", name))
         if volume is None:
@@ -187,7 +184,7 @@ class ClaimReconciler(KindReconciler):
             return DONE
         if content.kind == "upload":
             await self._note(claim, content, filled=False)
-            return again(1.0) if self._transfers.look(meta.uid).stage == "running" else DONE
+            return again(1.0) if self._transfers.progress(meta.uid).stage == "running" else DONE
         if self._is_given_up(claim):
             return DONE
         pool = (storage_class.parameters or {}).get(POOL, "")
@@ -210,7 +207,7 @@ class ClaimReconciler(KindReconciler):
         """Say on the claim how far it is; a plain one stays as its maker wrote it."""
         if isinstance(content, UnclearContent) or content == contents.BLANK:
             return
-        now = self._transfers.look(claim.metadata.uid or "")
+        now = self._transfers.progress(claim.metadata.uid or "")
         # Nobody comes here with a claim that is not bound, be it since a moment ago.
         ready = content.kind == "upload"
         wanted = transfers.annotations(content.kind, now, filled=filled, ready=ready)

@@ -25,8 +25,6 @@ _ALWAYS = Key("", CLASS_NAME)
 
 
 class StorageClassReconciler(KindReconciler):
-    """Reconciles StorageClasses."""
-
     def __init__(self, client: Client, view: StorageView) -> None:
         super().__init__(view.classes)
         self._client = client

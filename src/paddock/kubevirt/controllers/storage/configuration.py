@@ -52,8 +52,6 @@ class CdiConfigReconciler(KindReconciler):
 
 
 class CdiReconciler(KindReconciler):
-    """Reconciles CDI."""
-
     def __init__(self, client: Client, informer: Informer, machinery: Machinery) -> None:
         super().__init__(informer)
         self._client = client
@@ -61,7 +59,6 @@ class CdiReconciler(KindReconciler):
         self._statuses = StatusWriter(client, CDIS, informer.expectations)
 
     async def missing(self, key: Key) -> Outcome:
-        """Make the CDI."""
         if key == CDI_NAME:
             await _create(self._client, CDIS, {"metadata": {"name": key.name}, "spec": {}})
         return DONE

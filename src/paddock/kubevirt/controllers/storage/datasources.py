@@ -19,8 +19,6 @@ from paddock.kubevirt.plan.storage.datasources import SourceLookup
 
 
 class DataSourceReconciler(KindReconciler):
-    """Reconciles DataSources."""
-
     def __init__(self, client: Client, view: StorageView, machinery: Machinery) -> None:
         super().__init__(view.data_sources)
         self._view = view

@@ -36,8 +36,6 @@ _PROBLEM_SECONDS = 10.0
 
 
 class DataVolumeReconciler(KindReconciler):
-    """Reconciles DataVolumes."""
-
     def __init__(
         self, client: Client, view: StorageView, volumes: VolumeStorePort, running: Transfers, recorder: EventRecorder, machinery: Machinery
     ) -> None:
@@ -55,7 +53,7 @@ class DataVolumeReconciler(KindReconciler):
         volume = seen.read(DATA_VOLUMES)
         content: VolumeContent | UnclearContent | None = self._content(volume)
         claim, problem = await self._claim(volume, content, seen.meta)
-        looked = self._look(volume, content, claim, problem)
+        looked = self._observe(volume, content, claim, problem)
         report = transfers.report(looked)
         await self._report(volume, report, looked, seen)
         if report.phase in FINAL:
@@ -118,7 +116,7 @@ class DataVolumeReconciler(KindReconciler):
         may = (volume.metadata.annotations or {}).get(ADOPT) == "true" or (claim.metadata.annotations or {}).get(
             contents.POPULATED_FOR
         ) == meta.name
-        if found.going or not may or controlled_by_another(found, meta.uid) is not None:
+        if found.deleting or not may or controlled_by_another(found, meta.uid) is not None:
             text = f"Resource {claim.metadata.name} already exists and is not managed by DataVolume"
             self._tell(meta, "Warning", "ErrResourceExists", text)
             return None, ("ErrResourceExists", text)
@@ -150,7 +148,7 @@ class DataVolumeReconciler(KindReconciler):
 
     # --- the report -------------------------------------------------------------------------------------------------------
 
-    def _look(
+    def _observe(
         self,
         volume: DataVolume,
         content: VolumeContent | UnclearContent | None,
@@ -158,7 +156,7 @@ class DataVolumeReconciler(KindReconciler):
         problem: tuple[str, str] | None,
     ) -> TransferFacts:
         status, uid = volume.status or DataVolumeStatus(), (claim.metadata.uid or "") if claim is not None else ""
-        transfer = self._transfers.look(uid)
+        transfer = self._transfers.progress(uid)
         if transfer.stage == "none":
             # What an earlier run of this program counted.
             transfer = msgspec.structs.replace(transfer, restarts=max(transfer.restarts, status.restartCount or 0))

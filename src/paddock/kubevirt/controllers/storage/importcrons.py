@@ -40,8 +40,6 @@ _LONGEST_WAIT = 86400.0
 
 
 class DataImportCronReconciler(KindReconciler):
-    """Reconciles DataImportCrons."""
-
     def __init__(
         self,
         client: Client,
@@ -73,7 +71,7 @@ class DataImportCronReconciler(KindReconciler):
     async def work(self, seen: CachedObject) -> Outcome:
         """Look if it is time, import what is new, keep what is to be kept."""
         key, found = seen.key, seen.read(IMPORT_CRONS)
-        desired, executed, wait = await self._look(found, seen.meta)
+        desired, executed, wait = await self._observe(found, seen.meta)
         imports = CronImports(tuple(self._volumes(key)), desired, self._troubles.get(seen.meta.uid))
         await self._import(found, imports, seen.meta)
         whole = self._whole(found, imports)
@@ -88,7 +86,7 @@ class DataImportCronReconciler(KindReconciler):
 
     # --- looking ----------------------------------------------------------------------------------------------------------
 
-    async def _look(self, data_import_cron: DataImportCron, meta: Meta) -> tuple[str, str | None, float | None]:
+    async def _observe(self, data_import_cron: DataImportCron, meta: Meta) -> tuple[str, str | None, float | None]:
         """The digest that is wanted, when it was last looked, and the seconds until the next look (None: none)."""
         before = data_import_cron.status.lastExecutionTimestamp if data_import_cron.status is not None else None
         desired = (data_import_cron.metadata.annotations or {}).get(DESIRED, "")
@@ -144,7 +142,7 @@ class DataImportCronReconciler(KindReconciler):
 
     def _volumes(self, key: Key) -> list[DataVolume]:
         found = self._view.data_volumes.cache.by("cron", key.name)
-        return [seen.read(DATA_VOLUMES) for seen in found if seen.meta.namespace == key.namespace and not seen.meta.going]
+        return [seen.read(DATA_VOLUMES) for seen in found if seen.meta.namespace == key.namespace and not seen.meta.deleting]
 
     async def _import(self, cron: DataImportCron, imports: CronImports, meta: Meta) -> None:
         if not imports.desired:

@@ -46,8 +46,6 @@ class _Held(Exception):
 
 
 class ObjectTransferReconciler(KindReconciler):
-    """Reconciles ObjectTransfers."""
-
     def __init__(self, client: Client, view: StorageView, machinery: Machinery) -> None:
         super().__init__(view.transfers)
         self._client = client

@@ -37,7 +37,6 @@ async def _check(client: Client, content: VolumeContent, namespace: str, maker: 
 
 
 def denied(maker: Maker | None, content: VolumeContent) -> NotPermitted:
-    """The refusal."""
     who = f"User {maker.user}" if maker is not None else "Nobody known"
     what = f"{who} has insufficient permissions in clone source namespace {content.namespace}"
     return NotPermitted(what, why=f"{content.kind} {content.namespace}/{content.name} is in another namespace", fix=requesters.FIX)

@@ -10,8 +10,6 @@ from paddock.engine.storage.volume import BaseImage, FilesystemCapacity, Snapsho
 
 
 class ImageLibraryPort(Protocol):
-    """The library of images."""
-
     async def fetch(
         self, source: Source, tell: Callable[[Progress], None] = ..., *, limit: int | None = None, owner: str = ""
     ) -> BaseImage: ...
@@ -19,8 +17,6 @@ class ImageLibraryPort(Protocol):
 
 
 class VolumeStorePort(Protocol):
-    """The volumes."""
-
     def get(self, id: str) -> StoredVolume | None: ...
     def get_snapshot(self, id: str) -> Snapshot | None: ...
     def capacity(self, pool: str = "") -> FilesystemCapacity: ...

@@ -1,5 +1,3 @@
-"""Conditions of CDI's kinds."""
-
 from collections.abc import Iterable, Sequence
 
 import msgspec

@@ -55,7 +55,7 @@ class Transfers:
         """Call `tell` with the key of a claim whose transfer began, failed or ended."""
         self._listeners.append(tell)
 
-    def look(self, uid: str) -> Transfer:
+    def progress(self, uid: str) -> Transfer:
         """Return the progress of a transfer."""
         entry = self._entries.get(uid)
         return entry.seen if entry is not None else NONE
@@ -102,7 +102,6 @@ class Transfers:
             entry.task.cancel()
 
     async def close(self) -> None:
-        """End all transfers."""
         tasks = [entry.task for entry in self._entries.values() if entry.task is not None]
         for task in tasks:
             task.cancel()

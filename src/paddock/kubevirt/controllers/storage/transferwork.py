@@ -65,10 +65,10 @@ class TransferWork:
             raise SourceRefused("cannot import an archive", why=why, fix="upload it, or make it a disk image")
         source = await self._importing.source(goal.content, goal.content.home or goal.claim.namespace)
 
-        def told(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             tell(progress.fraction)
 
-        image = await self._images.fetch(source, told, limit=goal.size, owner=goal.claim.namespace)
+        image = await self._images.fetch(source, report, limit=goal.size, owner=goal.claim.namespace)
         await self._volumes.create(goal.uid, goal.size, base=image, preallocate=self._preallocates(goal), pool=goal.pool)
 
     async def _copy(self, goal: Goal, tell: Tell) -> None:
@@ -89,11 +89,11 @@ class TransferWork:
         if self._view.users(place):
             raise _in_use(place)
 
-        def told(done: int, total: int) -> None:
+        def report(done: int, total: int) -> None:
             tell(done / total if total else None)
 
         try:
-            await self._volumes.clone(volume.id, goal.uid, goal.size, tell=told, pool=goal.pool)
+            await self._volumes.clone(volume.id, goal.uid, goal.size, tell=report, pool=goal.pool)
         except VolumeBusy as error:
             raise _in_use(place) from error
 

@@ -54,7 +54,7 @@ class UploadTargets:
         content = contents.of_claim(found, self._view.lookup)
         if not isinstance(content, VolumeContent) or content.kind != "upload":
             return "it is no target of an upload"
-        if self._transfers.look(uid).stage == "running":
+        if self._transfers.progress(uid).stage == "running":
             return "busy"
         return "ready" if is_bound(found) else "it is not bound yet"
 
@@ -82,11 +82,11 @@ class UploadTargets:
     ) -> None:
         size, uid = claimsizes.guest_size(claim), claim.metadata.uid or ""
 
-        def told(progress: Progress) -> None:
+        def report(progress: Progress) -> None:
             tell(progress.fraction)
 
         chunks, length = sent
-        image = await self._images.fetch(Upload(_bounded(chunks, size), length), told, limit=size)
+        image = await self._images.fetch(Upload(_bounded(chunks, size), length), report, limit=size)
         preallocate = content.preallocate or bool(self._view.config.spec.preallocation)
         await self._volumes.create(uid, size, base=image, preallocate=preallocate, pool=pool)
 

@@ -58,7 +58,6 @@ class StorageView:
         return None if seen is None else seen.read(target)
 
     def claim(self, key: Key) -> PersistentVolumeClaim | None:
-        """A claim."""
         return self.read(self.claims, targets.CLAIMS, key)
 
     def claim_by_uid(self, uid: str) -> CachedObject | None:
@@ -66,7 +65,6 @@ class StorageView:
         return next(iter(self.claims.cache.by("uid", uid)), None)
 
     def volume(self, name: str) -> Data | None:
-        """A PersistentVolume."""
         return self.read(self.volumes, targets.VOLUMES, Key("", name))
 
     def was_filled(self, uid: str) -> bool:

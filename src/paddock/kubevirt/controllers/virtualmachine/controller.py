@@ -76,8 +76,6 @@ class VirtualMachinePass(msgspec.Struct):
 
 
 class VirtualMachineReconciler(KindReconciler):
-    """The controller of VirtualMachines."""
-
     def __init__(self, client: Client, caches: VirtualMachineCaches, machinery: Machinery, recorder: EventRecorder) -> None:
         super().__init__(caches.machines, ObjectFinalizer(client, VM_FINALIZER))
         self._client = client

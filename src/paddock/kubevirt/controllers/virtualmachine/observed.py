@@ -83,7 +83,6 @@ class ObservedVirtualMachine(msgspec.Struct):
 
     @property
     def about(self) -> InvolvedObject:
-        """The machine, for events."""
         return reference(targets.MACHINES, self.meta)
 
     @property
@@ -156,11 +155,11 @@ class VirtualMachineCaches:
         disk, claim = self.disks.cache.get(key), self.claims.cache.get(key)
         if disk is not None:
             owner = disk.meta.owner
-            return disk.meta.going or (owner is not None and owner.kind == targets.MACHINES.kind and owner.uid != uid)
+            return disk.meta.deleting or (owner is not None and owner.kind == targets.MACHINES.kind and owner.uid != uid)
         if claim is None:
             return False
         owner = claim.meta.owner
-        return claim.meta.going or (owner is not None and owner.kind == targets.DISKS.kind)
+        return claim.meta.deleting or (owner is not None and owner.kind == targets.DISKS.kind)
 
     def _disk(self, key: Key, *, expected: bool) -> ClaimedDisk:
         claim = self.claims.cache.get(key)
@@ -176,7 +175,6 @@ class VirtualMachineCaches:
         return ClaimedDisk(key.name, (status_.phase if status_ is not None else None) or "", conditions, phase, expected)
 
     def source(self, namespace: str, name: str) -> DataSource | None:
-        """A DataSource."""
         seen = self.sources.cache.get(Key(namespace, name))
         return None if seen is None else seen.read(targets.DATA_SOURCES)
 

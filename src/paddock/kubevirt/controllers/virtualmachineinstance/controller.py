@@ -101,8 +101,6 @@ class ReconcilerParts(msgspec.Struct, frozen=True):
 
 
 class InstanceReconciler(KindReconciler):
-    """Reconciles VirtualMachineInstances."""
-
     def __init__(self, client: Client, informer: Informer, machines: Machines, clock: Clock, parts: ReconcilerParts) -> None:
         super().__init__(informer)
         self._client = client
@@ -133,7 +131,7 @@ class InstanceReconciler(KindReconciler):
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring one instance and its machine together."""
         machine = self._machines.get(seen.meta.uid) or await self._machines.recover(seen.meta.uid)
-        comes = machine is not None and machine.observed.phase in COMING and not seen.meta.going
+        comes = machine is not None and machine.observed.phase in COMING and not seen.meta.deleting
         if comes and self._resting.rests(seen.key) and (left := self._resting.left(seen.key, PASSING_SECONDS)):
             # It needs nothing, and there is nothing to say yet.
             return again(left)
@@ -247,15 +245,15 @@ class InstanceReconciler(KindReconciler):
         self, seen: CachedObject, instance: VirtualMachineInstance, machine: QemuMachine | None, blocker: StartBlocker | None
     ) -> float:
         """Write the status if it changed; return the seconds that it still rests. After the run, release everything, the object last."""
-        going = bool(instance.metadata.deletionTimestamp)
+        deleting = bool(instance.metadata.deletionTimestamp)
         before = instance.status or VirtualMachineInstanceStatus()
         observed = self._observer.observe(instance, machine, blocker, ages.timestamp(self._clock.seconds()))
         status = status_of(instance, observed)
-        if going and status.phase not in FINAL and (observed.observed is None or observed.observed.phase == "defined"):
+        if deleting and status.phase not in FINAL and (observed.observed is None or observed.observed.phase == "defined"):
             # It never ran: there is no end to wait for.
             status = msgspec.structs.replace(status, phase=SUCCEEDED)
         changed, labels = status != before, label_changes(seen.meta.labels or {}, status)
-        passing = changed and not going and is_passing(before.phase or "", status.phase or "")
+        passing = changed and not deleting and is_passing(before.phase or "", status.phase or "")
         waits = passing and (blocker is None or blocker.kind == "volumes")
         if waits and (left := self._resting.left(seen.key, PASSING_SECONDS)):
             return left
@@ -266,7 +264,7 @@ class InstanceReconciler(KindReconciler):
                 self._record(instance, event)
         if status.phase in FINAL:
             await self._release(instance, machine)
-            if going:
+            if deleting:
                 # What belongs to a machine shows its end in the status of that.
                 asked = not seen.meta.ownerReferences and grace_of(instance) > 0
                 if left := seen_seconds(status.phaseTransitionTimestamps, self._clock.seconds(), asked=asked):
@@ -345,7 +343,6 @@ class ReconcileRequests:
         self._listeners.append(listener)
 
     def instance(self, key: Key) -> None:
-        """Request an instance."""
         for listener in self._listeners:
             listener(key)
 

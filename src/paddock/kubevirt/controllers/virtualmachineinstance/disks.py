@@ -73,7 +73,6 @@ class ImagePull:
         self._begun_at = asyncio.get_running_loop().time()
 
     def cancel(self) -> None:
-        """Give up."""
         self._task.cancel()
 
     async def result(self, what: str, chance: random.Random) -> Any:

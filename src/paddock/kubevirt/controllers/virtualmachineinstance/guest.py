@@ -46,9 +46,9 @@ class ProbeTarget(msgspec.Struct, frozen=True):
     dial: Dial
     names: Mapping[str, int]
 
-    def port(self, wanted: int | str) -> int:
+    def port(self, named: int | str) -> int:
         """The number of a port; 0 for a name that no interface gives to any."""
-        return self.names.get(wanted, int(wanted) if wanted.isdecimal() else 0) if isinstance(wanted, str) else wanted
+        return self.names.get(named, int(named) if named.isdecimal() else 0) if isinstance(named, str) else named
 
 
 class Prober:
@@ -158,7 +158,6 @@ class GuestMonitor:
         return self._liveness is not None and not self._liveness.verdict.good
 
     def start(self) -> None:
-        """Start watching."""
         jobs: list[Job] = [each.run for each in (self._readiness, self._liveness) if each is not None]
         jobs += [self._ask, self._keep]
         if self._seeded:
@@ -177,7 +176,6 @@ class GuestMonitor:
                 return
 
     async def stop(self) -> None:
-        """Stop watching."""
         await _cancel(self._tasks)
 
     def keep(self, guest_credentials: GuestCredentials) -> None:
@@ -364,13 +362,11 @@ class GuestMonitors:
             found.agent_changed()
 
     async def drop(self, machine: str) -> None:
-        """Stop watching a machine."""
         found = self._monitors.pop(machine, None)
         if found is not None:
             await found.stop()
 
     async def stop(self) -> None:
-        """Stop watching all machines."""
         for machine in tuple(self._monitors):
             await self.drop(machine)
 

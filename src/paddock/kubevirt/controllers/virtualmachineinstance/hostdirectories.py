@@ -83,7 +83,7 @@ class HostDirectories:
         return path, hostdirectories.refusal(path, self._settings.shares, private), status.st_mode, status.st_uid
 
 
-def _meant(volume: Volume, given: _Given | str) -> _Given:
-    if isinstance(given, str):
-        raise prerequisites.failed("FailedMount", f"volume {volume.name}: {given}")
-    return given
+def _meant(volume: Volume, directory: _Given | str) -> _Given:
+    if isinstance(directory, str):
+        raise prerequisites.failed("FailedMount", f"volume {volume.name}: {directory}")
+    return directory

@@ -264,15 +264,15 @@ class LiveChanges:
             for name in [name for name in there if name not in wanted]:
                 await machine.unplug_nic(name)
                 await self._nics.unplug(instance, name)
-            for name, card in wanted.items():
+            for name, own_nic in wanted.items():
                 nic = there.get(name)
                 if nic is None:
                     config = await self._preparer.hotplugged(instance, ())
                     for each in config.nics:
                         if each.name == name:
                             await machine.plug_nic(each)
-                elif nic.link_up == (card.state == "down"):
-                    await machine.set_link(name, card.state != "down")
+                elif nic.link_up == (own_nic.state == "down"):
+                    await machine.set_link(name, own_nic.state != "down")
         except (PaddockError, MissingPrerequisite) as error:
             self._once(instance, machine, "HotplugFailed", f"network card: {error}")
 

@@ -16,8 +16,6 @@ Resolve = Callable[[VirtualMachineInstance], Mapping[str, HostBridge | str]]
 
 
 class InstanceNics:
-    """Plugs and unplugs interfaces."""
-
     def __init__(self, networks: Networks, resolve: Resolve, domain: str) -> None:
         self._networks = networks
         self._resolve = resolve

@@ -60,7 +60,6 @@ class PromisedMemory:
 
     @property
     def by_machine(self) -> Mapping[str, int]:
-        """The same of each."""
         self._count()
         return self._given
 
@@ -112,7 +111,6 @@ class Scheduler:
 
     @property
     def count(self) -> int:
-        """The number of nodes."""
         return len(self._names)
 
     @property
@@ -275,10 +273,10 @@ def _node_name(instance: VirtualMachineInstance) -> str:
     return (instance.status.nodeName if instance.status is not None else None) or ""
 
 
-def _neighbour(instance: VirtualMachineInstance, place: Mapping[str, str] | None = None) -> placement.Neighbour:
+def _neighbour(instance: VirtualMachineInstance, node_labels: Mapping[str, str] | None = None) -> placement.Neighbour:
     labels = instance.metadata.labels or {}
     pod = placement.pod_labels(instance.metadata.name, labels, labels.get(_CREATED_BY, ""))
-    return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity, place)
+    return placement.Neighbour(instance.metadata.namespace or "", pod, instance.spec.affinity, node_labels)
 
 
 def _preferred(

@@ -38,8 +38,6 @@ class ObservedChanges(msgspec.Struct, frozen=True):
 
 
 class InstancePlacing(msgspec.Struct, frozen=True):
-    """The nodes of instances."""
-
     node_of: Callable[[VirtualMachineInstance], str]
     count: int = 1
     # no guest runs on them

@@ -114,7 +114,6 @@ class StrategyWords:
         return _nested(self._place, "Halted")
 
     def kept(self, data: Data, *, ran: bool) -> Data:
-        """The strategy of now."""
         found = fieldpath.value_at(data, self._place)
         starts = (found or self._default) not in ("Halted", _MANUAL)
         return _nested(self._place, "Halted" if starts and not ran else found)
@@ -138,8 +137,8 @@ class _KubevirtWords(StrategyWords):
         return {"spec": {"running": bool(running) and ran}} if running is not None else super().kept(data, ran=ran)
 
 
-def _nested(place: tuple[str, ...], value: Any) -> Data:
-    for name in reversed(place):
+def _nested(path: tuple[str, ...], value: Any) -> Data:
+    for name in reversed(path):
         value = {name: value}
     document: Data = value
     return document

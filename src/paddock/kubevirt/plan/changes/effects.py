@@ -40,7 +40,6 @@ class EffectRow(msgspec.Struct, frozen=True):
 
     @property
     def parts(self) -> Parts:
-        """The pattern, taken apart."""
         return parse(self.path)
 
     def covers(self, parts: Parts) -> bool:

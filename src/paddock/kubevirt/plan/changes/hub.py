@@ -29,7 +29,7 @@ from paddock.kubevirt.plan.changes.rows import (
 
 def _instance(at: str) -> Rows:
     """The spec of the instance in a machine's template."""
-    volume, card = f"{at}.volumes[]", f"{at}.domain.devices.interfaces[]"
+    volume, interface = f"{at}.volumes[]", f"{at}.domain.devices.interfaces[]"
     claims = ("dataVolume", "persistentVolumeClaim")
     plugged = "volumes from claims are plugged in and out while the machine runs; their data stays"
     return (
@@ -42,8 +42,10 @@ def _instance(at: str) -> Rows:
         EffectRow(f"{at}.domain.devices.disks[]", LIVE, "plugged in or out together with its volume", (*COMING, *GOING)),
         *members(volume, "cloudInitNoCloud cloudInitConfigDrive", RESTART, REWRITTEN),
         EffectRow(f"{volume}.emptyDisk", LOSS, "an empty disk lives as long as the running machine: a new one is made at the restart"),
-        EffectRow(card, LIVE, "a card with the bridge binding is plugged in or out while the machine runs", (*COMING, *GOING), ("bridge",)),
-        EffectRow(f"{card}.state", LIVE, "the link goes up or down at once"),
+        EffectRow(
+            interface, LIVE, "a card with the bridge binding is plugged in or out while the machine runs", (*COMING, *GOING), ("bridge",)
+        ),
+        EffectRow(f"{interface}.state", LIVE, "the link goes up or down at once"),
         EffectRow(f"{at}.networks[]", LIVE, "plugged in or out together with its card", (*COMING, *GOING), ("multus",)),
     )
 

@@ -39,7 +39,6 @@ def members(at: str, names: str, effect: Effect, why: str) -> Rows:
 
 
 def size(path: str, *, grow: str = GROW) -> Rows:
-    """A disk's size."""
     return (EffectRow(path, LIVE, grow), EffectRow(path, LOSS, SHRINK, DOWN))
 
 

@@ -7,7 +7,6 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\n
 
 
 def mapping(values: Mapping[str, str]) -> bytes:
-    """All labels or annotations."""
     return "\n".join(f"{key}={quoted(values[key])}" for key in sorted(values)).encode(errors="surrogatepass")
 
 

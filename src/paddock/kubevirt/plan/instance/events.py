@@ -71,8 +71,8 @@ def _suspension(before: VirtualMachineInstanceStatus, after: VirtualMachineInsta
     """The guest went to disk, or came back."""
     was, now = (holds(status.conditions, suspension.SUSPENDED) for status in (before, after))
     if now and not was:
-        told = next(each.message for each in after.conditions or () if each.type == suspension.SUSPENDED)
-        yield InstanceEvent("Normal", suspension.SAVED, told or "")
+        message = next(each.message for each in after.conditions or () if each.type == suspension.SUSPENDED)
+        yield InstanceEvent("Normal", suspension.SAVED, message or "")
     elif was and not now and after.phase == RUNNING:
         yield RESUMED
 

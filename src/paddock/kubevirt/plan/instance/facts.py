@@ -52,7 +52,9 @@ def tagged(instance: VirtualMachineInstance) -> tuple[TaggedDevice, ...]:
     """The devices that have a tag, for the config drive's metadata."""
     devices = instance.spec.domain.devices
     cards = [
-        TaggedDevice("nic", card.pciAddress or "", (card.tag,), card.macAddress or "") for card in devices.interfaces or () if card.tag
+        TaggedDevice("nic", interface.pciAddress or "", (interface.tag,), interface.macAddress or "")
+        for interface in devices.interfaces or ()
+        if interface.tag
     ]
     hosts = [TaggedDevice("hostdev", "", (each.tag,)) for each in (*(devices.hostDevices or ()), *(devices.gpus or ())) if each.tag]
     return (*cards, *hosts)

@@ -9,7 +9,6 @@ _NO_MAC = "00:00:00:00:00:00"
 
 
 def system(guest_os: GuestOs) -> GuestOSInfo:
-    """The operating system."""
     return GuestOSInfo(
         name=guest_os.name or None,
         kernelRelease=guest_os.kernel_release or None,

@@ -43,18 +43,18 @@ class NicRefusal(msgspec.Struct, frozen=True):
 def cards_of(instance: VirtualMachineInstance, bridges: Mapping[str, HostBridge | str], domain: str) -> Iterator[NicSpec | NicRefusal]:
     """The cards that are there. `bridges`: for each network by a definition, its bridge, or why there is none."""
     networks = {each.name: each for each in instance.spec.networks or ()}
-    for card in instance.spec.domain.devices.interfaces or ():
-        network = networks.get(card.name)
-        if card.state == "absent" or network is None:
+    for interface in instance.spec.domain.devices.interfaces or ():
+        network = networks.get(interface.name)
+        if interface.state == "absent" or network is None:
             continue
         if network.multus is not None:
-            found = bridges.get(card.name, f"nothing resolved the definition of the network {card.name}")
+            found = bridges.get(interface.name, f"nothing resolved the definition of the network {interface.name}")
             if isinstance(found, str):
-                yield NicRefusal(card.name, found, getattr(found, "reason", reasons.NETWORK_MISSING))
+                yield NicRefusal(interface.name, found, getattr(found, "reason", reasons.NETWORK_MISSING))
             else:
-                yield _card(instance, card, "host-bridge", found, domain)
+                yield _nic(instance, interface, "host-bridge", found, domain)
         else:
-            yield _pod_card(instance, card, network, domain)
+            yield _pod_card(instance, interface, network, domain)
 
 
 def _pod_card(instance: VirtualMachineInstance, interface: Interface, network: Network, domain: str) -> NicSpec | NicRefusal:
@@ -69,7 +69,7 @@ def _pod_card(instance: VirtualMachineInstance, interface: Interface, network: N
         traffic = traffic_of(instance.metadata.annotations)
     except ValueError as error:
         return NicRefusal(interface.name, str(error), reasons.NETWORK_MALFORMED)
-    return replace(_card(instance, interface, binding, None, domain, network), traffic=traffic)
+    return replace(_nic(instance, interface, binding, None, domain, network), traffic=traffic)
 
 
 def binding_of(interface: Interface) -> Binding | None:
@@ -81,7 +81,7 @@ def binding_of(interface: Interface) -> Binding | None:
     return "masquerade" if interface.masquerade is not None else "bridge"
 
 
-def _card(
+def _nic(
     instance: VirtualMachineInstance,
     interface: Interface,
     binding: Binding,

@@ -70,25 +70,25 @@ def _interfaces(before: VirtualMachineInstanceStatus, observed: ObservedInstance
     """The cards as the host knows them, with what the guest says of them; then those only the guest knows."""
     if observed.guest is None:
         heard = [each for each in before.interfaces or () if "guest-agent" in (each.infoSource or "")]
-        told = tuple(msgspec.structs.replace(each, ipAddresses=each.ipAddresses if not each.name else None) for each in heard)
+        reported = tuple(msgspec.structs.replace(each, ipAddresses=each.ipAddresses if not each.name else None) for each in heard)
     else:
-        told = observed.guest.interfaces
-    said = {each.mac: each for each in told if each.mac}
+        reported = observed.guest.interfaces
+    said = {each.mac: each for each in reported if each.mac}
     found = []
-    for card in observed.cards:
-        guest = said.pop(card.mac or "", None)
+    for nic in observed.cards:
+        guest = said.pop(nic.mac or "", None)
         if guest is None:
-            found.append(card)
+            found.append(nic)
             continue
         # The address others use comes first, whatever the guest calls itself.
-        addresses = list(dict.fromkeys([*(card.ipAddresses or ()), *(guest.ipAddresses or () if card.ipAddress is None else ())]))
+        addresses = list(dict.fromkeys([*(nic.ipAddresses or ()), *(guest.ipAddresses or () if nic.ipAddress is None else ())]))
         found.append(
             msgspec.structs.replace(
-                card,
+                nic,
                 interfaceName=guest.interfaceName,
-                ipAddress=card.ipAddress or (addresses[0] if addresses else None),
+                ipAddress=nic.ipAddress or (addresses[0] if addresses else None),
                 ipAddresses=addresses or None,
-                infoSource=f"{card.infoSource or 'domain'}, guest-agent",
+                infoSource=f"{nic.infoSource or 'domain'}, guest-agent",
             )
         )
     found += said.values()

@@ -80,7 +80,7 @@ def resource_of(kind: str) -> str:
     return f"{kind.lower()}s.{GROUP}"
 
 
-def find(member: str, spec: Data, namespace: str, look: Find, status: Data | None = None) -> ResolvedInstancetype | None:
+def find(member: str, spec: Data, namespace: str, lookup: Find, status: Data | None = None) -> ResolvedInstancetype | None:
     """The instancetype or preference of a machine with this spec; raises `MissingInstancetype`. The status tells which copy was kept."""
     matcher = spec.get(member) or {}
     name = matcher.get("name")
@@ -91,13 +91,13 @@ def find(member: str, spec: Data, namespace: str, look: Find, status: Data | Non
         raise MissingInstancetype(member, f"unknown kind {matcher['kind']}: use {' or '.join(KINDS[member])}")
     revision = matcher.get("revisionName") or _kept(member, name, kind, status)
     if revision:
-        kept = look(REVISIONS, namespace, revision)
+        kept = lookup(REVISIONS, namespace, revision)
         if kept is not None:
             return ResolvedInstancetype(member, kind, name, kept.get("data") or {}, revision)
         if matcher.get("revisionName"):
             raise MissingInstancetype(member, f'Failure to find {member}: controllerrevisions.apps "{revision}" not found')
     resource = resource_of(kind)
-    found = look(resource, "" if kind == KINDS[member][0] else namespace, name)
+    found = lookup(resource, "" if kind == KINDS[member][0] else namespace, name)
     if found is None:
         raise MissingInstancetype(member, f'Failure to find {member}: {resource} "{name}" not found')
     return ResolvedInstancetype(member, kind, name, {**found, "apiVersion": API_VERSION, "kind": kind})

@@ -47,7 +47,7 @@ def _decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) ->
     strategy, life = strategy_of(machine.spec), life_of(instance)
     status = machine.status or VirtualMachineStatus()
     requests = waiting(status.stateChangeRequests or (), instance)
-    going = instance is not None and instance.metadata.deletionTimestamp is not None
+    deleting = instance is not None and instance.metadata.deletionTimestamp is not None
     if is_suspended(instance):
         # A guest on disk does not run, which is what a stop is about, and only a discard throws it away.
         return LifecycleDecision(RunStep.KEEP, requests)
@@ -55,12 +55,12 @@ def _decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) ->
         step = next_step(strategy, life, before=status.runStrategy)
         if step is RunStep.REPLACE:
             # The request is written before anything is deleted: an instance that goes without one was deleted by a user.
-            return LifecycleDecision(RunStep.KEEP, () if going else (StateChangeRequest(action=START),))
-        return LifecycleDecision(RunStep.KEEP if going and step is RunStep.STOP else step)
+            return LifecycleDecision(RunStep.KEEP, () if deleting else (StateChangeRequest(action=START),))
+        return LifecycleDecision(RunStep.KEEP if deleting and step is RunStep.STOP else step)
     first = requests[0]
     if first.action == STOP or instance is not None:
         # A start waits for the old instance to be gone.
-        return LifecycleDecision(RunStep.KEEP if going else RunStep.STOP, requests)
+        return LifecycleDecision(RunStep.KEEP if deleting else RunStep.STOP, requests)
     if strategy is RunStrategy.HALTED:
         return LifecycleDecision(RunStep.KEEP, requests, becomes=RunStrategy.ALWAYS)
     return LifecycleDecision(RunStep.START, requests, paused=(first.data or {}).get("paused") == PAUSED["paused"])

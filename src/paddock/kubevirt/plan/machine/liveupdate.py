@@ -221,15 +221,15 @@ def _link(old: dict[str, Data], new: dict[str, Data], name: str) -> bool:
     return old[name] != new[name] and _stateless(old[name]) == _stateless(new[name])
 
 
-def _stateless(card: Data) -> Data:
-    return {key: value for key, value in card.items() if key != "state"}
+def _stateless(interface: Data) -> Data:
+    return {key: value for key, value in interface.items() if key != "state"}
 
 
 def _clean(entry: Data) -> Data:
     return {key: value for key, value in entry.items() if value is not None}
 
 
-def _exchange(work: _Work, at: tuple[str, ...], member: str, names: set[str], wanted: dict[str, Data]) -> None:
+def _exchange(work: _Work, at: tuple[str, ...], member: str, names: set[str], entries: dict[str, Data]) -> None:
     """Bring the entries of these names in the instance to what is wanted, and take them out of the comparison."""
     has = _part(work.instance["spec"], *at).get(member) or [] if at else work.instance["spec"].get(member) or []
     kept: list[Data] = []
@@ -237,18 +237,18 @@ def _exchange(work: _Work, at: tuple[str, ...], member: str, names: set[str], wa
         name = each.get("name", "")
         if name not in names:
             kept.append(each)
-        elif name in wanted:
+        elif name in entries:
             # Defaults that a device of the instance was given stay. A volume is one source, and its other sources go.
-            kept.append(copied(wanted[name]) if member == "volumes" else {**each, **wanted[name]})
+            kept.append(copied(entries[name]) if member == "volumes" else {**each, **entries[name]})
     there = {each.get("name", "") for each in has}
-    kept += [copied(wanted[name]) for name in wanted if name in names and name not in there]
+    kept += [copied(entries[name]) for name in entries if name in names and name not in there]
     work.wants("spec", *at, member, value=kept or None)
     for hardware in work.hardware():
         _drop(_part(hardware, *at) if at else hardware, member, lambda each: each.get("name", "") in names)
 
 
-def _drop(place: Data, member: str, falls: Callable[[Data], bool]) -> None:
-    if member in place:
-        place[member] = [each for each in place[member] if not falls(each)]
-        if not place[member]:
-            del place[member]
+def _drop(parent: Data, member: str, falls: Callable[[Data], bool]) -> None:
+    if member in parent:
+        parent[member] = [each for each in parent[member] if not falls(each)]
+        if not parent[member]:
+            del parent[member]

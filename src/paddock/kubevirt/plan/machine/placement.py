@@ -35,8 +35,6 @@ class NodeTaint(msgspec.Struct, frozen=True):
 
 
 class PlacementNode(msgspec.Struct, frozen=True):
-    """The node."""
-
     name: str
     labels: Mapping[str, str] = {}
     taints: tuple[NodeTaint, ...] = ()

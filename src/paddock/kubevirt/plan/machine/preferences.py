@@ -69,16 +69,16 @@ def add_default_card(hardware: Data) -> None:
 def bind(hardware: Data, binding: str) -> None:
     """Give each card on the pod network that has no binding this one."""
     pods = {each.get("name") for each in hardware.get("networks") or () if "pod" in each}
-    for card in hardware["domain"]["devices"].get("interfaces") or ():
+    for interface in hardware["domain"]["devices"].get("interfaces") or ():
         # An empty binding is one, too.
-        if card.get("name") in pods and not any(each in card for each in _BINDINGS):
-            card[binding] = {}
+        if interface.get("name") in pods and not any(each in interface for each in _BINDINGS):
+            interface[binding] = {}
 
 
-def _put(place: Data, name: str, value: Any) -> None:
+def _put(parent: Data, name: str, value: Any) -> None:
     """Set a member that is not there. An empty text is not there."""
-    if value is not None and place.get(name) in (None, ""):
-        place[name] = copied(value)
+    if value is not None and parent.get(name) in (None, ""):
+        parent[name] = copied(value)
 
 
 def _fill_clock(domain: Data, wishes: Data) -> None:
@@ -113,8 +113,8 @@ def _fill_devices(hardware: Data, devices: Data, wishes: Data) -> None:
     add_default_card(hardware)
     for disk in devices.get("disks") or ():
         _fill_disk(disk, wishes)
-    for card in devices.get("interfaces") or ():
-        _put(card, "model", wishes.get("preferredInterfaceModel"))
+    for interface in devices.get("interfaces") or ():
+        _put(interface, "model", wishes.get("preferredInterfaceModel"))
     if wishes.get("preferredInterfaceMasquerade") is not None:
         bind(hardware, "masquerade")
     for each in devices.get("inputs") or ():

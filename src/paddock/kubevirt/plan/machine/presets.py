@@ -23,7 +23,7 @@ class AppliedPresets(msgspec.Struct, frozen=True):
 
     domain: Data
     annotations: dict[str, str]
-    told: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     wrong: tuple[Finding, ...] = ()
 
 
@@ -31,7 +31,7 @@ def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachine
     """The presets that mean an instance, by name; each comes with its hardware as plain data."""
     made: Data = copied(domain)
     annotations: dict[str, str] = {}
-    told = []
+    warnings = []
     if (metadata.get("annotations") or {}).get(EXCLUDE) == "true":
         return AppliedPresets(made, annotations)
     meant = [
@@ -44,11 +44,11 @@ def applied(metadata: Data, domain: Data, presets: Iterable[tuple[VirtualMachine
         name = preset.metadata.name
         conflict = next(_conflicts(made, hardware, ("spec", "domain")), None)
         if conflict is not None:
-            told.append(f"VirtualMachineInstancePreset {name} is not applied: {format_path(conflict)} has another value already")
+            warnings.append(f"VirtualMachineInstancePreset {name} is not applied: {format_path(conflict)} has another value already")
             continue
         _fill(made, hardware)
         annotations[f"{APPLIED}{name}"] = "kubevirt.io/v1"
-    return AppliedPresets(made, annotations, tuple(told))
+    return AppliedPresets(made, annotations, tuple(warnings))
 
 
 def _contradictions(meant: list[tuple[VirtualMachineInstancePreset, Data]]) -> Iterator[Finding]:

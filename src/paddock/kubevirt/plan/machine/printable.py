@@ -120,28 +120,27 @@ def _is_down(printable_facts: PrintableFacts) -> bool:
 
 
 ROWS: tuple[tuple[str, Callable[[PrintableFacts], bool]], ...] = (
-    ("Terminating", lambda sight: sight.machine.metadata.deletionTimestamp is not None),
+    ("Terminating", lambda observed: observed.machine.metadata.deletionTimestamp is not None),
     ("Stopping", _stopping),
     ("Migrating", _migrating),
     ("Suspended", _suspended),
     ("Paused", _paused),
-    ("Running", lambda sight: sight.phase == "Running"),
-    ("ErrorPvcNotFound", lambda sight: sight.is_refused("Synchronized", "FailedPvcNotFound")),
-    ("DataVolumeError", lambda sight: any(disk.is_broken for disk in sight.disks)),
-    ("ErrorUnschedulable", lambda sight: sight.is_refused("PodScheduled", "Unschedulable")),
-    ("Provisioning", lambda sight: any(disk.is_being_filled for disk in sight.disks)),
-    ("WaitingForVolumeBinding", lambda sight: _wants_to_run(sight) and any(disk.is_unbound for disk in sight.disks)),
-    ("ErrImagePull", lambda sight: sight.is_refused("Synchronized", "ErrImagePull")),
-    ("ImagePullBackOff", lambda sight: sight.is_refused("Synchronized", "ImagePullBackOff")),
-    ("Starting", lambda sight: sight.phase in _STARTING or sight.start_is_due),
-    ("CrashLoopBackOff", lambda sight: sight.failing),
+    ("Running", lambda observed: observed.phase == "Running"),
+    ("ErrorPvcNotFound", lambda observed: observed.is_refused("Synchronized", "FailedPvcNotFound")),
+    ("DataVolumeError", lambda observed: any(disk.is_broken for disk in observed.disks)),
+    ("ErrorUnschedulable", lambda observed: observed.is_refused("PodScheduled", "Unschedulable")),
+    ("Provisioning", lambda observed: any(disk.is_being_filled for disk in observed.disks)),
+    ("WaitingForVolumeBinding", lambda observed: _wants_to_run(observed) and any(disk.is_unbound for disk in observed.disks)),
+    ("ErrImagePull", lambda observed: observed.is_refused("Synchronized", "ErrImagePull")),
+    ("ImagePullBackOff", lambda observed: observed.is_refused("Synchronized", "ImagePullBackOff")),
+    ("Starting", lambda observed: observed.phase in _STARTING or observed.start_is_due),
+    ("CrashLoopBackOff", lambda observed: observed.failing),
     # `Stopped` invites a start, a restore or a clone, so it has to mean that the stop is complete.
     ("Stopping", _ending),
     ("Stopped", _is_down),
-    ("WaitingForReceiver", lambda sight: sight.phase == "WaitingForSync"),
+    ("WaitingForReceiver", lambda observed: observed.phase == "WaitingForSync"),
 )
 
 
 def printable(printable_facts: PrintableFacts) -> str:
-    """The word."""
     return next((word for word, holds in ROWS if holds(printable_facts)), "Unknown")

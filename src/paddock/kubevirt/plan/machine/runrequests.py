@@ -200,7 +200,7 @@ def _waits_only_to_stop(machine: VirtualMachine) -> bool:
     return machine.status is not None and all(each.action == STOP for each in machine.status.stateChangeRequests or ())
 
 
-def _requests(machine: VirtualMachine, wanted: tuple[dict[str, Any], ...], *, replaces: bool = False) -> tuple[Operation, ...]:
+def _requests(machine: VirtualMachine, requests: tuple[dict[str, Any], ...], *, replaces: bool = False) -> tuple[Operation, ...]:
     """Queue requests; `replaces` says that they take the place of those that wait."""
     status = machine.status or VirtualMachineStatus()
     waiting = [to_data(each) for each in status.stateChangeRequests or ()]
@@ -214,7 +214,7 @@ def _requests(machine: VirtualMachine, wanted: tuple[dict[str, Any], ...], *, re
         operations.append(_test(_REQUESTS, waiting))
     if machine.status is None:
         operations.append({"op": "add", "path": "/status", "value": {}})
-    operations.append({"op": "add", "path": _REQUESTS, "value": list(wanted)})
+    operations.append({"op": "add", "path": _REQUESTS, "value": list(requests)})
     return (*operations, *_without_failure(machine))
 
 

@@ -24,7 +24,7 @@ class MachineBackend(msgspec.Struct, frozen=True):
     """A machine behind a Service."""
 
     owner: str
-    card: str
+    interface: str
     # what others reach it by, IPv4 first
     addresses: tuple[str, ...]
     name: str
@@ -32,7 +32,7 @@ class MachineBackend(msgspec.Struct, frozen=True):
     node: str
     hostname: str
     ready: bool
-    going: bool
+    deleting: bool
     # (name of the port at the card, protocol) -> its number
     named: Mapping[tuple[str, str], int] = msgspec.field(default_factory=dict)
 
@@ -67,26 +67,26 @@ def is_selected(spec: ServiceSpec, labels: Mapping[str, str]) -> bool:
 
 def backend_of(instance: VirtualMachineInstance) -> MachineBackend | None:
     """The machine as a backend; None as long as it has no address, and when it has ended."""
-    card = primary_card(instance)
+    interface = primary_card(instance)
     status = instance.status
-    if card is None or status is None or status.phase in ("Succeeded", "Failed"):
+    if interface is None or status is None or status.phase in ("Succeeded", "Failed"):
         return None
-    seen = next((each for each in status.interfaces or () if each.name == card.name), None)
+    seen = next((each for each in status.interfaces or () if each.name == interface.name), None)
     if seen is None or not seen.ipAddress:
         return None
-    going = instance.metadata.deletionTimestamp is not None
+    deleting = instance.metadata.deletionTimestamp is not None
     ready = any(each.type == "Ready" and each.status == "True" for each in status.conditions or ())
-    named = {(port.name, (port.protocol or "TCP").upper()): port.port for port in card.ports or () if port.name}
+    named = {(port.name, (port.protocol or "TCP").upper()): port.port for port in interface.ports or () if port.name}
     return MachineBackend(
         owner=owner_of(instance),
-        card=card.name,
+        interface=interface.name,
         addresses=tuple(dict.fromkeys((seen.ipAddress, *(seen.ipAddresses or ())))),
         name=instance.metadata.name,
         uid=instance.metadata.uid or "",
         node=status.nodeName or "",
         hostname=(instance.spec.hostname or instance.metadata.name) if instance.spec.subdomain else "",
-        ready=ready and not going,
-        going=going,
+        ready=ready and not deleting,
+        deleting=deleting,
         named=named,
     )
 
@@ -105,7 +105,7 @@ def published(service: Service, backends: Collection[MachineBackend], outside: C
     """Return the Service as the engine publishes it. `outside`: the host's addresses, for a load balancer."""
     spec = service.spec or ServiceSpec()
     kind = spec.type or "ClusterIP"
-    usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.going)]
+    usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.deleting)]
     ports = tuple(_published(port, usable, kind) for port in spec.ports or () if (port.protocol or "TCP") in ("TCP", "UDP"))
     own = tuple(dict.fromkeys(each for each in (spec.clusterIP or "", *(spec.clusterIPs or ())) if each and each != "None"))
     balanced = tuple(each for each in outside if family_of(each) in families(spec)) if is_balanced(spec) else ()
@@ -130,7 +130,7 @@ def _published(port: ServicePort, backends: Iterable[MachineBackend], kind: str)
     targets = [(each, number_at(port, each)) for each in backends]
     node = port.nodePort or 0 if kind in ("NodePort", "LoadBalancer") else 0
     return PublishedPort(
-        protocol, port.port, tuple(ForwardTarget(each.owner, each.card, number) for each, number in targets if number), node
+        protocol, port.port, tuple(ForwardTarget(each.owner, each.interface, number) for each, number in targets if number), node
     )
 
 
@@ -196,7 +196,7 @@ def _endpoint(backend: MachineBackend, family: str, namespace: str, spec: Servic
     ready = backend.ready or bool(spec.publishNotReadyAddresses)
     found: Data = {
         "addresses": [backend.address(family)],
-        "conditions": {"ready": ready, "serving": backend.ready, "terminating": backend.going},
+        "conditions": {"ready": ready, "serving": backend.ready, "terminating": backend.deleting},
         "targetRef": _reference(backend, namespace),
     }
     if backend.node:
@@ -223,7 +223,7 @@ def endpoints(service: Service, backends: Collection[MachineBackend]) -> Data:
     family = families(spec)[0]
     backends = [each for each in backends if each.address(family)]
     for resolved, group in _grouped(spec, backends).items():
-        ready = [each for each in group if each.ready or (spec.publishNotReadyAddresses and not each.going)]
+        ready = [each for each in group if each.ready or (spec.publishNotReadyAddresses and not each.deleting)]
         rest = [each for each in group if each not in ready]
         subset: Data = {}
         for key, listed in (("addresses", ready), ("notReadyAddresses", rest)):
@@ -255,7 +255,7 @@ def names(service: Service, backends: Collection[MachineBackend], domain: str) -
     if spec.clusterIP != "None":
         addresses = tuple(dict.fromkeys(each for each in (spec.clusterIP or "", *(spec.clusterIPs or ())) if each))
         return {own: addresses} if addresses else {}
-    usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.going)]
+    usable = [each for each in backends if each.ready or (spec.publishNotReadyAddresses and not each.deleting)]
     of = {each.name: tuple(address for family in families(spec) if (address := each.address(family))) for each in usable}
     found = {own: tuple(address for each in usable for address in of[each.name])}
     for each in usable:

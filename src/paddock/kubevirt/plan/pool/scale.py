@@ -37,7 +37,7 @@ class PoolMember(msgspec.Struct, frozen=True):
     machine: VirtualMachine
     instance_revision: str | None = None
     # it goes, or it is known that somebody has asked for that
-    going: bool = False
+    deleting: bool = False
     # a restart was asked for and has not come about yet
     restarting: bool = False
     # labels of the node that it runs on
@@ -45,7 +45,6 @@ class PoolMember(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.machine.metadata.name
 
     @property
@@ -92,10 +91,9 @@ class ScaleContext(msgspec.Struct, frozen=True):
 
 
 def plan(pool: VirtualMachinePool, members: Sequence[PoolMember], around: ScaleContext) -> ScalePlan:
-    """The next actions."""
     if pool.spec.paused:
         return ScalePlan()
-    alive = [each for each in members if not each.going]
+    alive = [each for each in members if not each.deleting]
     missing = pool.spec.replicas - len(members)
     if missing > 0:
         update = _update(pool, alive, around)
@@ -103,10 +101,10 @@ def plan(pool: VirtualMachinePool, members: Sequence[PoolMember], around: ScaleC
         return msgspec.structs.replace(update, make=made, wait=_NEXT_ROUND_SECONDS if missing > BURST else update.wait)
     surplus = len(alive) - pool.spec.replicas
     if surplus > 0:
-        going = _surplus(pool, alive, surplus, around)
-        rest = [each for each in alive if each.name not in going]
+        leaving = _surplus(pool, alive, surplus, around)
+        rest = [each for each in alive if each.name not in leaving]
         update = _update(pool, rest, around)
-        return msgspec.structs.replace(update, delete=going, anew=(), wait=_NEXT_ROUND_SECONDS if surplus > BURST else update.wait)
+        return msgspec.structs.replace(update, delete=leaving, anew=(), wait=_NEXT_ROUND_SECONDS if surplus > BURST else update.wait)
     return _update(pool, alive, around)
 
 

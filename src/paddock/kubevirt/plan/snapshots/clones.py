@@ -24,7 +24,6 @@ _NEVER = ("kubectl.kubernetes.io/last-applied-configuration", "restore.kubevirt.
 
 
 def target_name(clone: VirtualMachineClone) -> str:
-    """The new machine."""
     target = clone.spec.target
     if target is not None and target.name:
         return target.name
@@ -41,7 +40,6 @@ def snapshot_name(clone: VirtualMachineClone) -> str:
 
 
 def restore_name(clone: VirtualMachineClone) -> str:
-    """The restore in between."""
     return f"tmp-restore-{clone.metadata.uid}"
 
 
@@ -114,11 +112,11 @@ def is_kept(key: str, filters: list[str] | None) -> bool:
 
 def _cards(clone: VirtualMachineClone, interfaces: Iterable[Mapping[str, Any]]) -> Iterable[Data]:
     chosen = clone.spec.newMacAddresses or {}
-    for index, card in enumerate(interfaces):
+    for index, interface in enumerate(interfaces):
         path = f"/spec/template/spec/domain/devices/interfaces/{index}/macAddress"
-        if card.get("name") in chosen:
-            yield {"op": "add", "path": path, "value": chosen[str(card["name"])]}
-        elif card.get("macAddress"):
+        if interface.get("name") in chosen:
+            yield {"op": "add", "path": path, "value": chosen[str(interface["name"])]}
+        elif interface.get("macAddress"):
             yield {"op": "remove", "path": path}
 
 

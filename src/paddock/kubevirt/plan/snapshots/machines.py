@@ -149,7 +149,6 @@ def indications(*, online: bool, paused: bool, agent: bool, quiesced: bool, memo
 
 
 def ready(before: SnapshotStatus, now: str, found: Sequence[str], volumes: MachineVolumes) -> SnapshotStatus:
-    """It has been taken."""
     return msgspec.structs.replace(
         before,
         phase=SUCCEEDED,
@@ -218,9 +217,9 @@ def found(before: SnapshotStatus, now: str) -> SnapshotStatus:
 def _conditions(
     before: SnapshotStatus, now: str, *, ready: bool, reason: str, message: str = "", progressing: bool | None = None
 ) -> list[Condition]:
-    going = not ready if progressing is None else progressing
+    is_progressing = not ready if progressing is None else progressing
     wanted = (
         Condition(type="Ready", status="True" if ready else "False", reason="Ready" if ready else "Not ready"),
-        Condition(type="Progressing", status="True" if going else "False", reason=reason, message=message or None),
+        Condition(type="Progressing", status="True" if is_progressing else "False", reason=reason, message=message or None),
     )
     return settled(before.conditions, wanted, now)

@@ -33,7 +33,6 @@ class MemoryNote(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def text(self) -> str:
-        """The same for people."""
         return f"memory {-(-self.bytes >> 20)} MiB, the guest stood still for {self.pause_milliseconds} ms"
 
 

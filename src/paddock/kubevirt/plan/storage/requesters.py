@@ -34,7 +34,6 @@ class Maker(msgspec.Struct, frozen=True):
 
 
 def note(user: str, groups: tuple[str, ...]) -> str:
-    """The annotation's text."""
     return msgspec.json.encode(Maker(user, groups)).decode()
 
 

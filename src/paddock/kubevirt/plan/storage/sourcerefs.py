@@ -109,11 +109,11 @@ def is_lazy(machine: VirtualMachine, find: Find) -> bool:
     return is_extended(machine.spec.dataVolumeTemplates, namespace_of(machine), find)
 
 
-def conditions(machine: VirtualMachine, found: Sequence[InlineSource | SourceBlocker | None]) -> Sequence[Condition]:
+def conditions(machine: VirtualMachine, sources: Sequence[InlineSource | SourceBlocker | None]) -> Sequence[Condition]:
     """The condition DataSourceResolved; none for a machine that names no DataSource."""
     if next(references(machine.spec.dataVolumeTemplates), None) is None:
         return ()
-    held = next((each for each in found if isinstance(each, SourceBlocker)), None)
+    held = next((each for each in sources if isinstance(each, SourceBlocker)), None)
     if held is not None:
         return (Condition(type=RESOLVED, status="False", reason=held.reason, message=held.message),)
     return (Condition(type=RESOLVED, status="True", reason="Resolved"),)

@@ -214,8 +214,8 @@ def _container_status(course: _Course) -> Data:
 
 def _addresses(instance: VirtualMachineInstance, status: VirtualMachineInstanceStatus) -> list[str]:
     """Return the addresses on the pod network, the one of each family that others use first."""
-    card = primary_card(instance)
-    seen = next((each for each in status.interfaces or () if card is not None and each.name == card.name), None)
+    interface = primary_card(instance)
+    seen = next((each for each in status.interfaces or () if interface is not None and each.name == interface.name), None)
     if seen is None:
         return []
     return list(dict.fromkeys(each for each in (seen.ipAddress, *(seen.ipAddresses or ())) if each))

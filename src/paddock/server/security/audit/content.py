@@ -97,17 +97,17 @@ def secret_members(group: str, plural: str) -> frozenset[str]:
     return frozenset()
 
 
-def _collect(shape: Shape, found: set[str], seen: set[int]) -> None:
+def _collect(shape: Shape, names: set[str], seen: set[int]) -> None:
     if id(shape) in seen:
         return
     seen.add(id(shape))
     if isinstance(shape, ObjectShape):
         for name, member in shape.properties.items():
             if member.field.secret:
-                found.add(name)
+                names.add(name)
             else:
-                _collect(member.shape, found, seen)
+                _collect(member.shape, names, seen)
     elif isinstance(shape, ListShape):
-        _collect(shape.item, found, seen)
+        _collect(shape.item, names, seen)
     elif isinstance(shape, MapShape):
-        _collect(shape.value, found, seen)
+        _collect(shape.value, names, seen)

@@ -21,14 +21,10 @@ GONE = 499
 
 
 class AuditDecider(Protocol):
-    """Decides what is recorded."""
-
     def of(self, user: User | None, route: RequestRoute, code: int) -> AuditDecision: ...
 
 
 class LineWriter(Protocol):
-    """A destination of lines."""
-
     @property
     def blocked(self) -> str:
         """The reason why nothing may be changed now, because it could not be recorded; empty when changes are allowed."""
@@ -63,7 +59,6 @@ class AuditLog:
         self._clock = clock
 
     def begin(self, request: HttpRequest, route: RequestRoute) -> AuditEntry:
-        """Note a request."""
         given = request.headers.get("audit-id", "")
         audit_id = given if given and len(given) <= _LONGEST_ID and given.isascii() and given.isprintable() else self._clock.uid()
         return AuditEntry(audit_id, request, route, self._clock.seconds())

@@ -27,8 +27,6 @@ class AuditDecision(msgspec.Struct, frozen=True):
 
 
 class GroupResources(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Resources of a group."""
-
     group: str = ""
     resources: tuple[str, ...] = ()
     resourceNames: tuple[str, ...] = ()

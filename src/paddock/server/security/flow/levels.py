@@ -15,8 +15,6 @@ W = TypeVar("W")
 
 
 class LevelTerms(msgspec.Struct, frozen=True):
-    """A PriorityLevelConfiguration."""
-
     name: str
     uid: str
     exempt: bool = False
@@ -151,7 +149,6 @@ class Levels(Generic[W]):
             level.seats = -(-self._total * level.terms.shares // shares) if shares else 0
 
     def every(self) -> "list[Level[W]]":
-        """All levels at work."""
         return [*self.known.values(), *self.leaving]
 
     def has_seat(self, level: Level[W]) -> bool:

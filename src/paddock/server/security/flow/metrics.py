@@ -31,7 +31,6 @@ class MetricsEndpoint:
         self._more = more
 
     async def answer(self, request: HttpRequest, user: User) -> HttpResponse:
-        """The counts of now."""
         if request.method not in ("GET", "HEAD"):
             raise failure.method_not_allowed()
         return HttpResponse(200, ("\n".join((*self._lines(), *self._more())) + "\n").encode(), _TYPE)

@@ -30,8 +30,6 @@ class Subjects(msgspec.Struct, frozen=True):
 
 
 class ResourceRule(msgspec.Struct, frozen=True):
-    """Requests for resources."""
-
     verbs: frozenset[str]
     groups: frozenset[str]
     resources: frozenset[str]
@@ -49,8 +47,6 @@ class ResourceRule(msgspec.Struct, frozen=True):
 
 
 class PathRule(msgspec.Struct, frozen=True):
-    """Requests for paths."""
-
     verbs: frozenset[str]
     paths: tuple[str, ...]
 
@@ -62,8 +58,6 @@ class PathRule(msgspec.Struct, frozen=True):
 
 
 class FlowRule(msgspec.Struct, frozen=True):
-    """Somebody's requests."""
-
     subjects: Subjects
     resources: tuple[ResourceRule, ...]
     paths: tuple[PathRule, ...]
@@ -77,8 +71,6 @@ class FlowRule(msgspec.Struct, frozen=True):
 
 
 class FlowMatcher(msgspec.Struct, frozen=True):
-    """A FlowSchema."""
-
     name: str
     uid: str
     level: str

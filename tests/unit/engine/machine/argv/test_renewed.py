@@ -60,7 +60,7 @@ def test_what_was_plugged_in_is_where_it_was_plugged_in() -> None:
     own: dict[str, dict[str, Any]] = {
         names.device("data"): {"bus": "pci.9"},
         names.device("more"): {"bus": "scsi0.0", "scsi-id": 3},
-        names.card("extra"): {"bus": "pci.8"},
+        names.nic("extra"): {"bus": "pci.8"},
     }
     found = renewed(started, RunningHardware(config, _places(started) | own), KVM)
     before, now = _by_id(command(started, KVM, incoming=True)), _by_id(found)

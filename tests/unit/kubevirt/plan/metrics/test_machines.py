@@ -20,7 +20,7 @@ def made(spec: dict[str, Any] | None = None, status: dict[str, Any] | None = Non
 
 def page(machine: VirtualMachine) -> dict[str, Family]:
     found = MetricsPage(families.ALL)
-    found.add(machines.told(machine).samples)
+    found.add(machines.metrics_of(machine).samples)
     return read(found.text())
 
 
@@ -99,7 +99,7 @@ def test_disks_are_those_whose_claims_are_there_each_once() -> None:
     spec = {"resources": {"requests": {"storage": "1Gi"}}, "volumeMode": "Block"}
     sizes = {"data": machines.size(msgspec.convert({"metadata": {"name": "data"}, "spec": spec}, PersistentVolumeClaim))}
     found = MetricsPage(families.ALL)
-    found.add(machines.disks(machines.told(made(volumes=volumes)), lambda namespace, name: sizes.get(name)))
+    found.add(machines.disks(machines.metrics_of(made(volumes=volumes)), lambda namespace, name: sizes.get(name)))
     series = read(found.text())["kubevirt_vm_disk_allocated_size_bytes"]
     assert series.values(persistentvolumeclaim="data", device="a", volume_mode="Block") == [1 << 30]
     assert len(series.series) == 1

@@ -51,7 +51,6 @@ DIRECTORIES = (
 
 
 def contents() -> dict[str, PackageMember]:
-    """The files by name."""
     folder = files(__name__)
     found = {place: PackageMember(0o755, (folder / script).read_bytes()) for script, place in _SCRIPTS.items()}
     found |= {place: PackageMember(0o755, text.encode()) for place, text in _PROGRAMS.items()}

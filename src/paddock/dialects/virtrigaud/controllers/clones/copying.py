@@ -30,8 +30,6 @@ _SOON = 0.1
 
 
 class CloneCopying:
-    """Carries out clones."""
-
     def __init__(self, parts: VirtrigaudParts, writer: CloneWriter, binding: MachineBinding, tasks: TaskFollowing) -> None:
         self._parts = parts
         self._writer = writer

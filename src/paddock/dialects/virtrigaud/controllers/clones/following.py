@@ -42,8 +42,6 @@ class TaskPoll(msgspec.Struct, frozen=True):
 
 
 class TaskFollowing:
-    """Polls tasks."""
-
     def __init__(self, parts: VirtrigaudParts) -> None:
         self._parts = parts
 

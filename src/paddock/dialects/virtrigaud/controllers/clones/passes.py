@@ -53,7 +53,6 @@ class ClonePass:
 
     @property
     def about(self) -> InvolvedObject:
-        """The clone, for events."""
         return reference(targets.CLONES, self.seen.meta)
 
     @property

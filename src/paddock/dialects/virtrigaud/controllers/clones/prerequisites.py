@@ -103,7 +103,7 @@ class ClonePrerequisites:
         seen = self._parts.caches.machines.cache.get(key)
         if seen is None:
             raise CloneWaits(reasons.SOURCE_NOT_FOUND, f"there is no VirtualMachine {key}")
-        if seen.meta.going:
+        if seen.meta.deleting:
             raise CloneWaits(reasons.SOURCE_NOT_FOUND, f"VirtualMachine {key} is being deleted")
         source = seen.read(targets.MACHINES)
         if not status.of(source).id:
@@ -126,7 +126,7 @@ class ClonePrerequisites:
             raise Refusal(what, fix=fix, reason=reasons.CONSUMER_NOT_ALLOWED)
 
     def _resolve(self, vm: VirtrigaudVirtualMachine) -> tuple[MachineDependencies, Driver, Key]:
-        found = references.resolve(vm, self._parts.caches.world(vm))
+        found = references.resolve(vm, self._parts.caches.objects_of(vm))
         if found.missing:
             raise CloneWaits(reasons.WAITING, references.listed(found.missing))
         if found.refused:
@@ -138,7 +138,7 @@ class ClonePrerequisites:
 
     def _documents(self, source: VirtrigaudVirtualMachine) -> bytes:
         """The document that the source's guest has read; none that anybody knows is none."""
-        known = references.resolve(source, self._parts.caches.world(source))
+        known = references.resolve(source, self._parts.caches.objects_of(source))
         try:
             return guest.user_data(source, known.secrets)
         except Refusal:

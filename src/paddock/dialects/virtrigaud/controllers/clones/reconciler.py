@@ -31,8 +31,6 @@ _SOON, _BLOCKED_SECONDS = 0.1, 30.0
 
 
 class VirtrigaudCloneReconciler(KindReconciler):
-    """Reconciles VMClones."""
-
     def __init__(self, parts: VirtrigaudParts) -> None:
         super().__init__(parts.caches.clones, ObjectFinalizer(parts.client, marks.CLONE_FINALIZER))
         self._parts = parts

@@ -73,8 +73,6 @@ class _ImagePass:
 
 
 class VirtrigaudImageReconciler(KindReconciler):
-    """Reconciles images."""
-
     def __init__(self, parts: VirtrigaudParts) -> None:
         super().__init__(parts.caches.images)
         self._parts = parts
@@ -116,7 +114,7 @@ class VirtrigaudImageReconciler(KindReconciler):
     def _uses(self, key: Key, tasks: Iterable[str]) -> list[tuple[Key, ImageUse]]:
         """The Providers whose machines name the image, and those that still prepare it, with what they report."""
         caches = self._parts.caches
-        places = dict.fromkeys(caches.references(seen)[0] for seen in caches.referring("VMImage", key) if not seen.meta.going)
+        places = dict.fromkeys(caches.references(seen)[0] for seen in caches.referring("VMImage", key) if not seen.meta.deleting)
         places |= dict.fromkeys(MachineReference("Provider", *preparation.place_of(each, key.namespace)) for each in tasks)
         found = []
         for place in places:

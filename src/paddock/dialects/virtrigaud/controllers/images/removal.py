@@ -28,8 +28,6 @@ _FINAL = (ErrorKind.NOT_SUPPORTED, ErrorKind.CONFLICT, ErrorKind.INVALID_SPEC)
 
 
 class ImageRemoval:
-    """Lets images go."""
-
     def __init__(self, parts: VirtrigaudParts, statuses: StatusWriter) -> None:
         self._parts = parts
         self._statuses = statuses
@@ -85,7 +83,7 @@ class ImageRemoval:
         before = image.status or VMImageStatus()
         conditions = settled(before.conditions, [true(DELETING, reasons.DELETING, message)], self._parts.timestamp(), seen.meta.generation)
         self._until[seen.meta.uid] = self._parts.now() + pause
-        await self._statuses.write_surely(seen, removal.told(before, conditions, message))
+        await self._statuses.write_surely(seen, removal.leaving_status(before, conditions, message))
         return again(pause)
 
     async def _remove(self, seen: CachedObject, name: str, entry: ProviderImage) -> tuple[str, float]:

@@ -81,7 +81,7 @@ class MachineDeletion:
         return bool(attempts.of(machine_pass.status) or machine_pass.status.lastTaskRef)
 
     def _find_driver(self, machine_pass: MachinePass) -> str:
-        machine_pass.found = references.resolve(machine_pass.vm, self._parts.caches.world(machine_pass.vm))
+        machine_pass.found = references.resolve(machine_pass.vm, self._parts.caches.objects_of(machine_pass.vm))
         place = references.provider_of(machine_pass.vm)
         if machine_pass.found.provider is None:
             return f"there is no {place}, so nobody can delete the machine; make it again"
@@ -195,7 +195,7 @@ class MachineDeletion:
         informer, left = self._parts.caches.snapshots, []
         for key in self._parts.caches.of_snapshots.keys(machine_pass.key):
             seen = informer.cache.get(key)
-            if seen is None or not (seen.meta.going or records.policy(seen.read(targets.SNAPSHOTS)).deleteOnVMDelete):
+            if seen is None or not (seen.meta.deleting or records.policy(seen.read(targets.SNAPSHOTS)).deleteOnVMDelete):
                 continue
             left.append(key.name)
             if not informer.expectations.is_leaving(seen.meta.uid):

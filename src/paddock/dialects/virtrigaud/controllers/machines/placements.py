@@ -40,8 +40,6 @@ _GIB = 1 << 30
 
 
 class MachinePlacement:
-    """Places machines."""
-
     def __init__(self, parts: VirtrigaudParts, statuses: MachineStatusWriter, namespaces: Informer) -> None:
         self._parts = parts
         self._statuses = statuses

@@ -64,8 +64,6 @@ _SOON = 1.0
 
 
 class VirtrigaudMachineReconciler(KindReconciler):
-    """Reconciles VirtRigaud's machines."""
-
     def __init__(self, parts: VirtrigaudParts, http: HttpExchange = exchange) -> None:
         super().__init__(parts.caches.machines, ObjectFinalizer(parts.client, marks.MACHINE_FINALIZER))
         self._parts = parts
@@ -102,10 +100,10 @@ class VirtrigaudMachineReconciler(KindReconciler):
         return await self._advance(machine_pass)
 
     async def _advance(self, machine_pass: MachinePass) -> Outcome:
-        if machine_pass.seen.meta.going:
+        if machine_pass.seen.meta.deleting:
             await self._placement.settle(machine_pass)
         try:
-            outcome = await (self._deletion.advance(machine_pass) if machine_pass.seen.meta.going else self._carry_out(machine_pass))
+            outcome = await (self._deletion.advance(machine_pass) if machine_pass.seen.meta.deleting else self._carry_out(machine_pass))
         except ProviderError as error:
             outcome = self._failed(machine_pass, error)
         except Refusal as refusal:
@@ -149,7 +147,7 @@ class VirtrigaudMachineReconciler(KindReconciler):
 
     def _prerequisites(self, machine_pass: MachinePass) -> Outcome | None:
         """Return the outcome of a pass that has to wait. A machine that exists is kept up without what only its creation needs."""
-        machine_pass.found = found = references.resolve(machine_pass.vm, self._caches.world(machine_pass.vm))
+        machine_pass.found = found = references.resolve(machine_pass.vm, self._caches.objects_of(machine_pass.vm))
         made = bool(machine_pass.status.id)
         missing = [each for each in found.missing if not made or each.kind == "Provider"]
         refused = [each for each in found.refused if not made or each.kind == "Provider"]
@@ -370,7 +368,7 @@ class VirtrigaudMachineReconciler(KindReconciler):
 
     def _failed(self, machine_pass: MachinePass, error: ProviderError) -> Outcome:
         """Report an error of the provider, and pause as its kind says."""
-        if machine_pass.seen.meta.going:
+        if machine_pass.seen.meta.deleting:
             return self._deletion.failed(machine_pass, error)
         failure = machine_pass.memory.hold = hold(self._parts, machine_pass, error)
         machine_pass.memory.answer = None

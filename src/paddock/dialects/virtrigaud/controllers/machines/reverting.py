@@ -24,8 +24,6 @@ _HOPELESS = (ErrorKind.NOT_SUPPORTED, ErrorKind.INVALID_SPEC, ErrorKind.NOT_FOUN
 
 
 class MachineReversion:
-    """Carries out reverts."""
-
     def __init__(self, parts: VirtrigaudParts, statuses: MachineStatusWriter, actions: MachineActions) -> None:
         self._parts = parts
         self._statuses = statuses

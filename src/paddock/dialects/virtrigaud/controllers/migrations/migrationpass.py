@@ -89,7 +89,6 @@ class MigrationPass:
 
     @property
     def about(self) -> InvolvedObject:
-        """The migration, for events."""
         return reference(targets.MIGRATIONS, self.seen.meta)
 
     @property
@@ -109,7 +108,6 @@ class MigrationPass:
             self.dropped.discard(each.type)
 
     def drop(self, type: str) -> None:
-        """Remove a condition."""
         self.values.pop(type, None)
         self.dropped.add(type)
 
@@ -125,7 +123,6 @@ class MigrationPass:
         return disk
 
     def tell(self, reason: str, message: str, kind: str = "Normal") -> None:
-        """Record an event."""
         self.parts.recorder.tell(self.about, kind, reason, message)
 
     async def write(self, statuses: StatusWriter) -> None:

@@ -35,8 +35,6 @@ class NetworkChecks(msgspec.Struct, frozen=True):
 
 
 class VirtrigaudMigrationReconciler(KindReconciler):
-    """Reconciles VMMigrations."""
-
     def __init__(self, parts: VirtrigaudParts, checks: NetworkChecks = NetworkChecks()) -> None:  # noqa: B008 - frozen
         super().__init__(parts.caches.migrations, ObjectFinalizer(parts.client, marks.MIGRATION_FINALIZER))
         self._parts = parts
@@ -75,7 +73,7 @@ class VirtrigaudMigrationReconciler(KindReconciler):
         return outcome
 
     async def _advance(self, migration_pass: MigrationPass) -> Outcome | None:
-        if migration_pass.seen.meta.going:
+        if migration_pass.seen.meta.deleting:
             return await self._delete(migration_pass)
         if migration_pass.phase in phases.FINAL:
             return await self._clean(migration_pass)

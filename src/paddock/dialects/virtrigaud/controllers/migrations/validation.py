@@ -43,8 +43,6 @@ async def addresses_of(host: str) -> tuple[str, ...]:
 
 
 class MigrationValidation:
-    """Carries the phase out."""
-
     def __init__(self, addresses: HostAddresses = addresses_of) -> None:
         self._addresses = addresses
 

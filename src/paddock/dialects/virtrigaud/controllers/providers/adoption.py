@@ -122,7 +122,7 @@ class VirtrigaudAdoptionReconciler(KindReconciler):
             names.add(place.name)
             labels, notes = machine.metadata.labels or {}, machine.metadata.annotations or {}
             mine = labels.get(marks.ADOPTED_LABEL) == marks.TRUE and marks.CLONE_UID not in notes
-            if mine and not found and place.namespace == key.namespace and not seen.meta.going:
+            if mine and not found and place.namespace == key.namespace and not seen.meta.deleting:
                 unbound.add(place.name)
         reserved, cloned = caches.names_of_clones()
         return KnownMachines(frozenset((ids - {""}) | cloned), frozenset(names), frozenset(unbound), frozenset(reserved))

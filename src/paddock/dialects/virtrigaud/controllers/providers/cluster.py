@@ -141,7 +141,7 @@ class ClusterPrograms:
             await self._set.reach(_owner(provider), ())
 
     def _claims_of(self, key: Key) -> tuple[str, ...]:
-        return tuple(sorted(each.key.name for each in self._claims.cache if each.key.namespace == key.namespace and not each.meta.going))
+        return tuple(sorted(each.key.name for each in self._claims.cache if each.key.namespace == key.namespace and not each.meta.deleting))
 
     def _ends(self, key: Key, provider: Provider, secrets: ProviderSecrets, choice: TransportChoice) -> _Ends:
         if not choice.encrypted:

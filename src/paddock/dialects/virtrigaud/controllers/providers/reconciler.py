@@ -47,8 +47,6 @@ class _ProviderMemory(msgspec.Struct):
 
 
 class VirtrigaudProviderReconciler(KindReconciler):
-    """Reconciles Providers."""
-
     def __init__(self, parts: VirtrigaudParts) -> None:
         super().__init__(parts.caches.providers, ObjectFinalizer(parts.client, marks.PROVIDER_FINALIZER))
         self._parts = parts

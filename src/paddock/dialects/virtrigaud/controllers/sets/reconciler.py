@@ -71,8 +71,6 @@ class SetReconcilePass(msgspec.Struct, frozen=True):
 
 
 class VirtrigaudSetReconciler(ReportingReconciler[SetReconcilePass]):
-    """Reconciles VMSets."""
-
     def __init__(self, parts: VirtrigaudParts, caches: SetCaches) -> None:
         super().__init__(caches.sets)
         self._parts = parts
@@ -121,8 +119,8 @@ class VirtrigaudSetReconciler(ReportingReconciler[SetReconcilePass]):
         changes = {name: templates.change(template, vmset.spec.template) for name, template in revisions.known.items()}
         for each in self._caches.machines.cache.by("owner", seen.meta.uid):
             vm = each.read(targets.MACHINES)
-            going = each.meta.going or self._caches.machines.expectations.is_leaving(each.meta.uid)
-            member = report.member(vmset, vm, going=going)
+            deleting = each.meta.deleting or self._caches.machines.expectations.is_leaving(each.meta.uid)
+            member = report.member(vmset, vm, deleting=deleting)
             if member is None:
                 continue
             change = TemplateChange.NONE

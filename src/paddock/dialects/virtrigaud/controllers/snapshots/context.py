@@ -54,7 +54,6 @@ class SnapshotPass:
 
     @property
     def about(self) -> InvolvedObject:
-        """The snapshot, for events."""
         return reference(targets.SNAPSHOTS, self.seen.meta)
 
     @property
@@ -121,5 +120,4 @@ class SnapshotAccess:
         )
 
     def tell(self, snapshot_pass: SnapshotPass, reason: str, note: str, *, warning: bool = False) -> None:
-        """Emit an event."""
         self.parts.recorder.tell(snapshot_pass.about, "Warning" if warning else "Normal", reason, note)

@@ -14,8 +14,6 @@ _LONGEST_WAIT = 86400.0
 
 
 class SnapshotKeeping:
-    """Keeps snapshots."""
-
     def __init__(self, access: SnapshotAccess) -> None:
         self._access = access
         self._parts = access.parts

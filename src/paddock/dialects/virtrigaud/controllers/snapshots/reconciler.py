@@ -23,8 +23,6 @@ from paddock.kubernetes.runtime.kindreconciler import KindReconciler, ObjectFina
 
 
 class VirtrigaudSnapshotReconciler(KindReconciler):
-    """Reconciles VirtRigaud's snapshots."""
-
     def __init__(self, parts: VirtrigaudParts) -> None:
         super().__init__(parts.caches.snapshots, ObjectFinalizer(parts.client, marks.SNAPSHOT_FINALIZER))
         self._parts = parts

@@ -89,7 +89,7 @@ class SnapshotScheduling:
         informer = self._parts.caches.snapshots
         uid = snapshot_pass.seen.meta.uid
         found = {each.key: each for each in (*informer.cache.by("owner", uid), *informer.expectations.created_for(uid))}
-        there = [each for each in found.values() if not each.meta.going and not informer.expectations.is_leaving(each.meta.uid)]
+        there = [each for each in found.values() if not each.meta.deleting and not informer.expectations.is_leaving(each.meta.uid)]
         return [(each, each.read(targets.SNAPSHOTS)) for each in there]
 
     async def _make(self, snapshot_pass: SnapshotPass, schedule: SnapshotSchedule, due: float) -> None:

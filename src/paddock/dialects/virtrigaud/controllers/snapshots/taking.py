@@ -22,8 +22,6 @@ _MOST_FAILED_TASKS = 3
 
 
 class SnapshotTaking:
-    """Takes snapshots."""
-
     def __init__(self, access: SnapshotAccess) -> None:
         self._access = access
         self._parts = access.parts

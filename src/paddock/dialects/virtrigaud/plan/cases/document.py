@@ -66,8 +66,6 @@ class CaseStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class LifecycleCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A case."""
-
     name: str
     steps: tuple[CaseStep, ...]
     description: str = ""

@@ -75,13 +75,13 @@ def _addresses(parts: CloneParts) -> list[dict[str, Any]]:
     """The addresses of the new machine's cards. They reach the guest with the clone, so the source has to have the cards."""
     there = {each.name for each in parts.source.spec.networks or ()}
     found = []
-    for card in parts.target.spec.networks or ():
-        if card.ipAddress is None and card.macAddress is None:
+    for nic in parts.target.spec.networks or ():
+        if nic.ipAddress is None and nic.macAddress is None:
             continue
-        if card.name not in there:
-            what = f"the card {card.name} has an address and is not one of the source's, so the guest would not get it"
+        if nic.name not in there:
+            what = f"the card {nic.name} has an address and is not one of the source's, so the guest would not get it"
             raise Refusal(what, fix="name it as the source does, or leave its address to DHCP", reason=reasons.UNSUPPORTED)
-        found.append(_address(card))
+        found.append(_address(nic))
     return found
 
 

@@ -76,11 +76,11 @@ def is_of(machine: VirtrigaudVirtualMachine, clone: VMClone) -> bool:
 def networks(clone: VMClone, source: VirtrigaudVirtualMachine | None) -> list[VMNetworkRef] | None:
     """The cards of the new machine: its own, or those of the source without their addresses, which are the source's."""
     if clone.spec.target.networks is not None:
-        cards = [_card(each, namespace_of(clone), clone) for each in whole(clone.spec.target.networks)]
+        cards = [_nic(each, namespace_of(clone), clone) for each in whole(clone.spec.target.networks)]
     else:
         before = (source.spec.networks if source is not None else None) or []
         place = namespace_of(source) if source is not None else namespace_of(clone)
-        cards = [_card(VMNetworkRef(name=each.name, networkRef=each.networkRef), place, clone) for each in before]
+        cards = [_nic(VMNetworkRef(name=each.name, networkRef=each.networkRef), place, clone) for each in before]
     addresses = {each.name: each for each in judging.customization(clone).networks or ()}
     if cards:
         unknown = next((name for name in addresses if name not in {each.name for each in cards}), None)
@@ -145,7 +145,7 @@ def _class(ref: LocalObjectReference, clone: VMClone) -> ObjectRef:
     return _moved(ObjectRef(name=ref.name), namespace_of(clone), clone)
 
 
-def _card(vm_network_ref: VMNetworkRef, place: str, clone: VMClone) -> VMNetworkRef:
+def _nic(vm_network_ref: VMNetworkRef, place: str, clone: VMClone) -> VMNetworkRef:
     if vm_network_ref.networkRef is None:
         return vm_network_ref
     return msgspec.structs.replace(vm_network_ref, networkRef=_moved(vm_network_ref.networkRef, place, clone))

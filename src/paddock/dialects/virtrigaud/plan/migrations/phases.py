@@ -58,7 +58,6 @@ _LONGEST_DELAY = 1800.0
 
 
 def after(phase: str) -> str:
-    """The phase that follows."""
     return ORDER[ORDER.index(phase) + 1]
 
 

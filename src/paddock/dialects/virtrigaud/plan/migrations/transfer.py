@@ -48,7 +48,6 @@ def storage_of(migration: VMMigration) -> MigrationStorage:
 
 
 def backend(migration: VMMigration) -> str:
-    """The kind of storage."""
     return storage_of(migration).type
 
 

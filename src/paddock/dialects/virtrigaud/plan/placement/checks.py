@@ -38,8 +38,6 @@ class PlacementAxis(StrEnum):
 
 
 class PlacementCheck(msgspec.Struct, frozen=True):
-    """A constraint."""
-
     name: str
     axis: PlacementAxis
     verdict: Callable[[Any], bool | None]
@@ -67,11 +65,9 @@ class CheckStrength(msgspec.Struct, frozen=True):
     weight: int
 
     def host(self, name: str, verdict: Callable[[CandidateHost], bool | None]) -> PlacementCheck:
-        """A check of hosts."""
         return PlacementCheck(name, PlacementAxis.HOST, verdict, self.hard, self.weight)
 
     def datastore(self, name: str, verdict: Callable[[CandidateDatastore], bool | None]) -> PlacementCheck:
-        """A check of datastores."""
         return PlacementCheck(name, PlacementAxis.DATASTORE, verdict, self.hard, self.weight)
 
 
@@ -111,12 +107,10 @@ def among_hosts(values: Sequence[str]) -> Callable[[CandidateHost], bool | None]
 
 
 def among_clusters(values: Sequence[str]) -> Callable[[CandidateHost], bool | None]:
-    """Hosts by cluster."""
     return lambda facts: _among(values, facts.cluster, listed=facts.listed)
 
 
 def among_zones(values: Sequence[str]) -> Callable[[CandidateHost], bool | None]:
-    """Hosts by zone."""
     return lambda facts: _among(values, facts.zone, listed=facts.listed)
 
 
@@ -241,8 +235,8 @@ def _resources(constraints: ResourceConstraints, machine: PlacementSubject, weig
     yield from _features("resourceConstraints.preferredFeatures", constraints.preferredFeatures, CheckStrength(False, weight))
 
 
-def _features(name: str, wanted: Sequence[str] | None, rank: CheckStrength) -> Iterator[PlacementCheck]:
-    for each in wanted or ():
+def _features(name: str, features: Sequence[str] | None, rank: CheckStrength) -> Iterator[PlacementCheck]:
+    for each in features or ():
         yield rank.host(f"{name} {each}", _has_feature(each))
 
 

@@ -74,7 +74,6 @@ def policy_checks(request: PlacementRequest, placement_inventory: PlacementInven
 
 
 def choose(request: PlacementRequest, placement_inventory: PlacementInventory) -> PlacementOutcome:
-    """Choose a place."""
     given = policy_checks(request, placement_inventory)
     host = _host(request, placement_inventory, [each for each in given if each.axis is PlacementAxis.HOST])
     store = _datastore(request, placement_inventory, [each for each in given if each.axis is PlacementAxis.DATASTORE])

@@ -54,12 +54,10 @@ class CandidateHost(msgspec.Struct, frozen=True):
 
     @property
     def zone(self) -> str:
-        """Its zone."""
         return self.labels.get(ZONE, "")
 
     @property
     def region(self) -> str:
-        """Its region."""
         return self.labels.get(REGION, "")
 
 

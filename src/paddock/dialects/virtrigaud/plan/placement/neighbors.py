@@ -22,11 +22,10 @@ class NeighborRules:
     def __init__(self, policy: VMPlacementPolicy, machine: PlacementSubject, placement_inventory: PlacementInventory) -> None:
         self._policy = policy
         self._machine = machine
-        self._world = placement_inventory
+        self._placement_inventory = placement_inventory
         self._hosts = {name: each for each in placement_inventory.hosts or () for name in (each.id, each.address) if name}
 
     def checks(self) -> Iterator[PlacementCheck]:
-        """Yield them."""
         spec = self._policy.spec
         if spec.affinity is not None:
             yield from self._terms("affinity.vmAffinity", spec.affinity.vmAffinity, together=True)
@@ -84,7 +83,7 @@ class NeighborRules:
             yield self._term(place, term, CheckStrength(hard=False, weight=weighted.weight), together=together)
 
     def _term(self, name: str, term: AffinityTerm, rank: CheckStrength, *, together: bool) -> PlacementCheck:
-        meant = [each for each in self._world.machines if each.namespace and self._matches(term, each.namespace, each.labels)]
+        meant = [each for each in self._placement_inventory.machines if each.namespace and self._matches(term, each.namespace, each.labels)]
         # The first of several machines that want to be together may go anywhere.
         alone = not meant and self._matches(term, self._machine.namespace, self._machine.labels)
         return self._check(name, term.topologyKey, rank, self._near(meant, term.topologyKey, together=together, alone=alone))
@@ -115,7 +114,7 @@ class NeighborRules:
         if not term.namespaces and term.namespaceSelector is None:
             return namespace == self._machine.namespace
         selected = term.namespaceSelector is not None and selectors.matches(
-            term.namespaceSelector, self._world.namespaces.get(namespace, {})
+            term.namespaceSelector, self._placement_inventory.namespaces.get(namespace, {})
         )
         return namespace in (term.namespaces or ()) or selected
 
@@ -125,7 +124,7 @@ class NeighborRules:
             return
         meant = [
             each
-            for each in self._world.machines
+            for each in self._placement_inventory.machines
             if each.namespace == self._machine.namespace and each.labels.get(rule.applicationLabel) == value
         ]
         rank = checks.strength(self._policy, rule.scope)
@@ -136,7 +135,7 @@ class NeighborRules:
     def _crowd(self, name: str, member: str, most: int | None, key: str, rank: CheckStrength) -> PlacementCheck:
         """At most so many machines of anybody at one place; without a number, one of this policy."""
         mine = self._policy.metadata.name
-        meant = self._world.machines
+        meant = self._placement_inventory.machines
         if most is None:
             meant = tuple(each for each in meant if each.policy == mine and each.namespace == self._machine.namespace)
         counts: dict[str, int] = {}

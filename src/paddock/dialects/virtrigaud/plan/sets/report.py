@@ -32,7 +32,7 @@ class SetPass(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
-def member(vmset: VMSet, vm: VirtrigaudVirtualMachine, *, going: bool) -> SetMember | None:
+def member(vmset: VMSet, vm: VirtrigaudVirtualMachine, *, deleting: bool) -> SetMember | None:
     """A machine as the plan sees it, without its change; None for a name that the set does not give."""
     ordinal = templates.ordinal_of(vmset, vm.metadata.name)
     if ordinal is None:
@@ -44,10 +44,10 @@ def member(vmset: VMSet, vm: VirtrigaudVirtualMachine, *, going: bool) -> SetMem
         name=vm.metadata.name,
         ordinal=ordinal,
         revision=(vm.metadata.labels or {}).get(marks.SET_REVISION, ""),
-        ready=current and ready is not None and ready.status == "True" and not going,
+        ready=current and ready is not None and ready.status == "True" and not deleting,
         since=(ages.seconds_of(ready.lastTransitionTime) if ready is not None else None) or 0.0,
         failed=current and status is not None and status.phase == "Failed",
-        going=going,
+        deleting=deleting,
     )
 
 

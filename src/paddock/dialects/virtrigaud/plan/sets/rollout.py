@@ -35,7 +35,7 @@ class SetMember(msgspec.Struct, frozen=True):
     # since when it is ready
     since: float = 0.0
     failed: bool = False
-    going: bool = False
+    deleting: bool = False
 
 
 class SetRules(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ class SetRules(msgspec.Struct, frozen=True):
 
     def is_available(self, member: SetMember, now: float) -> bool:
         """Return whether a machine has been ready for long enough."""
-        return member.ready and not member.going and now - member.since >= self.min_ready
+        return member.ready and not member.deleting and now - member.since >= self.min_ready
 
 
 class SetContext(msgspec.Struct, frozen=True):
@@ -109,22 +109,21 @@ def rules(spec: VMSetSpec) -> SetRules:
     )
 
 
-def _amount(given: int | str, replicas: int, *, up: bool) -> int:
-    if isinstance(given, int):
-        return given
-    share = replicas * int(given.removesuffix("%")) / 100
+def _amount(amount: int | str, replicas: int, *, up: bool) -> int:
+    if isinstance(amount, int):
+        return amount
+    share = replicas * int(amount.removesuffix("%")) / 100
     return math.ceil(share) if up else math.floor(share)
 
 
 def plan(spec: VMSetSpec, members: Sequence[SetMember], context: SetContext) -> SetPlan:
-    """The next steps."""
     found = rules(spec)
     if found.strategy == RECREATE:
         old = [each for each in members if each.revision != context.update]
         if old:
             # Every machine goes before the first one comes.
-            going = sorted((each for each in members if not each.going), key=lambda each: -each.ordinal)
-            return SetPlan(delete=tuple(each.name for each in going if each in old or each.ordinal not in found.wanted))
+            leaving = sorted((each for each in members if not each.deleting), key=lambda each: -each.ordinal)
+            return SetPlan(delete=tuple(each.name for each in leaving if each in old or each.ordinal not in found.wanted))
     planner = _Planner(found, members, context)
     return planner.plan()
 
@@ -137,7 +136,7 @@ class _Planner:
         self._members = {each.ordinal: each for each in members}
         self._context = context
         self._available = {each.ordinal for each in members if set_rules.is_available(each, context.now)}
-        self._failed = tuple(each.name for each in members if each.failed and each.revision == context.update and not each.going)
+        self._failed = tuple(each.name for each in members if each.failed and each.revision == context.update and not each.deleting)
         self._surge = set_rules.surplus(self._surge_count())
 
     def plan(self) -> SetPlan:
@@ -177,7 +176,7 @@ class _Planner:
             return existing
         subject = self._subject()
         unfinished = sum(each is None or each.revision != self._context.update or each.ordinal not in self._available for each in subject)
-        if self._needs_surge(each for each in subject if each is not None and not each.going):
+        if self._needs_surge(each for each in subject if each is not None and not each.deleting):
             return min(self._rules.surge, unfinished)
         return min(existing, unfinished)
 
@@ -218,7 +217,7 @@ class _Planner:
     def _condemned(self) -> list[str]:
         """The machines to delete because the set is to have fewer, or others."""
         condemned = sorted((each for each in self._members.values() if not self._is_kept(each)), key=lambda each: -each.ordinal)
-        alive = [each.name for each in condemned if not each.going]
+        alive = [each.name for each in condemned if not each.deleting]
         if self._rules.parallel:
             return alive
         return alive[:1] if len(alive) == len(condemned) else []
@@ -231,7 +230,7 @@ class _Planner:
         rewrite: list[str] = []
         serving = sum(self._is_kept(each) and each.ordinal in self._available for each in self._members.values())
         budget = serving - (self._rules.replicas - self._rules.unavailable)
-        subject = [each for each in self._subject() if each is not None and not each.going and each.revision != self._context.update]
+        subject = [each for each in self._subject() if each is not None and not each.deleting and each.revision != self._context.update]
         for each in sorted(subject, key=lambda each: -each.ordinal):
             cost = int(each.ordinal in self._available and each.change is not TemplateChange.METADATA)
             if cost and budget < cost:
@@ -245,6 +244,6 @@ class _Planner:
         waits = [
             self._rules.min_ready - (self._context.now - each.since)
             for each in self._members.values()
-            if each.ready and not each.going and each.ordinal not in self._available
+            if each.ready and not each.deleting and each.ordinal not in self._available
         ]
         return max(0.1, min(waits)) if waits else None

@@ -94,8 +94,8 @@ def settle(snapshot: VMSnapshot, status: VMSnapshotStatus, values: Iterable[Aspe
     """The status with these conditions and this phase, and the message that follows."""
     generation = snapshot.metadata.generation
     conditions = settled(status.conditions, values, now, generation)
-    told = find(conditions, DELETING if phase == PHASE_DELETING else READY)
-    message = (told.message if told is not None else "") or None
+    condition = find(conditions, DELETING if phase == PHASE_DELETING else READY)
+    message = (condition.message if condition is not None else "") or None
     return msgspec.structs.replace(status, conditions=conditions, observedGeneration=generation, phase=phase, message=message)
 
 

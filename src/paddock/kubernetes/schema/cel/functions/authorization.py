@@ -64,8 +64,6 @@ class ResourceCheck(msgspec.Struct, frozen=True):
 
 
 class AuthorizationDecision(msgspec.Struct, frozen=True):
-    """The answer."""
-
     allowed: bool
 
 

@@ -1,5 +1,3 @@
-"""Lists and sets."""
-
 from functools import reduce
 from itertools import pairwise
 from typing import Any

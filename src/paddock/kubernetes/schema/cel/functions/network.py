@@ -1,5 +1,3 @@
-"""Addresses, networks and URLs."""
-
 import ipaddress
 import re
 from typing import Any

@@ -34,7 +34,7 @@ def member(text: str) -> SetMember:
         ready=state == "+",
         since=NOW - 50,
         failed=state == "!",
-        going=state == "x",
+        deleting=state == "x",
     )
 
 
