@@ -1,10 +1,30 @@
 """Puts the series of machines on the server's page: one call."""
 
+from collections.abc import Collection, Iterator
+
 from paddock.app.metrics.collector import MetricsCollector
-from paddock.app.metrics.selection import PARAMETER, selected
 from paddock.server.api import Api
 from paddock.server.context import User
 from paddock.server.edge.http import Answer, HttpRequest, HttpResponse
+
+PARAMETER = "name[]"
+_PARTS = ("_bucket", "_sum", "_count")
+
+
+def selected(text: str, names: Collection[str]) -> str:
+    """Return the lines of these families; a name may also be that of a part of a histogram."""
+    wanted = {*names, *(name.removesuffix(part) for name in names for part in _PARTS)}
+    return "".join(f"{line}\n" for line in _lines(text, wanted))
+
+
+def _lines(text: str, names: Collection[str]) -> Iterator[str]:
+    taken = False
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            taken = line.split(" ", 3)[2] in names
+        if taken:
+            yield line
+
 
 PATH = "/metrics"
 

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from paddock.base.nearest import nearest
-from paddock.fleet.documents.macs import Macs
 from paddock.fleet.documents.objects import InputObject, LocatedFinding, located
 from paddock.fleet.documents.sizes import SizeChecks
 from paddock.kubernetes import admission, catalog
@@ -19,6 +18,7 @@ from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.dialect import KindId
 from paddock.kubernetes.schema.finding import Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.kinds import macs
 from paddock.kubevirt.plan.changes.references import FieldReference, provided, references
 
 REFERENCE = "input/reference"
@@ -40,12 +40,38 @@ class _Open(msgspec.Struct, frozen=True):
     name: str
 
 
+class HardwareAddresses:
+    """Machines of an input whose network interfaces have one address on one network. Only their interfaces are kept."""
+
+    def __init__(self) -> None:
+        # namespace, network, address -> the machine that had it first
+        self._first: dict[tuple[str, str, str], str] = {}
+        self._found: list[tuple[int, LocatedFinding]] = []
+
+    def add(self, number: int, subject: InputObject) -> None:
+        kind = subject.admission.kind
+        if kind is None or (kind.group, kind.kind) != ("kubevirt.io", "VirtualMachine"):
+            return
+        metadata = subject.admission.data.get("metadata") or {}
+        namespace, name = metadata.get("namespace") or DEFAULT_NAMESPACE, metadata.get("name") or ""
+        for interface in macs.cards(subject.admission.data):
+            first = self._first.setdefault((namespace, interface.network, interface.address), name)
+            if first != name:
+                position: Position = subject.document.position(interface.path)
+                warning = finding.warning(interface.path, macs.message(first), macs.RULE)
+                self._found.append((number, LocatedFinding(subject.document.source, position, subject.title, warning)))
+
+    def findings(self) -> Iterator[tuple[int, LocatedFinding]]:
+        """Every second machine with an address."""
+        yield from self._found
+
+
 class Inventory:
     """The objects of an input."""
 
     def __init__(self, settings: AdmissionSettings) -> None:
         self._sizes = SizeChecks(settings)
-        self._macs = Macs()
+        self._macs = HardwareAddresses()
         self._found: list[list[LocatedFinding]] = []
         # kind -> namespace -> names
         self._names: dict[KindId, dict[str, set[str]]] = {}

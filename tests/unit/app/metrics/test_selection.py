@@ -2,7 +2,7 @@
 
 import pytest
 
-from paddock.app.metrics.selection import selected
+from paddock.app.metrics.wiring import selected
 
 PAGE = """# HELP a_total One.
 # TYPE a_total counter
