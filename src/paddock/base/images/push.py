@@ -7,9 +7,9 @@ import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from paddock.base.images.errors import ImageError, ImageRefused
+from paddock.base.images.hashedfile import HashedFile
 from paddock.base.images.http import UploadFile, WebClient, redirected
 from paddock.base.images.progress import Meter
 from paddock.base.images.references import endpoints, parse
@@ -22,25 +22,6 @@ from paddock.base.images.store import Image, ImageStore
 _QEMU_USER = 107
 _CHUNK = 1 << 20
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
-
-
-class HashedFile:
-    """A file that is hashed while it is written: its digest and its size so far."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-        self._hash = hashlib.sha256()
-        self.size = 0
-
-    def write(self, data: bytes) -> int:
-        self._hash.update(data)
-        self.size += len(data)
-        return self._file.write(data)
-
-    @property
-    def digest(self) -> str:
-        """The digest so far, as registries write it."""
-        return f"sha256:{self._hash.hexdigest()}"
 
 
 @dataclass(frozen=True)
