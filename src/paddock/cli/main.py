@@ -169,13 +169,12 @@ def _names(query: "NamesQuery") -> "Iterable[Candidate]":
 
 def _call(module: str, argv: list[str], console: Console) -> int:
     # Parsers are needed as soon as there is a command, and not before.
-    from paddock.cli import commandhelp  # noqa: PLC0415
-    from paddock.cli.arguments import HelpRequested  # noqa: PLC0415
+    from paddock.cli import arguments, commandhelp  # noqa: PLC0415
 
     try:
         commandhelp.show(argv)
         code: int = import_module(module).run(argv[1:], console)
-    except HelpRequested as text:
+    except arguments.HelpRequested as text:
         console.out(str(text))
         code = GOOD
     return code
