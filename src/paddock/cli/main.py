@@ -1,7 +1,7 @@
 """`paddock COMMAND ...`: finds the command, and turns an error into one line and an exit code.
 
 A command is a module that is loaded when it is called, because imports take most of the time of a short command. It imports what it needs
-at its top: the list of all commands and completion load none.
+at its top: the list of all commands, completion and `COMMAND --help` load none.
 """
 
 import errno
@@ -146,7 +146,7 @@ def _of_system(error: OSError) -> str:
 def _dispatch(argv: list[str], console: Console, known: Commands, groups: Groups) -> int:
     command, rest = (argv[0], argv[1:]) if argv else ("", [])
     if command in known:
-        return _call(known[command][0], rest, console)
+        return _call(known[command][0], argv, console)
     if command in ("-h", "--help", "help", ""):
         if rest[:1] and rest[0] in known:
             return _dispatch([rest[0], "--help"], console, known, groups)
@@ -168,12 +168,13 @@ def _names(query: "NamesQuery") -> "Iterable[Candidate]":
 
 
 def _call(module: str, argv: list[str], console: Console) -> int:
-    # The parser is needed as soon as there is a command, and not before.
-    from paddock.cli.arguments import HelpRequested  # noqa: PLC0415
+    # Parsers are needed as soon as there is a command, and not before.
+    from paddock.cli import arguments, commandhelp  # noqa: PLC0415
 
     try:
-        code: int = import_module(module).run(argv, console)
-    except HelpRequested as text:
+        commandhelp.show(argv)
+        code: int = import_module(module).run(argv[1:], console)
+    except arguments.HelpRequested as text:
         console.out(str(text))
         code = GOOD
     return code

@@ -7,14 +7,18 @@ import sqlite3
 import subprocess
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from paddock.app.main import COMMANDS, GROUPS
-from paddock.cli import arguments, main
+from paddock.base.errors import PaddockError
+from paddock.cli import arguments, main, terminal
 from paddock.cli.arguments import HelpRequested, KnownNames
 from paddock.cli.commandtree import CommandEntry, walk
 from paddock.cli.console import Console
+from paddock.cli.terminal import Screen
+from paddock.cli.verbs import VerbsParser
 
 ENTRIES = {entry.name: entry for entry in walk(main.every(COMMANDS))}
 # A module may read what it needs when it is loaded; making a parser may not.
@@ -56,12 +60,35 @@ def test_a_parser_is_made_and_nothing_else(name: str, nothing_else: list[str]) -
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_the_help_of_a_command_is_its_parsers(name: str) -> None:
+def test_a_parser_is_called_as_its_command(name: str) -> None:
     made = ENTRIES[name].parser()
-    assert help_of(*ENTRIES[name].words, "--help") == made.format_help()
     with pytest.raises(HelpRequested, match=r"^usage: paddock "):
         made.parse_args(["--help"])
     assert made.prog == f"paddock {name}"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+@pytest.mark.parametrize("name", ENTRIES)
+def test_the_help_of_a_command_is_its_parsers_and_loads_no_command(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(terminal, "current", lambda: Screen(columns=columns))
+    with pytest.raises(HelpRequested) as own:
+        ENTRIES[name].parser().parse_args(["--help"])
+    if not isinstance(MADE[name], VerbsParser):
+        monkeypatch.setattr(main, "import_module", None)
+    assert help_of(*ENTRIES[name].words, "--help") == help_of(*ENTRIES[name].words, "-h") == str(own.value)
+
+
+@pytest.mark.parametrize("line", ["exec web -- ls --help", "ls --all-namespaces -h", "image list --help", "up --help-all"])
+def test_a_help_between_other_words_is_the_commands(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+
+    def load(module: str) -> NoReturn:
+        loaded.append(module)
+        raise PaddockError("loaded")
+
+    monkeypatch.setattr(main, "import_module", load)
+    assert main.run(line.split(), Console(io.BytesIO(), io.BytesIO()), COMMANDS, GROUPS) == 2
+    assert loaded == [ENTRIES[line.split()[0]].module]
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from paddock.app.directory import contents, contexts, diskformat, guestkind, process, purge, shutdown
+from paddock.app.directory import contents, diskformat, guestkind, process, purge, shutdown
 from paddock.app.directory.paths import DataPaths
 from paddock.base.directories import default_root
 from paddock.base.errors import PaddockError, Terminal, Transient
@@ -150,6 +150,8 @@ def _confirm(places: DataPaths, parsed: argparse.Namespace, console: Console) ->
 def _purge(places: DataPaths, parsed: argparse.Namespace, console: Console) -> None:
     asyncio.run(purge.clear(places, parsed.timeout))
     if parsed.delete_data and places.root.is_dir():
+        from paddock.app.directory import contexts  # noqa: PLC0415 - a plain stop does without the client's libraries
+
         contents.delete(places.root)
         contexts.forget(places.root, os.environ)
         if kept := contents.others(places.root):

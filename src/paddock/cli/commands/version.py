@@ -7,7 +7,6 @@ from paddock.base import build
 from paddock.cli import arguments
 from paddock.cli.console import Console
 from paddock.cli.exits import GOOD
-from paddock.fleet.documents import report
 
 _TEXT = "Print the version, and the commit that the program was built from."
 _EXITS = {0: "success", 2: "wrong usage"}
@@ -26,6 +25,8 @@ def run(argv: Sequence[str], console: Console) -> int:
     if output == "text":
         console.out(f"paddock {found}\n")
         return GOOD
+    from paddock.fleet.documents import report  # noqa: PLC0415 - YAML and the kinds take longer to load than the usual text
+
     data = {"version": found.version, "commit": found.commit, "python": platform.python_version(), "machine": platform.machine()}
     console.out(report.structured(data, output))
     return GOOD

@@ -20,7 +20,7 @@ _FACTS = Path(__file__).parent / "facts" / "commands.json"
 
 
 class OptionFacts(TypedDict):
-    """What completes an option; an argument has no `names`."""
+    """What completes and describes an option; an argument has no `names`."""
 
     names: list[str]
     # as in argparse: 0, 1, "?", "*", "+" or "..."
@@ -28,13 +28,20 @@ class OptionFacts(TypedDict):
     repeatable: bool
     # words, or one of `KnownNames`
     values: list[str] | str
+    metavar: str
+    # with its default filled in
     text: str
+    # its title in the help; empty when the help leaves the option out
+    group: str
 
 
 class CommandFacts(TypedDict):
-    """What completes a command line; a command with verbs only has no options."""
+    """What completes a command line and makes its help; a command with verbs only has no options."""
 
     summary: str
+    usage: str
+    description: str
+    epilog: str
     options: list[OptionFacts]
     verbs: "Mapping[str, CommandFacts]"
 
