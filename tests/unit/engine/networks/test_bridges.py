@@ -69,7 +69,6 @@ def test_nobody_gets_what_is_excluded(excluded: str) -> None:
         book.give(("more", "lan"), 0.0, among=bridges.numbers(of))
 
 
-@pytest.mark.spec("kubevirt", 274)
 async def given(folder: Path, ranges: Sequence[Range]) -> list[str]:
     """Return twenty addresses of a bridge that is defined with each of these ranges."""
     books = BridgeAddresses(folder)
@@ -77,6 +76,7 @@ async def given(folder: Path, ranges: Sequence[Range]) -> list[str]:
     return [four.own for four, _ in await asyncio.gather(*(books.give((owner, "lan"), bridge) for owner, bridge in asked))]
 
 
+@pytest.mark.spec("kubevirt", 274)
 def test_definitions_of_one_bridge_never_give_an_address_twice(tmp_path: Path) -> None:
     wide, narrow = Range("172.20.0.0/16", "172.20.0.10", "172.20.0.29"), Range("172.20.0.0/24", "172.20.0.10", "172.20.0.29")
     ranges = (wide, narrow, replace(narrow, first="172.20.0.20"))
