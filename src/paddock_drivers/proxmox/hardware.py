@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from paddock.contract.payloads import ClassPayload, LimitsPayload, PerformancePayload, SecurityPayload
+from paddock.contract.payloads import ClassPayload, DiskDefaultsPayload, LimitsPayload, PerformancePayload, SecurityPayload
 from paddock_drivers.kit import refusals
 from paddock_drivers.proxmox import properties
 from paddock_drivers.proxmox.api import FormValue
@@ -202,4 +202,8 @@ def _limitations(hardware: ClassPayload, config: ProxmoxMachineConfig) -> tuple[
         left.append("latencySensitivity: Proxmox VE has no such setting; pin processors in a template")
     if performance.hyper_threading_policy not in ("", "auto"):
         left.append("hyperThreadingPolicy: Proxmox VE leaves it to the host")
+    if (kind := (hardware.disk_defaults or DiskDefaultsPayload()).type) not in ("", "thin"):
+        left.append(f"diskDefaults.type: the disk of the template or image stays as its storage keeps it, not {kind}")
+    if foreign := sorted(key for key in hardware.extra_config or {} if not key.startswith(_EXTRA)):
+        left.append(f"extraConfig: {foreign[0][:64]} means nothing to Proxmox VE; its options begin with {_EXTRA}")
     return tuple(left)

@@ -287,6 +287,7 @@ def _limitations(description: MachineDescription) -> tuple[str, ...]:
     return (
         *(("placement.cluster: a Provider of Proxmox VE is one cluster",) if place.cluster else ()),
         *(("placement.folder: Proxmox VE has no folders; use a pool as resourcePool",) if place.folder else ()),
+        *(("placement.storagePod: Proxmox VE groups no storages; name one as datastore",) if place.storage_pod else ()),
     )
 
 

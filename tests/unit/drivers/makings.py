@@ -5,6 +5,7 @@ Nothing here runs a machine. Two requests with the same text are the same machin
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -187,6 +188,10 @@ def _seed(given: MachineDescription) -> bytes:
 # --- Proxmox VE -----------------------------------------------------------------------------------------------------------------
 
 
+_IDENTITIES = ("description", "smbios1", "vmgenid", "meta")
+_DERIVED = re.compile("BC:24:11(:[0-9A-F]{2}){3}|paddock-[0-9a-f]+")
+
+
 def _on_proxmox(request: m.CreateRequest) -> Made:
     found: list[Made] = []
 
@@ -201,11 +206,12 @@ def _on_proxmox(request: m.CreateRequest) -> Made:
             return
         machine = stage.simulator.machine(int(answer.id.partition("/")[0]))
         files = [each.file for each in stage.simulator.cluster.volumes.values() if each.kind == "iso"]
-        conf = {key: value for key, value in machine.conf.items() if key != "description"}
+        # What follows from a digest of the whole request differs for every field, read or not.
+        conf = {key: re.sub(_DERIVED, "", value) for key, value in machine.conf.items() if key not in _IDENTITIES}
+        disks = sorted((each.format, each.parent) for each in stage.simulator.cluster.volumes.values() if each.vmid == machine.vmid)
         said = (await stage.raw(answer.id)).get("limitations", "")
-        found.append(
-            (repr((machine.node, machine.pool, sorted(conf.items()), files, stage.count(".*clone.*"))), tuple(json.loads(said or "[]")))
-        )
+        made = (machine.node, machine.pool, sorted(conf.items()), files, disks, stage.count(".*clone.*"))
+        found.append((repr(made), tuple(json.loads(said or "[]"))))
 
     proxmox.play(script)
     return found[0]

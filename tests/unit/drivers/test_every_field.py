@@ -59,7 +59,12 @@ IMAGES: Mapping[str, list[Json]] = {
     "upstream": [{"libvirt": {"url": URL}}, {"http": {"url": URL}}, {"registry": {"image": "quay.io/a/b:1"}}],
     "libvirt": [{"libvirt": {"url": URL}}, {"http": {"url": URL}}, {"registry": {"image": "quay.io/a/b:1"}}],
     "qemu": [{"http": {"url": URL}}, {"registry": {"image": "quay.io/a/b:1"}}, {"dataVolume": {"name": "disk"}}, {"libvirt": {"url": URL}}],
-    "proxmox": [{"proxmox": {"templateID": 9000}}, {"http": {"url": URL}}, {"proxmox": {"templateName": "conformance"}}],
+    "proxmox": [
+        {"proxmox": {"templateID": 9000}},
+        {"http": {"url": URL}},
+        {"proxmox": {"templateName": "conformance"}},
+        {"proxmox": {"templateID": 9000, "fullClone": True}},
+    ],
     "vsphere": [{"vsphere": {"templateName": "t"}}, {"vsphere": {"ovaURL": "https://images.example/a.ova"}}, {"http": {"url": URL}}],
     "firecracker": [{"http": {"url": URL}}],
 }
@@ -118,6 +123,8 @@ def bases(kind: str, type: str) -> list[Json]:
 
 # Values that mean something at some hypervisor.
 MORE = ("EFI", 1500, 9000, "10.0.0.53")
+# What shows elsewhere: a name for messages alone, and a format that the stage's storage cannot have (proxmox/test_fieldeffects.py).
+ELSEWHERE: Mapping[str, tuple[str, ...]] = {"proxmox": ("spec.networks[].name", "spec.source.proxmox.format")}
 # Members that say little of what is below them.
 GENERAL = (*BLOCKS, "source", "http", "network", "networks", "disks", "prepare", "name")
 
@@ -272,7 +279,7 @@ def silent(kind: str, on: Stage) -> Iterator[str]:
     """The fields of a kind that make no difference, and that no table names."""
     found = catalog.find(GROUP, kind)
     assert found is not None
-    tables = (*unread.CONTROLLED.get(kind, {}), *unread.STORED.get(kind, {}))
+    tables = (*unread.CONTROLLED.get(kind, {}), *unread.STORED.get(kind, {}), *ELSEWHERE.get(on.type, ()))
     for place in documents.places(found):
         path = format_path(place.path)
         general = format_path(tuple("" if isinstance(each, int) else each for each in place.path))

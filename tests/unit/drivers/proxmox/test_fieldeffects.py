@@ -70,6 +70,29 @@ async def test_an_image_says_whether_its_template_is_copied(full: bool, setting:
         assert volume is not None and bool(volume.parent) is not full
 
 
+@pytest.mark.parametrize("format", ["raw", "qcow2"])
+@played_by(play, nodes=("pve1", "pve2"))
+async def test_a_copy_of_a_template_has_the_format_of_the_image_on_a_storage_of_files(stage: Stage, /, format: str) -> None:
+    hardware = ClassPayload(cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(storage_class="shared"))
+    source = p.ImagePayload(template_name=str(TEMPLATE), format=format, full_clone=True)
+    conf = stage.conf(await stage.make(stage.request(class_json=p.encode(hardware), image_json=p.encode(source))))
+    volume = stage.simulator.cluster.volume(conf["scsi0"].partition(",")[0], "pve1")
+    assert volume is not None and volume.format == format
+
+
+@pytest.mark.spec("virtrigaud", 133)
+@played_by(play)
+async def test_what_a_class_and_a_place_ask_for_in_vain_is_named(stage: Stage, /) -> None:
+    hardware = ClassPayload(
+        cpu=1, memory_mib=1024, disk_defaults=p.DiskDefaultsPayload(type="thick"), extra_config={"proxmox.onboot": "1", "guestinfo.a": "b"}
+    )
+    place = p.encode(p.PlacementPayload(storage_pod="fast"))
+    vm = await stage.make(stage.request(class_json=p.encode(hardware), placement_json=place))
+    said = (await stage.raw(vm))["limitations"]
+    assert all(each in said for each in ("diskDefaults.type: ", "extraConfig: guestinfo.a ", "placement.storagePod: "))
+    assert stage.conf(vm)["onboot"] == "1"
+
+
 @played_by(play, nodes=("pve1", "pve2"))
 async def test_a_template_is_looked_for_on_the_node_that_is_named(stage: Stage, /) -> None:
     source = p.ImagePayload(template_name="conformance", node="pve2")
