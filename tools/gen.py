@@ -104,8 +104,10 @@ _CHARTS_OWN = frozenset({".helmignore", "Chart.yaml", "values.yaml", "rules/viti
 
 def chart_rules() -> Mapping[str, str]:
     """The rights of the chart: those that the operator asks for."""
-    folder = ROOT / "src" / "paddock" / "app" / "operator" / "rules"
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.yaml"))}
+    own = {path.name: path for path in (ROOT / "src" / "paddock" / "app" / "operator" / "rules").glob("*.yaml")}
+    declared = {f"{name}.yaml": catalog.folder(name) / "rights.yaml" for name in catalog.DIALECTS}
+    found = {**own, **{name: path for name, path in declared.items() if path.exists()}}
+    return {name: path.read_text(encoding="utf-8") for name, path in sorted(found.items())}
 
 
 def chart_dashboards() -> Mapping[str, str]:

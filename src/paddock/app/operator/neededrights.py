@@ -1,4 +1,7 @@
-"""The rights that an operator needs, by its settings: `rules/` declares them, and the charts grant them from the same files."""
+"""The rights that an operator needs, by its settings.
+
+`rules/` declares them, and each dialect those of its controllers in `rights.yaml`. The charts grant them from the same files.
+"""
 
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
@@ -7,6 +10,7 @@ from typing import Any
 import yaml
 
 from paddock.app.operator.settings import OperatorSettings
+from paddock.kubernetes import catalog
 from paddock.kubernetes.client.errors import RefusedRight
 
 # The operator's own account, in words: it need not know its name to say what to grant.
@@ -32,8 +36,9 @@ def of(settings: OperatorSettings) -> Mapping[RefusedRight, str]:
 
 def rules(name: str) -> list[dict[str, Any]]:
     """Return rules of a role, as RBAC writes them."""
-    text = (files("paddock.app.operator") / "rules" / f"{name}.yaml").read_text(encoding="utf-8")
-    found: list[dict[str, Any]] = yaml.load(text, Loader=yaml.CSafeLoader)
+    own = files("paddock.app.operator") / "rules" / f"{name}.yaml"
+    declared = catalog.folder(name) / "rights.yaml" if name in catalog.DIALECTS else own
+    found: list[dict[str, Any]] = yaml.load(declared.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
     return found
 
 
