@@ -15,12 +15,12 @@ from paddock.base.clock import Clock
 from paddock.base.jsondata import Data
 from paddock.fleet.machines.finding import MachineView
 from paddock.kubernetes.client.client import Client
+from paddock.kubernetes.client.kindfeed import KindFeed
 from paddock.kubernetes.client.target import Target
 from paddock.kubernetes.meta.ages import timestamp
 from paddock.web.answers.rows import WebAnswer
 from paddock.web.images import NoImages, WebImageSource
 from paddock.web.live import topics
-from paddock.web.live.feed import KindFeed
 from paddock.web.live.objects import LiveObjects
 from paddock.web.live.page import LivePage
 from paddock.web.live.topicnames import WebTopic
@@ -149,7 +149,7 @@ class WatchedSet:
     def _follow(self, target: Target[Data]) -> None:
         if target.qualified in self._feeds:
             return
-        feed = KindFeed(self._client, target, self._namespace, self._note, topics.MOST.get(target.qualified, 0))
+        feed = KindFeed(self._client, target, self._note, own_namespace=self._namespace, most=topics.MOST.get(target.qualified, 0))
         self._feeds[target.qualified] = feed, asyncio.create_task(feed.run())
 
     async def _release(self) -> None:

@@ -14,21 +14,31 @@ from paddock.kubernetes.client.target import Key, Target
 _ABSENT_SECONDS = 60.0
 _BETWEEN_SECONDS = 0.1
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+EVERYTHING = Selection()
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class KindFeed:
     """One list and watch. `changed` is called after every change of `objects`, `listed`, `missing` or `lost`."""
 
-    def __init__(self, client: Client, target: Target[Data], namespace: str, changed: Callable[["KindFeed"], None], most: int = 0) -> None:
-        """`namespace` is where the feed looks if the user may not see the kind everywhere. `most` keeps the newest objects only."""
+    def __init__(
+        self,
+        client: Client,
+        target: Target[Data],
+        changed: Callable[["KindFeed"], None],
+        *,
+        selection: Selection = EVERYTHING,
+        own_namespace: str = "",
+        most: int = 0,
+    ) -> None:
+        """`own_namespace` is where the feed looks if the user may not see the kind everywhere. `most` keeps the newest objects only."""
         self._client = client
         self.target = target
-        self._own = namespace
+        self._own = own_namespace
         self._changed = changed
         self._most = most
         self._pause = _FIRST_PAUSE
-        self._selection = Selection()
+        self._wanted = self._selection = selection
         self.objects: dict[Key, Data] = {}
         # the first answer is there, be it a refusal
         self.listed = False
@@ -93,7 +103,7 @@ class KindFeed:
             return
         self._see_nothing(str(error))
         await asyncio.sleep(_ABSENT_SECONDS)
-        self._selection = Selection()
+        self._selection = self._wanted
 
     async def _retry(self, error: PaddockError) -> None:
         away = isinstance(error, Unreachable | Unauthorized)
@@ -126,7 +136,7 @@ def _key(data: Data) -> Key:
 
 
 def _trimmed(data: Data) -> Data:
-    """Take away what no row shows, half of an object often."""
+    """Take away what nobody is shown, half of an object often."""
     data["metadata"].pop("managedFields", None)
     (data["metadata"].get("annotations") or {}).pop(_APPLIED, None)
     return data
