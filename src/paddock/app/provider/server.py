@@ -58,8 +58,7 @@ async def _work(settings: ServeSettings, factory: DriverFactory) -> int:
         loop.add_signal_handler(number, stop.set)
     if settings.ends_with_input:
         loop.add_reader(sys.stdin.fileno(), _read_input, stop)
-    eventloop.spare_the_collector()
-    eventloop.return_memory()
+    eventloop.manage_memory()
     watchdog = LoopWatchdog(MetricsRegistry())
     watchdog.arm()
     try:

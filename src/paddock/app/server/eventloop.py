@@ -26,6 +26,12 @@ _PASSES = 64
 _ALLOWANCE = 1_000_000
 
 
+def manage_memory() -> None:
+    """Do what every program with an event loop does about its memory: keep collections short, and give back what a crowd left."""
+    spare_the_collector()
+    return_memory()
+
+
 def spare_the_collector() -> None:
     """Keep collections short, whatever the program holds: no collection looks at objects that survived a full one.
 

@@ -235,8 +235,7 @@ class _Readiness:
         address, limits = self._server.address, self._server.host.line()
         words = problem.message if problem is not None else ""
         if not self._is_known:
-            eventloop.spare_the_collector()
-            eventloop.return_memory()
+            eventloop.manage_memory()
             self._server.arm_watchdog()
         self._problem, self._is_known = problem, True
         self._write()
