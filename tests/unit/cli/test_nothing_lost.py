@@ -6,6 +6,7 @@ converted to every dialect.
 
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -226,12 +227,10 @@ def _values_of_objects_left_out(documents: list[Data], answer: Answer) -> str:
 
 
 def _converted(text: str, target: str, folder: Path = Path("/dev/shm")) -> Answer:
-    file = folder / "paddock-convert.yaml"
-    file.write_text(text)
-    try:
-        answer = paddock("convert", "-f", str(file), "--to", target, "--strict")
-    finally:
-        file.unlink()
+    with tempfile.NamedTemporaryFile("w", dir=folder, suffix=".yaml") as file:
+        file.write(text)
+        file.flush()
+        answer = paddock("convert", "-f", file.name, "--to", target, "--strict")
     assert answer.code in (GOOD, LOSSES), f"{text}\n{answer.err}"
     assert (answer.code == LOSSES) == (": loss: " in answer.err)
     return answer
