@@ -65,7 +65,7 @@ def run(mutants: Sequence[Mutant], tree: Path) -> Run:
     if not files:
         return Run([], NO_TESTS, "")
     # A fault may make a test wait for ever.
-    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300", "-m", "soak or not soak"]
+    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300"]
     items = [f"--spec-item={item}" for item in sorted({each.item for each in mutants})]
     slow = ["--slow"] if any(file.startswith("tests/host/") for file in files) else []
     command = [sys.executable, "-m", "pytest", *options, *slow, *items, *files]
