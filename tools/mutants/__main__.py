@@ -27,9 +27,9 @@ Run = subprocess.CompletedProcess[str]
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     named = [each for each in listing.read(options.list) if each.item.startswith(tuple(options.items) or "")]
-    mutants = [each for each in named if options.guests or each.tests == listing.QUICK_SUITES]
+    mutants = [each for each in named if options.long or each.tests == listing.QUICK_SUITES]
     if not mutants:
-        print("mutants: none is listed for that; those that only real guests show need --guests")
+        print("mutants: none is listed for that; those that only real guests or a soak show need --long")
         return 1
     unnoticed = 0
     with worktree(ROOT) as tree:
@@ -64,8 +64,10 @@ def run(mutants: Sequence[Mutant], tree: Path) -> Run:
     files = sorted({str(file) for each in mutants for file in listing.test_files(each.choice, tree, each.tests)})
     if not files:
         return Run([], NO_TESTS, "")
+    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider"]
+    is_long = any(each.tests != listing.QUICK_SUITES for each in mutants)
     # A fault may make a test wait for ever.
-    options = ["-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-o", "faulthandler_timeout=300"]
+    options += ["-m", "soak or not soak"] if is_long else ["-o", "faulthandler_timeout=300"]
     items = [f"--spec-item={item}" for item in sorted({each.item for each in mutants})]
     slow = ["--slow"] if any(file.startswith("tests/host/") for file in files) else []
     command = [sys.executable, "-m", "pytest", *options, *slow, *items, *files]
@@ -96,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tools.mutants", description=__doc__)
     parser.add_argument("items", nargs="*", metavar="TEXT", help='such as "kube-api 140", or "stakater"')
     parser.add_argument("--list", type=Path, default=LISTING, help="another list of mutants")
-    parser.add_argument("--guests", action="store_true", help="try those, too, that only tests with real guests notice")
+    parser.add_argument("--long", action="store_true", help="try those, too, that only real guests or a soak show")
     parser.add_argument("--verbose", action="store_true", help="print what pytest prints")
     return parser
 
