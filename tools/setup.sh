@@ -91,6 +91,8 @@ host_packages=("${demo_packages[@]}" iproute2 ovmf swtpm gdisk xfsprogs passt op
 host_packages+=(libvirt-dev python3-dev pkg-config gcc libc6-dev libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients dnsmasq-base netcat-openbsd)
 # The clients of the network tests. Debian's two packages of it exclude each other, so the one that is there stays.
 command -v busybox >/dev/null || host_packages+=(busybox-static)
+# Whoever works on the console has a browser; a new machine of CI has none.
+[ -z "${CI:-}" ] || host_packages+=(chromium)
 # The small guest is made of Debian's packages everywhere.
 [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || demo_packages+=(debian-archive-keyring)
 
