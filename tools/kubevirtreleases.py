@@ -34,6 +34,7 @@ class ReleaseSource:
     """The sources of one release."""
 
     def __init__(self, root: Path) -> None:
+        self.root = root
         components = root / _COMPONENTS
         self._validations = (components / "validations_generated.go").read_text()
         self._definitions = (components / "crds.go").read_text()

@@ -16,7 +16,7 @@ from tests.reference import recipes
 from tests.reference.build import Binaries, built
 from tests.reference.embedded import serving
 from tests.reference.test_simulated import MACHINE, Program
-from tools import kubevirtreleases
+from tools import kubevirtgates, kubevirtreleases
 
 pytestmark = [pytest.mark.reference, pytest.mark.long]
 
@@ -112,6 +112,11 @@ def test_the_facts_are_current() -> None:
     assert kubevirtreleases.TARGET.read_text() == kubevirtreleases.text(found), "write it anew: python -m tools.kubevirtreleases"
 
 
+@pytest.mark.spec("kubevirt", 240)
+def test_gates_have_the_lives_that_the_releases_give_them() -> None:
+    assert list(kubevirtgates.differences(kubevirtgates.downloaded())) == []
+
+
 @pytest.fixture(scope="module", params=["1.3", "1.6", "1.9"])
 def release(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -157,3 +162,19 @@ def test_kubectl_validates_as_the_release(kubectl: Program, release: str) -> Non
     else:
         assert not strict.returncode and not lenient.returncode and not explained.returncode
     kubectl.ok("delete", "vm", "later", "--wait", "--timeout=30s")
+
+
+@pytest.mark.spec("kubevirt", 238)
+def test_kubectl_lists_what_the_release_serves(kubectl: Program, release: str) -> None:
+    """The versions are those of the release's own sources; the one that is listed is the one that clients prefer."""
+    sources = kubevirtreleases.downloaded()[int(release.rpartition(".")[2])].versions()
+    listed = {line.split()[-1]: line.split()[-3] for line in kubectl.ok("api-resources", "--no-headers").splitlines()}
+    known = {kind: set(sources[name.lower()]) for name, kind in KINDS.items() if name.lower() in sources}
+    assert len(known) >= len(kubevirtreleases.RELEASES)
+    for kind, served in known.items():
+        assert listed[kind.kind].removeprefix(f"{kind.group}/") in served, f"{kind.kind} is listed as {listed[kind.kind]}"
+        found = json.loads(kubectl.ok("get", "--raw", f"/apis/{kind.group}"))
+        others = {each["version"] for each in found["versions"]} - served
+        for version in served | others:
+            resources = json.loads(kubectl.ok("get", "--raw", f"/apis/{kind.group}/{version}"))["resources"]
+            assert (kind.plural in {each["name"] for each in resources}) == (version in served), f"{kind.plural} in {version}"
