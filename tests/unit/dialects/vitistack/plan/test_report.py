@@ -139,6 +139,7 @@ def test_conditions(seen: dict[str, Any], type: str, said: tuple[str, str]) -> N
     assert [each.type for each in found.conditions or ()] == ["Ready", "VirtualMachineReady", "StorageReady", "NetworkReady"]
 
 
+@pytest.mark.spec("vitistack", 67)
 def test_conditions_of_others_are_not_kept_and_none_comes_twice() -> None:
     stale = [Condition(type="Old", status="True"), *(Condition(type="Ready", status="False", lastTransitionTime=NOW) for _ in range(3))]
     found = report.status(ObservedMachine(machine=saying(machine(), MachineStatus(phase="Creating", conditions=stale))), LATER)
