@@ -122,11 +122,10 @@ class VitistackMachineReconciler(KindReconciler):
         if wait > 0:
             return again(wait)
         machine_context = look_at(self._parts.caches, seen)
-        with logs.about(phase=(machine_context.machine.status.phase if machine_context.machine.status else None) or phases.PENDING):
-            if seen.meta.deleting:
-                return await self._leave(machine_context, past)
-            outcome = await self._accept(machine_context, past)
-            return await self._carry_out(machine_context, past, at) if outcome is None else outcome
+        if seen.meta.deleting:
+            return await self._leave(machine_context, past)
+        outcome = await self._accept(machine_context, past)
+        return await self._carry_out(machine_context, past, at) if outcome is None else outcome
 
     def _wait(self, past: _Past, seen: CachedObject) -> float:
         """Return the seconds that a machine waits after a shortage; 0 for one that has changed or is being deleted."""

@@ -39,6 +39,20 @@ def test_a_whole_machine() -> None:
     assert json.loads(made.placement_json)["Cluster"] == "c"
 
 
+@pytest.mark.spec("virtrigaud", 118)
+def test_each_limit_of_a_class_reaches_the_provider() -> None:
+    limits = {"cpuLimit": 3000, "cpuReservation": 1000, "cpuShares": 2000, "memoryLimit": "8Gi", "memoryReservation": "2Gi"}
+    vm = machine()
+    made = requests.create(vm, found(vm, vmclass(resourceLimits=limits)), None)
+    assert json.loads(made.class_json)["ResourceLimits"] == {
+        "CPULimit": 3000,
+        "CPUReservation": 1000,
+        "CPUShares": 2000,
+        "MemoryLimitMiB": 8192,
+        "MemoryReservationMiB": 2048,
+    }
+
+
 @pytest.mark.spec("virtrigaud", 40, 97)
 def test_nothing_to_say_is_said_as_go_does() -> None:
     vm = machine(resources={"memoryMiB": 1000})
