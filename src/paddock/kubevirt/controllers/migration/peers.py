@@ -255,5 +255,3 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
     return str(error) or type(error).__name__
-
-

@@ -275,4 +275,3 @@ class LiveReceiver:
             for task in (arrived, gone):
                 task.cancel()
             await asyncio.gather(arrived, gone, return_exceptions=True)
-

@@ -281,5 +281,3 @@ def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
     if task.cancelled():
         return Unanswered("the migration was interrupted")
     return task.exception()
-
-

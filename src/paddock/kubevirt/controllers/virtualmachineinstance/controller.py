@@ -398,9 +398,7 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     observer = InstanceObserver(placing, engine, objects, nics, monitors, ObservedChanges(changes, suspensions, receivers))
     bounds = NamespaceBounds(informers)
     continuations = GuestContinuations(engine)
-    parts = ReconcilerParts(
-        preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, continuations, receivers, bounds
-    )
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, continuations, receivers, bounds)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 

@@ -192,7 +192,7 @@ def _facts(peer: PeerFacts) -> dict[str, str]:
         "node": peer.node,
         "pod": peer.pod,
         "migrationUID": peer.migration_uid,
-        "domainName": peer.instance,
+        "domainName": f"{peer.namespace}_{peer.instance}" if peer.instance else "",
         "domainNamespace": peer.namespace,
         "virtualMachineInstanceUID": peer.instance_uid,
     }
