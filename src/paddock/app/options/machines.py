@@ -108,6 +108,9 @@ def _migrations(text: str, guests: str) -> tuple[str, int] | None:
     if address.is_unspecified:
         why = "others connect to the address, and the memory of guests goes there"
         raise Terminal(f"--migrations has {host}, which is every address", why=why, fix="name the one at which others reach this host")
+    if not port:
+        fix = f"name a port, such as {MIGRATIONS_PORT}"
+        raise Terminal("--migrations needs a port that stays", why="after a restart, other servers ask there after their guests", fix=fix)
     return host, port
 
 

@@ -228,7 +228,7 @@ def lacks(guest: LeavingGuest, config: MachineConfig, host: HostView, contents: 
     """Yield what a target lacks for a guest; nothing: it can come."""
     yield from rehosting.mismatches(guest.saved, guest.qemu, host, "runs")
     # Under another name it is the same guest, and no fork: it keeps all that others know it by.
-    if differences := rehosting.differences(guest.saved, replace(config, label=guest.saved.config.label)):
+    if differences := rehosting.described_differences(guest.saved, replace(config, label=guest.saved.config.label)):
         yield f"the machine there is another one: {', '.join(differences)} {'differs' if len(differences) == 1 else 'differ'}"
     for name in sorted(guest.contents.keys() | contents.keys()):
         before, here = guest.contents.get(name, ""), contents.get(name, "")
