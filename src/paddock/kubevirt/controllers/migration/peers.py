@@ -235,7 +235,9 @@ class MigrationPort:
         self._open.add(task)
         try:
             await self._answer(reader, writer, self._serve)
-        except (OSError, EOFError, ValueError, TimeoutError, PaddockError) as error:
+        except PaddockError as error:
+            _LOG.warning("another server was not heard", extra={"error": str(error)})
+        except (OSError, EOFError, ValueError, TimeoutError) as error:
             _LOG.info("connection of another server ended", extra={"error": _reason(error)})
         finally:
             self._open.discard(task)

@@ -54,4 +54,5 @@ async def test_another_server_is_reached_by_a_move(side: dict[str, Any]) -> None
         await life.rest(5)
         moved = await life.get("move", PLURAL)
         assert moved is not None and moved["status"]["phase"] == "Failed"
-        assert "paddock move takes a stopped one to another server" in moved["status"]["migrationState"]["failureReason"]
+        why = moved["status"]["migrationState"]["failureReason"]
+        assert "start it with paddock up --migrations ADDRESS:PORT, or take the stopped machine with paddock move" in why
