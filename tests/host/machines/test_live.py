@@ -15,7 +15,6 @@ from msgspec import structs
 from paddock.base.images.build import tiny
 from paddock.engine.machine.config import DiskConfig
 from paddock.engine.machine.errors import RequestRefused, StartFailed, Unanswered
-from paddock.engine.machine.livesource import SendRequest
 from paddock.engine.machine.livetarget import ReceiveRequest
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner

@@ -417,3 +417,35 @@ def test_a_machine_that_waits_runs_nothing_and_can_be_deleted(pair: Play) -> Non
         assert (await status(pair.b))["phase"] == "Failed"
 
     pair(script)
+
+
+@pytest.mark.spec("kubevirt", 269)
+@pytest.mark.parametrize("side", ["sendTo", "receive"])
+def test_without_a_port_it_fails_and_names_the_ways(pair: Play, side: str) -> None:
+    async def script(pair: Pair) -> None:
+        await pair.a.end()
+        pair.a.name = ""
+        await pair.a.begin()
+        await open_gate(pair.a)
+        await pair.a.make(machine())
+        await pair.a.running()
+        await pair.a.make(migration(side))
+        await asyncio.sleep(5)
+        why = (await status(pair.a))["migrationState"]["failureReason"]
+        assert "start it with paddock up --migrations ADDRESS:PORT, or take the stopped machine with paddock move" in why
+        assert "FailedMigration" in await pair.a.events("web", "VirtualMachineInstance")
+
+    pair(script)
+
+
+@pytest.mark.spec("kubevirt", 291)
+def test_the_kubevirt_object_shows_the_address_while_there_is_one(pair: Play) -> None:
+    async def script(pair: Pair) -> None:
+        path = "/apis/kubevirt.io/v1/namespaces/kubevirt/kubevirts/kubevirt"
+        assert (await pair.b.api.get(path)).data["status"]["synchronizationAddresses"] == ["b:1"]
+        await pair.b.end()
+        pair.b.name = ""
+        await pair.b.begin()
+        assert "synchronizationAddresses" not in (await pair.b.api.get(path)).data["status"]
+
+    pair(script)
