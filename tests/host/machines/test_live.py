@@ -306,7 +306,7 @@ async def test_no_write_is_lost_on_the_way(place: Place) -> None:
 @played_by(run)
 async def test_what_the_target_lacks_is_said_before_anything_happens(place: Place) -> None:
     source, there = await migrating.started(place), migrating.beside(place)
-    theirs, ours = migrating.credentials(place.root / "credentials")
+    theirs, _ = migrating.credentials(place.root / "credentials")
     machines = there.open()
     await machines.adopt()
     wanted = migrating.sends_to(source.config, there.root)

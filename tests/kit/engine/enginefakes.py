@@ -38,6 +38,7 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.kit.engine.agentfakes import FakeAgent
+from tests.kit.engine.enginefakes_directory import FakeDirectory
 from tests.kit.engine.enginefakes_live import FakeDecisions, FakeLive
 from tests.kit.engine.enginefakes_memory import FakeMemory
 from tests.kit.engine.enginefakes_moves import FakeMoves
@@ -67,17 +68,6 @@ class FakePipe:
         if not self.closed:
             self.closed = True
             self._said.put_nowait(b"")
-
-
-class FakeDirectory:
-    """A machine's directory on disk: the output of its guest on the serial console."""
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.serial = b""
-
-    def serial_tail(self, size: int) -> bytes:
-        return self.serial[-size:]
 
 
 class FakeMachine(FakeMemory, FakeMoves, FakeLive):

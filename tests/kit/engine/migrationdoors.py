@@ -4,8 +4,9 @@ import asyncio
 import contextlib
 from typing import Any, cast
 
+from paddock.app.controllers.migrationauthorities import MigrationCredentials
+from paddock.kubevirt.controllers.migration.liveparts import MigrationDoor
 from paddock.kubevirt.controllers.migration.peers import NotYet, PeerConnection, Serve, answer
-from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 
 
 class _Writer:
@@ -63,7 +64,7 @@ class MemoryNetwork:
         self.cut = False
 
     def door(self, name: str) -> MigrationDoor:
-        return MigrationDoor(MemoryPort(self, name), self._dial)
+        return MigrationDoor(MemoryPort(self, name), self._dial, MigrationCredentials)
 
     async def _dial(self, place: tuple[str, int]) -> PeerConnection:
         port = self.ports.get(place[0])

@@ -13,7 +13,7 @@ import contextlib
 import logging
 import ssl
 from collections.abc import Awaitable, Callable
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -21,12 +21,13 @@ from paddock.base import tcp
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.directory import decode_path, encode_path
 from paddock.engine.machine.errors import RequestRefused, Unanswered
-from paddock.engine.machine.livelinks import ReceiverAddress
+from paddock.engine.machine.livelinks import Credentials, ReceiverAddress
 from paddock.engine.machine.livetarget import LeavingGuest
-from paddock.kubevirt.controllers.migration.authorities import NAME, MigrationAuthorities
 from paddock.kubevirt.plan.migration.decentralized import PeerFacts
 
 _LOG = logging.getLogger(__name__)
+# The name in the certificate of a server that listens, whatever address it has.
+NAME = "paddock-migrations"
 _LONGEST = 1 << 20
 _HANDSHAKE_SECONDS, _REQUEST_SECONDS = 10.0, 30.0
 # A target starts a QEMU before it answers, or has to find out whether its guest is whole.
@@ -58,6 +59,29 @@ class PeerReply(msgspec.Struct, frozen=True):
     target: PeerFacts = PeerFacts()
     # take: the guest is the target's; drop: it never will be; of a guest that comes: it is there
     yes: bool = False
+
+
+class PeerTrust(Protocol):
+    """Whom this server trusts now, and what it shows. Each raises `PaddockError`."""
+
+    async def listening(self) -> ssl.SSLContext:
+        """Return the side of TLS that listens."""
+
+    async def calling(self) -> ssl.SSLContext:
+        """Return the side of TLS that connects."""
+
+
+class LineCredentials(Protocol):
+    """What one side of one migration shows on the lines between the QEMUs."""
+
+    # PEM of the certificate that the other side trusts
+    authority: bytes
+
+    def trusting(self, authority: bytes) -> Credentials:
+        """Return them, with the authority of the other side."""
+
+
+MakeCredentials = Callable[[Literal["source", "target"]], LineCredentials]
 
 
 class NotYet(Unanswered):
@@ -101,12 +125,12 @@ class PeerConnection:
 Dial = Callable[[tuple[str, int]], Awaitable[PeerConnection]]
 
 
-async def dial(authorities: MigrationAuthorities, place: tuple[str, int]) -> PeerConnection:
+async def dial(trust: PeerTrust, place: tuple[str, int]) -> PeerConnection:
     """Return a connection with the server at a place. Raises `NotYet`."""
     host, port = place
     try:
         async with asyncio.timeout(_HANDSHAKE_SECONDS):
-            context = await authorities.calling()
+            context = await trust.calling()
             reader, writer = await asyncio.open_connection(host, port, ssl=context, server_hostname=NAME)
     except (OSError, TimeoutError) as error:
         fix = "check connectURL, and that each server has the other's authority in kubevirt-external-ca"
@@ -200,8 +224,8 @@ async def answer(connection: PeerConnection, serve: Serve) -> None:
 class MigrationPort:
     """The port at which sources of other servers ask. What is answered is `serve`'s business."""
 
-    def __init__(self, host: str, port: int, authorities: MigrationAuthorities) -> None:
-        self._host, self._port, self._authorities = host, port, authorities
+    def __init__(self, host: str, port: int, trust: PeerTrust) -> None:
+        self._host, self._port, self._trust = host, port, trust
         self._server: asyncio.Server | None = None
         self._serve: Serve | None = None
         self._open: set[asyncio.Task[None]] = set()
@@ -244,7 +268,7 @@ class MigrationPort:
             writer.close()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, serve: Serve) -> None:
-        await writer.start_tls(await self._authorities.listening(), ssl_handshake_timeout=_HANDSHAKE_SECONDS)
+        await writer.start_tls(await self._trust.listening(), ssl_handshake_timeout=_HANDSHAKE_SECONDS)
         tcp.keep_alive(writer.transport)
         await answer(PeerConnection(reader, writer), serve)
 

@@ -22,7 +22,6 @@ from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.controller import DONE, Outcome, again
-from paddock.kubevirt.controllers.migration.authorities import MigrationCredentials
 from paddock.kubevirt.controllers.migration.liveparts import VMIS, LiveParts, LiveSubject
 from paddock.kubevirt.controllers.migration.peers import PeerConnection, PeerReply, PeerRequest
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
@@ -246,7 +245,7 @@ class LiveReceiver:
             machine = await self._admit(live.instance)
         except MissingPrerequisite as missing:
             return PeerReply(missing.blocker.message), None
-        credentials = MigrationCredentials("target")
+        credentials = self._parts.credentials("target")
         trusting = credentials.trusting(request.authority.encode())
         try:
             listens = await machine.receive(ReceiveRequest(live.id, request.guest, trusting, address))

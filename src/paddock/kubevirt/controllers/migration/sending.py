@@ -21,10 +21,9 @@ from paddock.engine.machine.machine import QemuMachine
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.meta.wire import to_data
 from paddock.kubernetes.runtime.controller import DONE, Outcome, again
-from paddock.kubevirt.controllers.migration.authorities import MigrationCredentials
 from paddock.kubevirt.controllers.migration.controller import POLICIES
 from paddock.kubevirt.controllers.migration.liveparts import LiveParts, LiveSubject
-from paddock.kubevirt.controllers.migration.peers import PeerReply, PeerRequest, RemoteTarget
+from paddock.kubevirt.controllers.migration.peers import LineCredentials, PeerReply, PeerRequest, RemoteTarget
 from paddock.kubevirt.kinds.virtualmachine import VirtualMachine
 from paddock.kubevirt.plan.machine import fencing, migrations, runstrategy
 from paddock.kubevirt.plan.machine.runstrategy import life_of
@@ -42,7 +41,7 @@ _NOT_TAKEN = "the target did not take the guest; it runs on here"
 class Departure:
     """What this process does for one migration."""
 
-    def __init__(self, remote: RemoteTarget, credentials: MigrationCredentials) -> None:
+    def __init__(self, remote: RemoteTarget, credentials: LineCredentials) -> None:
         self.remote, self.credentials = remote, credentials
         # None: the target has not accepted yet
         self.reply: PeerReply | None = None
@@ -142,7 +141,7 @@ class LiveSender:
         if place is None:
             return await self._fail(live, "connectURL is no address", tells=False)
         remote = RemoteTarget(place, self._parts.dial, live.id)
-        departure = self._departures[live.uid] = Departure(remote, MigrationCredentials("source"))
+        departure = self._departures[live.uid] = Departure(remote, self._parts.credentials("source"))
         self._start(live, departure, self._asked(live, machine, departure))
         return DONE
 
@@ -212,7 +211,7 @@ class LiveSender:
         departure = self._departures.get(live.uid)
         if departure is None:
             remote = RemoteTarget(place, self._parts.dial, live.id)
-            departure = self._departures[live.uid] = Departure(remote, MigrationCredentials("source"))
+            departure = self._departures[live.uid] = Departure(remote, self._parts.credentials("source"))
         is_first = departure.task is None
         departure.sends = True
 

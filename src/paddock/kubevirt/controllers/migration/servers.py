@@ -1,8 +1,5 @@
 """The controller of migrations between servers: each migration is its source's or its target's."""
 
-from collections.abc import Callable
-from typing import Protocol
-
 from paddock.engine.machine.machines import Machines
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.cache import CachedObject
@@ -11,38 +8,11 @@ from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.migration.controller import COMPONENT, INSTANCES, MIGRATIONS, NAMESPACES, POLICIES, MigrationCaches
-from paddock.kubevirt.controllers.migration.liveparts import BY_INSTANCE, LiveParts
-from paddock.kubevirt.controllers.migration.peers import Dial, Serve
+from paddock.kubevirt.controllers.migration.liveparts import BY_INSTANCE, LiveParts, MigrationDoor
 from paddock.kubevirt.controllers.migration.receiving import Admit, LiveReceiver
 from paddock.kubevirt.controllers.migration.sending import LiveSender
 from paddock.kubevirt.plan.migration import decentralized
 from paddock.kubevirt.plan.migration.steps import FINAL
-
-
-class ListeningPort(Protocol):
-    """A place at which other servers ask."""
-
-    @property
-    def addresses(self) -> list[str]:
-        """What others write as `connectURL`."""
-
-    def serve(self, serve: Serve) -> None:
-        """Answer with this from now on."""
-
-    async def close(self) -> None: ...
-
-
-class MigrationDoor:
-    """The way to other servers, and their way here. It is closed after the controllers."""
-
-    def __init__(self, port: ListeningPort, dial: Dial) -> None:
-        self.port, self.dial = port, dial
-        self.ends: list[Callable[[], None]] = []
-
-    async def close(self) -> None:
-        for end in self.ends:
-            end()
-        await self.port.close()
 
 
 class ServerMigrationReconciler(KindReconciler):
@@ -80,7 +50,7 @@ class ServerMigrationReconciler(KindReconciler):
 def wire(program: ControllerManager, machines: Machines, door: MigrationDoor, admit: Admit) -> Controller:
     """Add the controller to a program. `admit` prepares the machine of an instance that waits for a guest."""
     caches = MigrationCaches(*(program.informers.of(each) for each in (MIGRATIONS, INSTANCES, POLICIES, NAMESPACES)))
-    parts = LiveParts(program.client, caches, machines, program.machinery, program.recorder.voice(COMPONENT), door.dial)
+    parts = LiveParts(program.client, caches, machines, program.machinery, program.recorder.voice(COMPONENT), door)
     waiting: list[Controller] = []
 
     def request(key: Key) -> None:

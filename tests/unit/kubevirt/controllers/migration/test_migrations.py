@@ -1,7 +1,5 @@
 """A migration is accepted and fails: there is one host (docs/spec/kubevirt.md 2.10)."""
 
-
-
 from paddock.base.jsondata import Data
 from paddock.kubevirt.controllers.migration.controller import wire
 from tests.coroutines import timeless

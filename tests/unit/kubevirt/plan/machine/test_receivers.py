@@ -1,5 +1,7 @@
 """Machines that wait for a guest of another server."""
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -58,6 +60,6 @@ def test_a_receiver_is_made_and_made_again_and_a_fence_does_not_matter() -> None
 @pytest.mark.spec("kubevirt", 278)
 @pytest.mark.parametrize(("strategy", "receives"), [("WaitAsReceiver", True), ("Always", False)])
 def test_an_instance_says_that_it_receives(strategy: str, *, receives: bool) -> None:
-    template = {"spec": {"domain": {}}}
+    template: dict[str, Any] = {"spec": {"domain": {}}}
     machine = {"metadata": {"name": "web", "namespace": "a", "uid": "u"}, "spec": {"runStrategy": strategy, "template": template}}
     assert (instances.instance_of(machine, [])["metadata"]["annotations"].get(TARGET) == "true") == receives

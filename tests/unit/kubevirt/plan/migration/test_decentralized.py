@@ -130,6 +130,9 @@ def test_the_step_of_a_target(phase: str, state: str, step: str, *, deleting: bo
     assert decentralized.arrival_step(phase, state, deleting=deleting, refused=refused) == step
 
 
+STRICT = MigrationPolicySpec(bandwidthPerMigration="1Mi", completionTimeoutPerGiB=7, allowAutoConverge=True)
+
+
 @pytest.mark.spec("kubevirt", 289)
 @pytest.mark.parametrize(
     ("spec", "size", "limits"),
@@ -138,7 +141,7 @@ def test_the_step_of_a_target(phase: str, state: str, step: str, *, deleting: bo
         (None, 0.1, ("", 0, 150.0, False)),
         (MigrationPolicySpec(), 2.0, ("p", 0, 300.0, False)),
         (MigrationPolicySpec(completionTimeoutPerGiB=0), 2.0, ("p", 0, 0.0, False)),
-        (MigrationPolicySpec(bandwidthPerMigration="1Mi", completionTimeoutPerGiB=7, allowAutoConverge=True), 2.0, ("p", 1 << 20, 14.0, True)),
+        (STRICT, 2.0, ("p", 1 << 20, 14.0, True)),
     ],
 )
 def test_limits(spec: MigrationPolicySpec | None, size: float, limits: tuple[str, int, float, bool]) -> None:
@@ -153,7 +156,7 @@ def test_what_blocks_a_migration_goes_when_it_goes_on() -> None:
     assert [(each.type, each.message) for each in blocked.conditions or ()] == [("decentralizedMigrationBlocked", "no network")]
     assert decentralized.blocked(blocked, "no network", "later") == blocked
     goes = decentralized.entered(blocked, "Running", NOW)
-    assert goes.conditions is None and [each.phase for each in goes.phaseTransitionTimestamps or ()][0] == "WaitingForSync"
+    assert goes.conditions is None and next(each.phase for each in goes.phaseTransitionTimestamps or ()) == "WaitingForSync"
     other = Condition(type="Ready", status="True")
     found = decentralized.failure_of_instance([other], "no network", NOW)
     assert found is not None and {each.type for each in found} == {"Ready", "DecentralizedLiveMigrationFailure"}

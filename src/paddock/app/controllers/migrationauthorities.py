@@ -20,13 +20,12 @@ from paddock.kubernetes.client.errors import AlreadyExists
 from paddock.kubernetes.client.options import merge_patch
 from paddock.kubernetes.client.target import Key, Target
 from paddock.kubernetes.targets import kind_target
+from paddock.kubevirt.controllers.migration.peers import NAME
 from paddock.server.security.pki import Authority
 
 CONFIG_MAPS: Target[Data] = kind_target("", "ConfigMap")
 OWN, OTHERS = Key("kubevirt", "kubevirt-ca"), Key("kubevirt", "kubevirt-external-ca")
 BUNDLE = "ca-bundle"
-# The name in the certificate of a server that listens, whatever address it has.
-NAME = "paddock-migrations"
 _GROUP = "paddock:migrations"
 _PUBLISH_SECONDS = 2.0
 

@@ -10,11 +10,12 @@ from typing import Any, cast
 
 import pytest
 
+from paddock.app.controllers import migrationauthorities as whom
+from paddock.app.controllers.migrationauthorities import MigrationAuthorities, MigrationCredentials
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.kubernetes.client.client import Client
-from paddock.kubevirt.controllers.migration import authorities as whom
+from paddock.kubernetes.client.target import Key
 from paddock.kubevirt.controllers.migration import peers
-from paddock.kubevirt.controllers.migration.authorities import MigrationAuthorities, MigrationCredentials
 from paddock.kubevirt.controllers.migration.peers import MigrationPort, NotYet, PeerConnection, PeerReply, PeerRequest, RemoteTarget
 from paddock.server.security.pki import Authority
 
@@ -31,7 +32,7 @@ class FakeMaps:
         return self.maps.get(key)
 
     async def create(self, _: Any, body: dict[str, Any]) -> dict[str, Any]:
-        self.maps[whom.Key(body["metadata"]["namespace"], body["metadata"]["name"])] = body
+        self.maps[Key(body["metadata"]["namespace"], body["metadata"]["name"])] = body
         return body
 
 
@@ -193,7 +194,7 @@ def test_input_that_is_no_request_ends_its_connection(tmp_path: Path, sent: byte
     async def script(root: Path) -> None:
         async with pair(root) as (a, b):
             context: ssl.SSLContext = await a.authorities.calling()
-            reader, writer = await asyncio.open_connection(*b.place, ssl=context, server_hostname=whom.NAME)
+            reader, writer = await asyncio.open_connection(*b.place, ssl=context, server_hostname=peers.NAME)
             writer.write(sent)
             if sent.endswith(b"{") or not sent:
                 writer.transport.close()
