@@ -41,7 +41,7 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.controllers.installation import controller as installation
-from paddock.kubevirt.controllers.migration.liveparts import MigrationDoor
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 from paddock.kubevirt.plan.machine import commoninstancetypes
 from paddock.server.housekeeping.background import BackgroundControllers
 from paddock.server.resources.kubevirtsubresources import GROUP as VERBS

@@ -4,9 +4,20 @@ import asyncio
 import contextlib
 from typing import Any, cast
 
-from paddock.app.controllers.migrationauthorities import MigrationCredentials
-from paddock.kubevirt.controllers.migration.liveparts import MigrationDoor
+from paddock.engine.machine.livelinks import Credentials
+from paddock.kubevirt.controllers.migration.liveparts import PeerAccess
 from paddock.kubevirt.controllers.migration.peers import NotYet, PeerConnection, Serve, answer
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
+
+
+class FakeCredentials:
+    """What a side of a migration shows to nobody."""
+
+    def __init__(self, side: str) -> None:
+        self.authority = side.encode()
+
+    def trusting(self, authority: bytes) -> Credentials:
+        return Credentials(b"", b"", self.authority + authority)
 
 
 class _Writer:
@@ -64,7 +75,7 @@ class MemoryNetwork:
         self.cut = False
 
     def door(self, name: str) -> MigrationDoor:
-        return MigrationDoor(MemoryPort(self, name), self._dial, MigrationCredentials)
+        return MigrationDoor(MemoryPort(self, name), PeerAccess(self._dial, FakeCredentials))
 
     async def _dial(self, place: tuple[str, int]) -> PeerConnection:
         port = self.ports.get(place[0])

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from paddock.app.controllers import kubevirt, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
-from paddock.app.controllers.migrationauthorities import MigrationAuthorities, MigrationCredentials
+from paddock.app.controllers.migrationauthorities import MigrationAuthorities
 from paddock.app.controllers.usage import in_use
 from paddock.app.localtransport import door
 from paddock.app.options.settings import MachineSettings
@@ -32,8 +32,9 @@ from paddock.kubernetes.schema.dialect import Dialect
 from paddock.kubevirt.controllers.exports import controller as exports
 from paddock.kubevirt.controllers.exports.sources import ExportSources
 from paddock.kubevirt.controllers.migration.controller import MigrationOthers
-from paddock.kubevirt.controllers.migration.liveparts import MigrationDoor
+from paddock.kubevirt.controllers.migration.liveparts import PeerAccess
 from paddock.kubevirt.controllers.migration.peers import MigrationPort, dial
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 from paddock.kubevirt.controllers.storage.assembly import StorageServices
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.server.edge.http import Handler
@@ -109,7 +110,7 @@ class EmbeddedControllers:
             fix = "name an address of this host and a port that is free: --migrations ADDRESS:PORT"
             raise Terminal(f"cannot listen on {place[0]} port {place[1]}", why=error.strerror or str(error), fix=fix) from error
         self._tasks.append(asyncio.create_task(authorities.keep(), name="migration authorities"))
-        return MigrationDoor(port, partial(dial, authorities), MigrationCredentials)
+        return MigrationDoor(port, PeerAccess(partial(dial, authorities), authorities.credentials))
 
     async def _run_late(self, dialect: Dialect) -> None:
         """Load and run the controllers of a dialect once somebody uses it."""

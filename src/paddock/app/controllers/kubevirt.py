@@ -8,7 +8,7 @@ from paddock.engine.engine import Engine
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.clones import controller as clones
 from paddock.kubevirt.controllers.migration import evacuation, moves, servers
-from paddock.kubevirt.controllers.migration.liveparts import MigrationDoor
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 from paddock.kubevirt.controllers.networkattachments.attachments import NetworkAttachments
 from paddock.kubevirt.controllers.networkpolicies import controller as networkpolicies
 from paddock.kubevirt.controllers.services import controller as services

@@ -8,8 +8,8 @@ import asyncio
 import contextlib
 import secrets
 import ssl
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 from paddock.base.errors import PaddockError
 from paddock.base.jsondata import Data
@@ -68,6 +68,10 @@ class MigrationAuthorities:
         found = await self._client.find(CONFIG_MAPS, OTHERS)
         return str(((found or {}).get("data") or {}).get(BUNDLE) or "")
 
+    def credentials(self, side: Literal["source", "target"]) -> "MigrationCredentials":
+        """Return what one side of one migration shows on QEMU's lines."""
+        return MigrationCredentials(self._authority, side)
+
     async def keep(self) -> None:
         """Show the own authority, and make the place for those of others; until cancelled."""
         while True:
@@ -92,13 +96,9 @@ class MigrationAuthorities:
 class MigrationCredentials:
     """What one side of one migration shows on the lines between the QEMUs: made in memory, and gone with it."""
 
-    def __init__(self, side: str) -> None:
-        from paddock.server.security import signing  # noqa: PLC0415 - it loads 11 MB, and most servers migrate nothing
-
-        now = datetime.now(UTC)
-        signer, self.authority = signing.CertificateSigner.of_once(f"paddock-live-{side}-{secrets.token_hex(8)}", now)
-        listens = side == "target"
-        self._pair = signer.server(side, [livelinks.TARGET_NAME]) if listens else signer.client(side, ())
+    def __init__(self, authority: Authority, side: Literal["source", "target"]) -> None:
+        signer, self.authority = authority.of_once(f"paddock-live-{side}-{secrets.token_hex(8)}")
+        self._pair = signer.server(side, [livelinks.TARGET_NAME]) if side == "target" else signer.client(side, ())
 
     def trusting(self, authority: bytes) -> Credentials:
         """Return them, with the authority of the other side."""

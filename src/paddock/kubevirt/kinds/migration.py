@@ -24,7 +24,7 @@ class MigrationSource(Object):
     ] = ""
 
 
-class MigrationTarget(Object):
+class MigrationReceiver(Object):
     """The receiving side of a migration between clusters."""
 
     migrationID: Annotated[str, Field("Identity that both sides share, and that is used once.", required=True)] = ""
@@ -40,7 +40,7 @@ class MigrationSpec(Object):
         Field("Why it moves.", enum=("system-critical", "user-triggered", "system-maintenance"), not_honoured=_ONE_HOST),
     ] = None
     sendTo: Annotated[MigrationSource | None, Field("Another server to send to (`paddock up --migrations`).")] = None
-    receive: Annotated[MigrationTarget | None, Field("Another server to receive from (`paddock up --migrations`).")] = None
+    receive: Annotated[MigrationReceiver | None, Field("Another server to receive from (`paddock up --migrations`).")] = None
 
 
 class MigrationPhaseTransition(Object):

@@ -85,6 +85,10 @@ class Authority:
         """A new client certificate and its key as PEM."""
         return self._signer.client(user, groups)
 
+    def of_once(self, name: str) -> "tuple[CertificateSigner, bytes]":
+        """Return another authority in memory, and its certificate as PEM. Nothing of it is kept."""
+        return self._signer.of_once(name, self._now())
+
     def sign_client(self, request: "x509.CertificateSigningRequest", duration: timedelta) -> bytes:
         """Sign a client certificate for a certificate signing request, of which only the subject and the public key count."""
         return self._signer.sign_client(request, duration)

@@ -1,7 +1,7 @@
 """What both sides of a migration between servers need: the objects, and how they are written."""
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,7 +21,7 @@ from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.reference import reference
 from paddock.kubernetes.runtime.statuses import StatusWriter
 from paddock.kubevirt.controllers.migration.controller import MIGRATIONS, MigrationCaches
-from paddock.kubevirt.controllers.migration.peers import Dial, MakeCredentials, Serve
+from paddock.kubevirt.controllers.migration.peers import Dial, MakeCredentials
 from paddock.kubevirt.kinds import instance, virtualmachine
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.migration import MigrationStatus, VirtualMachineInstanceMigration
@@ -38,30 +38,11 @@ FINALIZER = "kubevirt.io/migrationJobFinalize"
 BY_INSTANCE, BY_ID = "migrations between servers by instance", "migrations between servers by side and ID"
 
 
-class ListeningPort(Protocol):
-    """A place at which other servers ask."""
+class PeerAccess(NamedTuple):
+    """The way to other servers, and what this one shows on QEMU's lines to them."""
 
-    @property
-    def addresses(self) -> list[str]:
-        """What others write as `connectURL`."""
-
-    def serve(self, serve: Serve) -> None:
-        """Answer with this from now on."""
-
-    async def close(self) -> None: ...
-
-
-class MigrationDoor:
-    """The way to other servers, and their way here. It is closed after the controllers."""
-
-    def __init__(self, port: ListeningPort, dial: Dial, credentials: MakeCredentials) -> None:
-        self.port, self.dial, self.credentials = port, dial, credentials
-        self.ends: list[Callable[[], None]] = []
-
-    async def close(self) -> None:
-        for end in self.ends:
-            end()
-        await self.port.close()
+    dial: Dial
+    credentials: MakeCredentials
 
 
 class LiveSubject(NamedTuple):
@@ -97,10 +78,10 @@ class LiveParts:
         machines: Machines,
         machinery: Machinery,
         recorder: EventRecorder,
-        door: MigrationDoor,
+        peer_access: PeerAccess,
     ) -> None:
         self.client, self.caches, self.machines = client, caches, machines
-        self.dial, self.credentials = door.dial, door.credentials
+        self.dial, self.credentials = peer_access
         self._clock, self._recorder = machinery.clock, recorder
         self._statuses = StatusWriter(client, MIGRATIONS, caches.migrations.expectations)
         self._states = StatusWriter(client, VMIS, caches.instances.expectations)

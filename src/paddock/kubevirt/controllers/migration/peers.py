@@ -22,6 +22,7 @@ from paddock.base.errors import PaddockError
 from paddock.engine.machine.directory import decode_path, encode_path
 from paddock.engine.machine.errors import RequestRefused, Unanswered
 from paddock.engine.machine.livelinks import Credentials, ReceiverAddress
+from paddock.engine.machine.livesource import GuestReceiver
 from paddock.engine.machine.livetarget import LeavingGuest
 from paddock.kubevirt.plan.migration.decentralized import PeerFacts
 
@@ -139,8 +140,8 @@ async def dial(trust: PeerTrust, place: tuple[str, int]) -> PeerConnection:
     return PeerConnection(reader, writer)
 
 
-class RemoteTarget:
-    """The target of a migration on another server (`GuestReceiver`)."""
+class RemoteTarget(GuestReceiver):
+    """The target of a migration on another server."""
 
     def __init__(self, place: tuple[str, int], dial: Dial, migration: str) -> None:
         self._place, self._dial, self._migration = place, dial, migration
@@ -162,14 +163,14 @@ class RemoteTarget:
         self._session = connection
         return reply
 
-    async def arrived(self, _: str) -> None:
+    async def arrived(self, migration: str) -> None:
         """Returns when the guest is there."""
         if self._session is None:
             raise Unanswered("cannot ask the target", why="the connection to it is gone")
         try:
             reply = await self._session.receive(PeerReply)
         except (OSError, EOFError, ValueError) as error:
-            raise Unanswered("cannot learn whether the guest has arrived", why=_reason(error)) from error
+            raise Unanswered(f"cannot learn whether the guest of migration {migration} has arrived", why=_reason(error)) from error
         if not reply.yes:
             raise Unanswered("the guest has not arrived", why=reply.problem)
 

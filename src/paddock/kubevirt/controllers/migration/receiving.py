@@ -100,7 +100,8 @@ class LiveReceiver:
     async def _begin(self, live: LiveSubject) -> Outcome:
         decided = self._parts.machines.migrations.state("target", live.id)
         why = decentralized.obstacle(live.migration, live.instance, self._parts.others(live), decided)
-        if any(seen.meta.uid != live.uid and self._parts.subject(seen).phase not in ("", *FINAL) for seen in self._same(live)):
+        same = self._parts.by_id("target", live.id)
+        if any(seen.meta.uid != live.uid and self._parts.subject(seen).phase not in ("", *FINAL) for seen in same):
             why = why or f"another migration here waits for {live.id}"
         if why:
             return await self._fail(live, why)
@@ -110,9 +111,6 @@ class LiveReceiver:
         status = decentralized.entered(live.migration.status, decentralized.WAITING, self._parts.now(), **addresses)
         await self._parts.write(live, status)
         return DONE
-
-    def _same(self, live: LiveSubject) -> list[CachedObject]:
-        return self._parts.by_id("target", live.id)
 
     async def _follow(self, live: LiveSubject) -> Outcome:
         """The guest is on its way, or waits here."""

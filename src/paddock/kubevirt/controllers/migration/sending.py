@@ -53,6 +53,16 @@ class Departure:
         """Something is being done."""
         return self.task is not None and not self.task.done()
 
+    def start(self, work: Coroutine[Any, Any, Any], name: str, end: Callable[[], None], *, sends: bool) -> None:
+        """Do this, and call `end` when it is done. `sends`: the guest may leave."""
+        self.sends = self.sends or sends
+        self.task = asyncio.create_task(work, name=name)
+        self.task.add_done_callback(lambda _: end())
+
+    async def ask(self, request: PeerRequest) -> None:
+        """Have the target accept the guest. Raises as `RemoteTarget.receive`."""
+        self.reply = await self.remote.receive(request)
+
     def close(self) -> None:
         if self.task is not None:
             self.task.cancel()
@@ -142,14 +152,14 @@ class LiveSender:
             return await self._fail(live, "connectURL is no address", tells=False)
         remote = RemoteTarget(place, self._parts.dial, live.id)
         departure = self._departures[live.uid] = Departure(remote, self._parts.credentials("source"))
-        self._start(live, departure, self._asked(live, machine, departure))
+        self._start(live, departure, self._asked(live, machine, departure), sends=False)
         return DONE
 
     async def _asked(self, live: LiveSubject, machine: QemuMachine, departure: Departure) -> None:
         guest = await machine.describe_leaving()
         authority = departure.credentials.authority.decode()
         request = PeerRequest("receive", live.id, guest, authority, self._parts.facts(live))
-        departure.reply = await departure.remote.receive(request)
+        await departure.ask(request)
 
     async def _answered(self, live: LiveSubject, departure: Departure, task: asyncio.Task[Any]) -> Outcome:
         error = _error_of(task)
@@ -177,10 +187,9 @@ class LiveSender:
         await self._parts.write(live, status)
         if departure.sends or reply.address is None:
             return
-        departure.sends = True
         credentials = departure.credentials.trusting(reply.authority.encode())
         send_request = SendRequest(live.id, reply.address, credentials, limits.bandwidth, limits.seconds, limits.auto_converge)
-        self._start(live, departure, machine.send(send_request, departure.remote))
+        self._start(live, departure, machine.send(send_request, departure.remote), sends=True)
 
     def _limits(self, live: LiveSubject, machine: QemuMachine) -> SendLimits:
         caches = self._parts.caches
@@ -213,19 +222,17 @@ class LiveSender:
             remote = RemoteTarget(place, self._parts.dial, live.id)
             departure = self._departures[live.uid] = Departure(remote, self._parts.credentials("source"))
         is_first = departure.task is None
-        departure.sends = True
 
         async def settle() -> bool:
             if not is_first:
                 await asyncio.sleep(_SETTLE_SECONDS)
             return await machine.settle(departure.remote)
 
-        self._start(live, departure, settle())
+        self._start(live, departure, settle(), sends=True)
         return DONE
 
-    def _start(self, live: LiveSubject, departure: Departure, work: Coroutine[Any, Any, Any]) -> None:
-        departure.task = asyncio.create_task(work, name=f"migration {live.seen.key}")
-        departure.task.add_done_callback(lambda _: self._request(live.seen.key))
+    def _start(self, live: LiveSubject, departure: Departure, work: Coroutine[Any, Any, Any], *, sends: bool) -> None:
+        departure.start(work, f"migration {live.seen.key}", lambda: self._request(live.seen.key), sends=sends)
 
     # --- the end ----------------------------------------------------------------------------------------------------------
 

@@ -1,5 +1,8 @@
 """The controller of migrations between servers: each migration is its source's or its target's."""
 
+from collections.abc import Callable
+from typing import Protocol
+
 from paddock.engine.machine.machines import Machines
 from paddock.kubernetes.client.target import Key
 from paddock.kubernetes.runtime.cache import CachedObject
@@ -8,11 +11,42 @@ from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.migration.controller import COMPONENT, INSTANCES, MIGRATIONS, NAMESPACES, POLICIES, MigrationCaches
-from paddock.kubevirt.controllers.migration.liveparts import BY_INSTANCE, LiveParts, MigrationDoor
+from paddock.kubevirt.controllers.migration.liveparts import BY_INSTANCE, LiveParts, LiveSubject, PeerAccess
+from paddock.kubevirt.controllers.migration.peers import Serve
 from paddock.kubevirt.controllers.migration.receiving import Admit, LiveReceiver
 from paddock.kubevirt.controllers.migration.sending import LiveSender
 from paddock.kubevirt.plan.migration import decentralized
 from paddock.kubevirt.plan.migration.steps import FINAL
+
+
+class ListeningPort(Protocol):
+    """A place at which other servers ask."""
+
+    @property
+    def addresses(self) -> list[str]:
+        """What others write as `connectURL`."""
+
+    def serve(self, serve: Serve) -> None:
+        """Answer with this from now on."""
+
+    async def close(self) -> None: ...
+
+
+class MigrationDoor:
+    """The way to other servers, and their way here. It is closed after the controllers."""
+
+    def __init__(self, port: ListeningPort, peer_access: PeerAccess) -> None:
+        self.port, self.access = port, peer_access
+        self._ends: list[Callable[[], None]] = []
+
+    def on_close(self, *ends: Callable[[], None]) -> None:
+        """Call these before the port is closed."""
+        self._ends += ends
+
+    async def close(self) -> None:
+        for end in self._ends:
+            end()
+        await self.port.close()
 
 
 class ServerMigrationReconciler(KindReconciler):
@@ -31,18 +65,20 @@ class ServerMigrationReconciler(KindReconciler):
             self._receiver.forget(uid)
 
     async def finalize(self, seen: CachedObject) -> Outcome:
-        """A migration that is deleted is called off first, if that is still possible."""
-        return await self.work(seen)
+        """Call a migration off that is deleted, if that is still possible, and see it to its end."""
+        return await self._bring_on(self._parts.subject(seen))
 
     async def work(self, seen: CachedObject) -> Outcome:
         """Bring one migration a step on."""
-        side = decentralized.side_of(seen.read(MIGRATIONS).spec)
+        return await self._bring_on(self._parts.subject(seen))
+
+    async def _bring_on(self, live: LiveSubject) -> Outcome:
+        side = decentralized.side_of(live.migration.spec)
         if not side:
             return DONE
-        self._uids[seen.key] = seen.meta.uid
-        live = self._parts.subject(seen)
+        self._uids[live.seen.key] = live.uid
         if live.phase in FINAL:
-            await self._parts.let_go(seen)
+            await self._parts.let_go(live.seen)
             return DONE
         return await (self._sender if side == "source" else self._receiver).work(live)
 
@@ -50,7 +86,7 @@ class ServerMigrationReconciler(KindReconciler):
 def wire(program: ControllerManager, machines: Machines, door: MigrationDoor, admit: Admit) -> Controller:
     """Add the controller to a program. `admit` prepares the machine of an instance that waits for a guest."""
     caches = MigrationCaches(*(program.informers.of(each) for each in (MIGRATIONS, INSTANCES, POLICIES, NAMESPACES)))
-    parts = LiveParts(program.client, caches, machines, program.machinery, program.recorder.voice(COMPONENT), door)
+    parts = LiveParts(program.client, caches, machines, program.machinery, program.recorder.voice(COMPONENT), door.access)
     waiting: list[Controller] = []
 
     def request(key: Key) -> None:
@@ -76,6 +112,6 @@ def wire(program: ControllerManager, machines: Machines, door: MigrationDoor, ad
 
     machines.listen(changed)
     door.port.serve(receiver.serve)
-    door.ends += (sender.close, receiver.close)
+    door.on_close(sender.close, receiver.close)
     program.add(controller)
     return controller

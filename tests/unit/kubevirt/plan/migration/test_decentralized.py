@@ -7,10 +7,10 @@ from paddock.kubernetes.meta.conditions import Condition
 from paddock.kubernetes.meta.objects import ObjectMeta, OwnerReference
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.migration import (
+    MigrationReceiver,
     MigrationSource,
     MigrationSpec,
     MigrationStatus,
-    MigrationTarget,
     VirtualMachineInstanceMigration,
 )
 from paddock.kubevirt.kinds.migrationpolicy import MigrationPolicy, MigrationPolicySpec
@@ -25,7 +25,7 @@ WAITS = VirtualMachineInstance(
     metadata=ObjectMeta(name="web", annotations={TARGET: "true"}), status=VirtualMachineInstanceStatus(phase="WaitingForSync")
 )
 SENDS = MigrationSpec(vmiName="web", sendTo=MigrationSource(migrationID="m", connectURL=URL))
-RECEIVES = MigrationSpec(vmiName="web", receive=MigrationTarget(migrationID="m"))
+RECEIVES = MigrationSpec(vmiName="web", receive=MigrationReceiver(migrationID="m"))
 
 
 def move(spec: MigrationSpec, name: str = "m", phase: str = "") -> VirtualMachineInstanceMigration:
