@@ -16,9 +16,6 @@ ALLOWED = {
     "paddock.engine.machine.clones:cold": "warm clones have no command yet",
     "paddock.engine.machine.clones:load": "warm clones have no command yet",
     "paddock.engine.machine.machine:QemuMachine.commit_disk": "merging layers of a running machine has no command yet",
-    "paddock.engine.machine.machine:QemuMachine.describe_leaving": "live migration to another host has no command yet",
-    "paddock.engine.machine.machine:QemuMachine.drop_arrival": "live migration to another host has no command yet",
-    "paddock.engine.machine.machine:QemuMachine.keep_guest": "live migration to another host has no command yet",
     "paddock.kubevirt.translate.config:MachineTranslation.startable": "what the tests of every field ask",
 }
 

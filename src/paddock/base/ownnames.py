@@ -125,7 +125,7 @@ FENCE = OwnName(
     "paddock.dev/fence",
     "annotation of a machine",
     "Paddock",
-    "Reason why the machine must not start: `paddock move` carries it to another place, or has done so",
+    "Reason why the machine must not start: it moves to another place, or has moved there",
 )
 MOVE = OwnName("paddock.dev/move", "annotation of a machine", "Paddock", "Record of `paddock move` at the source, as JSON")
 MOVE_ID = OwnName("paddock.dev/move-id", "label of the objects that `paddock move` makes", "Paddock", "Id of the move")

@@ -38,6 +38,8 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.kit.engine.agentfakes import FakeAgent
+from tests.kit.engine.enginefakes_directory import FakeDirectory
+from tests.kit.engine.enginefakes_live import FakeDecisions, FakeLive
 from tests.kit.engine.enginefakes_memory import FakeMemory
 from tests.kit.engine.enginefakes_moves import FakeMoves
 from tests.kit.engine.enginefakes_shares import FakeShares
@@ -68,22 +70,12 @@ class FakePipe:
             self._said.put_nowait(b"")
 
 
-class FakeDirectory:
-    """A machine's directory on disk: the output of its guest on the serial console."""
-
-    def __init__(self) -> None:
-        self.id = ""
-        self.serial = b""
-
-    def serial_tail(self, size: int) -> bytes:
-        return self.serial[-size:]
-
-
-class FakeMachine(FakeMemory, FakeMoves):
+class FakeMachine(FakeMemory, FakeMoves, FakeLive):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
-        super().__init__()
+        for part in (FakeMemory, FakeMoves, FakeLive):
+            part.__init__(self)
         self.id = id
         self.config = config
         self.observed = Observation()
@@ -222,6 +214,7 @@ class FakeMachine(FakeMemory, FakeMoves):
 
     async def forget(self) -> None:
         self._admit(Verb.FORGET)
+        self.keep_migrations(self._machines.migrations)
         self._machines.drop(self.id)
 
     async def plug_disk(self, disk: DiskConfig) -> None:
@@ -419,6 +412,7 @@ class FakeMachines:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.shares = FakeShares()
+        self.migrations = FakeDecisions()
         self.clock = clock or SystemClock()
         self.failing: dict[str, str] = {}
         self.held: dict[str, Paused] = {}

@@ -41,6 +41,7 @@ from paddock.kubernetes.client.client import Client
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.schema.kind import AdmissionSettings
 from paddock.kubevirt.controllers.installation import controller as installation
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 from paddock.kubevirt.plan.machine import commoninstancetypes
 from paddock.server.housekeeping.background import BackgroundControllers
 from paddock.server.resources.kubevirtsubresources import GROUP as VERBS
@@ -49,6 +50,7 @@ from tests import virtualtime
 from tests.kit.engine.enginefakes import FakeMachine, FakeMachines
 from tests.kit.engine.enginefakes_networks import FakeNetworks
 from tests.kit.engine.enginefakes_storage import FakeImages, FakeVolumes
+from tests.kit.engine.migrationdoors import MemoryNetwork
 from tests.kit.servers.apiharness import Harness, Reply
 from tests.kit.servers.interruption import Interruption
 
@@ -58,6 +60,7 @@ PLURALS = {
     "VirtualMachine": "virtualmachines",
     "VirtualMachineInstance": "virtualmachineinstances",
     "VirtualMachinePool": "virtualmachinepools",
+    "VirtualMachineInstanceMigration": "virtualmachineinstancemigrations",
     "VirtualMachineInstanceReplicaSet": "virtualmachineinstancereplicasets",
     "VirtualMachineInstancetype": "virtualmachineinstancetypes",
     "VirtualMachinePreference": "virtualmachinepreferences",
@@ -214,6 +217,8 @@ class FakeHost:
     """
 
     def __init__(self, root: Path, settings: AdmissionSettings | None = None, *, common: bool = False, store: Store | None = None) -> None:
+        # how other hosts reach this one; "": not at all
+        self.network, self.name = MemoryNetwork(), ""
         self.api = Harness(store=store, settings=settings)
         self.engine = FakeEngine(root)
         self._root = root
@@ -265,8 +270,12 @@ class FakeHost:
         around = ControllerEnvironment(self._root, MachineSettings(), "10.96.0.0/12", "host", b"authority", lambda: "https://here:6443")
         client = self.api.client() if self._carried is None else Client(self._carried)
         self.control = EmbeddedControllers(cast(Engine, self.engine), client, machinery, around, self.api.parts.store, _load)
+        self.control.open_door = self._door  # type: ignore[method-assign]  # no sockets in virtual time
         await self.control.start()
         await asyncio.sleep(5)
+
+    async def _door(self) -> MigrationDoor | None:
+        return self.network.door(self.name) if self.name else None
 
     async def end(self) -> None:
         """Stop them, as the end of the process would."""

@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from paddock.app.controllers import kubevirt, virtualmachines
 from paddock.app.controllers.environment import ControllerEnvironment
+from paddock.app.controllers.migrationauthorities import MigrationAuthorities
 from paddock.app.controllers.usage import in_use
 from paddock.app.localtransport import door
 from paddock.app.options.settings import MachineSettings
+from paddock.base.errors import Terminal
 from paddock.base.images.settings import ImageSettings
 from paddock.dialects import fronts
 from paddock.dialects.fronts import FrontSettings
@@ -29,6 +31,10 @@ from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.schema.dialect import Dialect
 from paddock.kubevirt.controllers.exports import controller as exports
 from paddock.kubevirt.controllers.exports.sources import ExportSources
+from paddock.kubevirt.controllers.migration.controller import MigrationOthers
+from paddock.kubevirt.controllers.migration.liveparts import PeerAccess
+from paddock.kubevirt.controllers.migration.peers import MigrationPort, dial
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 from paddock.kubevirt.controllers.storage.assembly import StorageServices
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.server.edge.http import Handler
@@ -78,14 +84,33 @@ class EmbeddedControllers:
         """Begin to look after everything. The engine has started."""
         self.storage = kubevirt.wire_storage(self.program, self.engine, self._around)
         given = self._around.machines
-        virtualmachines.wire(self.program, given.kubevirt_release, moves=given.guests == "simulated")
+        door = await self.open_door()
+        if door is not None:
+            self._closers.append(door)
+        addresses = door.port.addresses if door is not None else ()
+        others = MigrationOthers(nodes=given.guests == "simulated", servers=door is not None)
+        virtualmachines.wire(self.program, given.kubevirt_release, others, addresses)
         self.exports = exports.wire(self.program, self.engine.volumes, self._around.address, self._around.authority.decode())
         attachments = kubevirt.wire_networks(self.program, self.engine, self._around)
-        more = kubevirt.wire_instances(self.program, self.engine, self._around, attachments)
+        more = kubevirt.wire_instances(self.program, self.engine, self._around, attachments, door)
         kubevirt.wire_snapshots(self.program, self.engine)
         for name, work in (("controllers", self.program.run()), *more):
             self._tasks.append(asyncio.create_task(work, name=name))
         self._late.extend(asyncio.create_task(self._run_late(dialect), name=dialect.name) for dialect in _DIALECTS)
+
+    async def open_door(self) -> MigrationDoor | None:
+        """Listen where other servers hand guests over. Raises `Terminal`."""
+        if (place := self._around.machines.migrations) is None:
+            return None
+        authorities = MigrationAuthorities(self._around.directory / "migrations" / "authority", self.program.client)
+        port = MigrationPort(*place, authorities)
+        try:
+            await port.open()
+        except OSError as error:
+            fix = "name an address of this host and a port that is free: --migrations ADDRESS:PORT"
+            raise Terminal(f"cannot listen on {place[0]} port {place[1]}", why=error.strerror or str(error), fix=fix) from error
+        self._tasks.append(asyncio.create_task(authorities.keep(), name="migration authorities"))
+        return MigrationDoor(port, PeerAccess(partial(dial, authorities), authorities.credentials))
 
     async def _run_late(self, dialect: Dialect) -> None:
         """Load and run the controllers of a dialect once somebody uses it."""

@@ -7,7 +7,8 @@ from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.engine.engine import Engine
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.clones import controller as clones
-from paddock.kubevirt.controllers.migration import evacuation, moves
+from paddock.kubevirt.controllers.migration import evacuation, moves, servers
+from paddock.kubevirt.controllers.migration.servers import MigrationDoor
 from paddock.kubevirt.controllers.networkattachments.attachments import NetworkAttachments
 from paddock.kubevirt.controllers.networkpolicies import controller as networkpolicies
 from paddock.kubevirt.controllers.services import controller as services
@@ -32,7 +33,11 @@ def wire_networks(program: ControllerManager, engine: Engine, around: Controller
 
 
 def wire_instances(
-    program: ControllerManager, engine: Engine, around: ControllerEnvironment, attachments: NetworkAttachments
+    program: ControllerManager,
+    engine: Engine,
+    around: ControllerEnvironment,
+    attachments: NetworkAttachments,
+    door: MigrationDoor | None = None,
 ) -> list[tuple[str, Coroutine[Any, Any, None]]]:
     """Add the controllers of instances and of what moves them; what is to run beside them, by name."""
     simulated = around.machines.guests == "simulated"
@@ -44,6 +49,8 @@ def wire_instances(
         evacuation.wire(program)
     else:
         cpushares.add(program, engine.machines.shares)
+    if door is not None:
+        servers.wire(program, engine.machines, door, made.receivers.admit)
     return [("sweeper", made.sweeper.run()), ("upgrades", made.upgrades.run())]
 
 

@@ -16,6 +16,7 @@ from paddock.kubernetes.client.localtransport import LocalTransport
 from paddock.kubernetes.runtime.machinery import Machinery
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubernetes.runtime.reference import InvolvedObject
+from paddock.kubevirt.controllers.migration.controller import MigrationOthers
 from paddock.kubevirt.controllers.outage import controller as outage
 from paddock.server.builtin.trust import CONTROLLER, CONTROLLER_GROUPS
 from paddock.server.edge.http import Handler
@@ -35,7 +36,8 @@ class OutageReporter:
         self._node = node
         self._problem = NodeProblem("", "")
         self._instances = outage.wire(self.program, lambda: self._problem.message)
-        virtualmachines.wire(self.program, release)
+        # A guest may be on its way to another server: nobody says how that ends before the engine is back.
+        virtualmachines.wire(self.program, release, MigrationOthers(servers=True))
         fronts.wire(self.program, FrontSettings())
         self._task: asyncio.Task[None] | None = None
 

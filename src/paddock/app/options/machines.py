@@ -1,15 +1,19 @@
 """The options of `paddock up` that concern machines and their images; `paddock apiserver` has none of them."""
 
 import argparse
+import ipaddress
 from collections.abc import Sequence
 from pathlib import Path
 
-from paddock.app.options.settings import MachineSettings, ProviderProgramSettings
+from paddock.app.options.settings import MachineSettings, ProviderProgramSettings, parse_listen
 from paddock.base.errors import Terminal
 from paddock.cli import arguments
 from paddock.cli.arguments import Parser
 from paddock.kubevirt.kinds.gates import RELEASES
 from paddock.kubevirt.plan.storage import hostdirectories
+
+# As KubeVirt has it.
+MIGRATIONS_PORT = 9185
 
 
 def add(options: Parser) -> None:
@@ -39,6 +43,11 @@ def add(options: Parser) -> None:
     add("--host-disks", action="append", type=Path, default=[], metavar="DIR", help=words)
     words = "Directory below which machines may share directories of this host (paddock run --mount); repeatable"
     add("--share", action="append", type=Path, default=[], metavar="DIR", help=words)
+    words = (
+        "Address and port at which other servers hand running machines over; this server then sends and receives them (default: it does "
+        "neither; port 9185)"
+    )
+    add("--migrations", default="", metavar="ADDRESS:PORT", help=words)
     add = options.add_argument_group("images").add_argument
     words = "Host or network of this computer that images may be downloaded from; repeatable"
     add("--image-from", action="append", default=[], metavar="HOST", help=words)
@@ -81,7 +90,28 @@ def read(parsed: argparse.Namespace) -> MachineSettings:
         host_paths=tuple(each.resolve() for each in parsed.host_disks),
         shares=tuple(map(_shared, parsed.share)),
         memory_overcommit=parsed.memory_overcommit,
+        migrations=_migrations(parsed.migrations, parsed.guests),
     )
+
+
+def _migrations(text: str, guests: str) -> tuple[str, int] | None:
+    """Return the address and the port of `--migrations`."""
+    if not text:
+        return None
+    if guests == "simulated":
+        raise Terminal("--migrations has no effect on simulated guests", why="nothing runs in them", fix="leave it out")
+    host, port = parse_listen(text, MIGRATIONS_PORT)
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        raise Terminal(f'--migrations has "{host}", which is no IP address', fix="name the address at which others reach it") from None
+    if address.is_unspecified:
+        why = "others connect to the address, and the memory of guests goes there"
+        raise Terminal(f"--migrations has {host}, which is every address", why=why, fix="name the one at which others reach this host")
+    if not port:
+        fix = f"name a port, such as {MIGRATIONS_PORT}"
+        raise Terminal("--migrations needs a port that stays", why="after a restart, other servers ask there after their guests", fix=fix)
+    return host, port
 
 
 def _shared(directory: Path) -> Path:

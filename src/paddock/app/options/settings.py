@@ -93,6 +93,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     # directories that PersistentVolumes with hostPath may share with machines
     shares: tuple[Path, ...] = ()
     memory_overcommit: float = 1.0
+    # address and port at which other servers hand running guests over; None: nobody does
+    migrations: tuple[str, int] | None = None
 
 
 class ProviderProgramSettings(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,9 +6,12 @@
     offered, decided           taken                      the target, for ever
     offered                    dropped                    nobody: the source takes it back, and then has no file
 
+When the directory of a machine goes, `DecidedMigrations` keeps what its files said: the other host may still ask.
+
 Each file is synchronised before anything depends on it, so the same holds after a kill and after a power cut, on either side.
 """
 
+import hashlib
 from pathlib import Path
 from typing import Literal
 
@@ -74,3 +77,34 @@ def handed_of(directory: Directory) -> Literal["", "offered", "decided"]:
     except UnreadableState:
         return "offered"
     return "" if handed is None else "decided" if handed.decided else "offered"
+
+
+class DecidedMigration(Struct, frozen=True):
+    """The end of a migration whose machine is gone."""
+
+    migration: str
+    state: Literal["sent", "taken", "dropped"]
+    version: int = _VERSION
+
+
+class DecidedMigrations:
+    """The ends of migrations of one host, by their side and ID. A file of some hundred bytes for each."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def note(self, side: Literal["source", "target"], migration: str, state: Literal["sent", "taken", "dropped"]) -> None:
+        """After it returned, a power cut takes nothing away of it."""
+        self._folder.mkdir(mode=0o700, exist_ok=True)
+        Directory(self._folder).keep(_name(side, migration), DecidedMigration(migration, state))
+
+    def state(self, side: Literal["source", "target"], migration: str) -> Literal["", "sent", "taken", "dropped"]:
+        """Return the end of a migration; "": none is known. Raises `UnreadableState`."""
+        what, fix = f"the end of migration {migration}", "ask the other host whether the guest runs there"
+        found = Directory(self._folder).read_kept(_name(side, migration), DecidedMigration, what, fix)
+        return found.state if found is not None else ""
+
+
+def _name(side: str, migration: str) -> str:
+    """The IDs are words of users."""
+    return f"{side}-{hashlib.sha256(migration.encode()).hexdigest()}.json"

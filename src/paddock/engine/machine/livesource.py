@@ -93,7 +93,9 @@ class LiveSource:
         version = (await owner.execute("query-version"))["qemu"]
         qemu = ".".join(str(version[part]) for part in ("major", "minor", "micro"))
         contents = await asyncio.to_thread(contents_of, owner.config)
-        return LeavingGuest(saved_machine(owner, started, now, 0, paused=False), qemu, contents)
+        sizes = {disk.name: owner.observed.disks[disk.name].size for disk in owner.config.disks if disk.name in owner.observed.disks}
+        written = {disk.name: sizes[disk.name] for disk in owner.config.disks if is_written(disk) and sizes.get(disk.name)}
+        return LeavingGuest(saved_machine(owner, started, now, 0, paused=False), qemu, contents, written)
 
     async def send(self, send_request: SendRequest, target: GuestReceiver) -> bool:
         """True: the guest runs at the target. False: the target never took it, and it goes on here. Raises when it did not leave.

@@ -12,6 +12,7 @@ Paddock that ends before means that the guest is never taken here; one that ends
 import asyncio
 import contextlib
 import hashlib
+import os
 import secrets
 import socket
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ from paddock.engine.machine.argv import names
 from paddock.engine.machine.argv.line import Command
 from paddock.engine.machine.argv.renewed import RunningHardware, renewed
 from paddock.engine.machine.argv.view import HostView
-from paddock.engine.machine.config import MachineConfig
+from paddock.engine.machine.config import DiskLayer, MachineConfig
 from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, StartFailed, Unanswered
 from paddock.engine.machine.livelinks import Credentials, ReceiverAddress
@@ -51,6 +52,8 @@ class LeavingGuest(Struct, frozen=True):
     qemu: str
     # SHA-256 of what it only reads, by the disk's name; "": it cannot be known
     contents: Mapping[str, str]
+    # bytes of what it writes, by the disk's name
+    sizes: Mapping[str, int] = {}
 
 
 class ReceiveRequest(Struct, frozen=True):
@@ -79,8 +82,8 @@ class LiveTarget:
         Raises `RequestRefused` with all that this host or machine lacks, before anything happens.
         """
         owner = self._owner
-        contents = await asyncio.to_thread(contents_of, owner.config)
-        if found := tuple(lacks(receive_request.guest, owner.config, self._view(), contents)):
+        contents, sizes = await asyncio.to_thread(lambda: (contents_of(owner.config), sizes_of(owner.config)))
+        if found := (*lacks(receive_request.guest, owner.config, self._view(), contents), *other_sizes(receive_request.guest, sizes)):
             what = f"cannot receive the guest of machine {owner.id}"
             raise RequestRefused(what, reason="NotReceivable", why="; ".join(found), fix="change the target, or stop and move the machine")
         guest = expected(receive_request.guest.saved, owner.config)
@@ -225,7 +228,7 @@ def lacks(guest: LeavingGuest, config: MachineConfig, host: HostView, contents: 
     """Yield what a target lacks for a guest; nothing: it can come."""
     yield from rehosting.mismatches(guest.saved, guest.qemu, host, "runs")
     # Under another name it is the same guest, and no fork: it keeps all that others know it by.
-    if differences := rehosting.differences(guest.saved, replace(config, label=guest.saved.config.label)):
+    if differences := rehosting.described_differences(guest.saved, replace(config, label=guest.saved.config.label)):
         yield f"the machine there is another one: {', '.join(differences)} {'differs' if len(differences) == 1 else 'differ'}"
     for name in sorted(guest.contents.keys() | contents.keys()):
         before, here = guest.contents.get(name, ""), contents.get(name, "")
@@ -233,6 +236,13 @@ def lacks(guest: LeavingGuest, config: MachineConfig, host: HostView, contents: 
             yield f"disk {name} is only read and too large to compare"
         elif before != here:
             yield f"disk {name} is only read and has another content there"
+
+
+def other_sizes(guest: LeavingGuest, sizes: Mapping[str, int]) -> Iterator[str]:
+    """Yield the disks of a target that have another size than those of the guest."""
+    for name, size in sorted(guest.sizes.items()):
+        if (here := sizes.get(name, size)) != size:
+            yield f"disk {name} has {size} bytes, and that of the target has {here}"
 
 
 def expected(saved: SavedMachine, config: MachineConfig) -> SavedMachine:
@@ -249,6 +259,22 @@ def contents_of(config: MachineConfig) -> dict[str, str]:
         for disk in config.disks
         if disk.layer is not None and not is_written(disk)
     }
+
+
+def sizes_of(config: MachineConfig) -> dict[str, int]:
+    """Return the bytes of each disk that the guest writes, as far as its file says them."""
+    found = {disk.name: _size(disk.layer) for disk in config.disks if disk.layer is not None and is_written(disk)}
+    return {name: size for name, size in found.items() if size}
+
+
+def _size(layer: DiskLayer) -> int:
+    with contextlib.suppress(OSError), layer.path.open("rb") as file:
+        if layer.format == "raw":
+            return file.seek(0, os.SEEK_END)
+        head = file.read(32)
+        # The header of qcow2 has it.
+        return int.from_bytes(head[24:32], "big") if head[:4] == b"QFI\xfb" and len(head) == 32 else 0
+    return 0
 
 
 def _digest(path: Path) -> str:

@@ -1,6 +1,7 @@
 """A machine, as others know it: each request is held against the table of `requests`, then done by its owner."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -9,7 +10,8 @@ from paddock.base.threads import undisturbed
 from paddock.engine.machine import livefiles, migration, programs, screenshots, statistics, suspension
 from paddock.engine.machine.argv.renewed import obstacles
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
-from paddock.engine.machine.directory import GRACE_SECONDS, Directory, SavedMachine
+from paddock.engine.machine.directory import GRACE_SECONDS, Directory, SavedMachine, UnreadableState
+from paddock.engine.machine.livefiles import DecidedMigrations, HandedGuest, ReceivedGuest
 from paddock.engine.machine.livelinks import ReceiverAddress
 from paddock.engine.machine.livesource import GuestReceiver, SendRequest
 from paddock.engine.machine.livetarget import LeavingGuest, ReceiveRequest
@@ -29,6 +31,10 @@ class MachineRegistry(Protocol):
 
     def user_for(self, owner: MachineOwner) -> int:
         """Return the user that its QEMU runs as; 0: the user that runs Paddock."""
+
+    @property
+    def migrations(self) -> DecidedMigrations:
+        """The ends of migrations, which outlive their machines."""
 
     def drop(self, id: str) -> None:
         """The machine is no more."""
@@ -88,6 +94,7 @@ class QemuMachine:
     async def forget(self) -> None:
         """Its directory goes, and with it all that was known of it. Its disks are elsewhere and stay."""
         self._admit(Verb.FORGET)
+        self._keep_migrations()
         self.close()
         await undisturbed(self._owner.directory.remove)
         self._registry.drop(self.id)
@@ -235,6 +242,26 @@ class QemuMachine:
     async def drop_arrival(self, migration: str) -> bool:
         """Whether the guest of another host never runs here, from now on. False: it was taken."""
         return self._parts.target.drop(migration)
+
+    def _keep_migrations(self) -> None:
+        """The other host may ask after the guest when nothing of this machine is left. One that was not taken by now never is."""
+        with contextlib.suppress(UnreadableState):
+            if (arrival := self.arrival) is not None:
+                is_dropped = self._parts.target.drop(arrival.migration)
+                self._registry.migrations.note("target", arrival.migration, "dropped" if is_dropped else "taken")
+        with contextlib.suppress(UnreadableState):
+            if (handed := self.handed_over) is not None and handed.decided:
+                self._registry.migrations.note("source", handed.migration, "sent")
+
+    @property
+    def handed_over(self) -> HandedGuest | None:
+        """The guest that was handed over to another host; None: it is here. Raises `UnreadableState`."""
+        return livefiles.read_handed(self._owner.directory)
+
+    @property
+    def arrival(self) -> ReceivedGuest | None:
+        """The guest that comes here from another host, or did; None: none was ever expected. Raises `UnreadableState`."""
+        return livefiles.read_arrival(self._owner.directory)
 
     async def plug_disk(self, disk: DiskConfig) -> None:
         """On the bus scsi or virtio. It is plugged again when the machine is started anew."""

@@ -11,6 +11,7 @@ from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory, UnreadableState, tame
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.host import MachineEnvironment, SharedHost
+from paddock.engine.machine.livefiles import DecidedMigrations
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.parts import MachineParts
@@ -32,6 +33,7 @@ class Machines:
         self._machines: dict[str, QemuMachine] = {}
         self._owners: dict[str, MachineOwner] = {}
         self._listeners: list[Callable[[str], None]] = []
+        self.migrations = DecidedMigrations(root.parent / "migrations")
         self.shares = NamespaceShares(surroundings.groups, root)
         self._shared = SharedHost(surroundings, StartSlots(surroundings.queue, self._wanted), self.shares, self._changed)
 

@@ -42,6 +42,21 @@ def differences(saved: SavedMachine, fresh: MachineConfig) -> tuple[str, ...]:
     return tuple(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
 
 
+def described_differences(saved: SavedMachine, fresh: MachineConfig) -> tuple[str, ...]:
+    """Return the same members for people: each with what differs in it, as far as that has a name."""
+    fork = forks.is_fork(saved.config, fresh)
+    before, now = _seen(saved.started, fork=fork), _seen(_with_counter_of(saved, fresh), fork=fork)
+    parts = {name: sorted(_parts(before.get(name), now.get(name))) for name in differences(saved, fresh)}
+    nics = {nic.name: nic.mac for nic in saved.started.nics}
+    parts |= {"nics": [f"MAC of {nic.name}" for nic in fresh.nics if nics.get(nic.name, nic.mac) != nic.mac]} if "nics" in parts else {}
+    return tuple(f"{name} ({', '.join(found)})" if found else name for name, found in parts.items())
+
+
+def _parts(before: object, now: object) -> Iterator[str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        yield from (str(name) for name in before.keys() | now.keys() if before.get(name) != now.get(name))
+
+
 def _with_counter_of(saved: SavedMachine, fresh: MachineConfig) -> MachineConfig:
     """Return a machine without a generation counter if the guest knows none: one that was started by an earlier Paddock."""
     return fresh if saved.started.devices.generation_id else replace(fresh, devices=replace(fresh.devices, generation_id=""))

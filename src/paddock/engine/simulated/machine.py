@@ -87,6 +87,8 @@ class SimulatedMachine(DiskMoves):
         self.guest_changes = 0
         self.outdated = False
         self.immovable: tuple[str, ...] = ()
+        # No guest comes from another host, or goes there.
+        self.arrival, self.handed_over = None, None
         self._registry = registry
         self._record = record
         self._timer: asyncio.TimerHandle | None = None

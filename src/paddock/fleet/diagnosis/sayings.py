@@ -55,6 +55,7 @@ _BAD = frozenset(
     (
         "AgentVersionNotSupported",
         "Conflicts",
+        "DecentralizedLiveMigrationFailure",
         "Deleting",
         "DiskPressure",
         "Failure",
@@ -73,6 +74,7 @@ _BAD = frozenset(
         "SoftwareEmulation",
         "Suspended",
         "Unsupported",
+        "decentralizedMigrationBlocked",
     )
 )
 # A move of volumes that a user stopped; the condition stays.

@@ -6,11 +6,12 @@ from paddock.base.jsondata import Data
 from paddock.kubernetes.schema import finding
 from paddock.kubernetes.schema.finding import CauseType, Finding
 from paddock.kubernetes.schema.kind import AdmissionSettings
+from paddock.kubevirt.kinds import gates
 from paddock.server.builtin.trust import is_trusted
 from paddock.server.resources.strategy import CustomStrategy, WriteContext
 
 PLACE = ("kubevirt.io", "VirtualMachineInstanceMigration")
-_RULE = "kubevirt/migration"
+_RULE, _GATE = "kubevirt/migration", "DecentralizedLiveMigration"
 
 
 class MigrationStrategy(CustomStrategy):
@@ -27,8 +28,24 @@ class MigrationStrategy(CustomStrategy):
         elif context.view.get("virtualmachineinstances.kubevirt.io", namespace, name) is None:
             message = f'Not found: the VMI "{name}" does not exist under the cluster'
             yield Finding(path=("spec", "vmiName"), message=message, rule=_RULE, cause=CauseType.NOT_FOUND)
+        yield from _between_servers(spec, context)
         if spec.get("priority") and not is_trusted(context):
             yield finding.forbidden(("spec", "priority"), "only KubeVirt's controllers say a priority; leave it out", _RULE)
+
+
+def _between_servers(spec: Data, context: WriteContext) -> Iterator[Finding]:
+    """Yield what is wrong with a migration to or from another server."""
+    sides = [spec[side] for side in ("sendTo", "receive") if isinstance(spec.get(side), dict)]
+    installations = dict(context.view.noted("kubevirts.kubevirt.io", gates.of_installation))
+    cluster = installations.get(("kubevirt", "kubevirt"))
+    if sides and (cluster is None or _GATE not in cluster.on):
+        message = f"{_GATE} feature gate is not enabled in kubevirt resource"
+        yield Finding(path=("spec",), message=message, rule=_RULE, cause=CauseType.NOT_SUPPORTED)
+    if len({side.get("migrationID") for side in sides}) > 1:
+        first, second = (side.get("migrationID") for side in sides)
+        yield finding.invalid(
+            ("spec", "receive", "migrationID"), second, f"sendTo migrationID {first} does not match receive migrationID {second}", _RULE
+        )
 
 
 def strategies(settings: AdmissionSettings) -> dict[tuple[str, str], CustomStrategy]:

@@ -195,6 +195,7 @@ class KubeVirtStatus(Object):
     observedKubeVirtVersion: Annotated[str | None, Field("Version that is there.")] = None
     observedGeneration: Annotated[int | None, Field("The generation that was last applied.")] = None
     defaultArchitecture: Annotated[str | None, Field("Architecture of machines that name none.")] = None
+    synchronizationAddresses: Annotated[list[str] | None, Field("Where other servers hand running guests over.")] = None
 
 
 class KubeVirt(Resource):

@@ -16,10 +16,18 @@ _FINAL = ("Succeeded", "Failed")
 
 
 class MigrationSource(Object):
+    """The sending side of a migration between clusters."""
+
+    migrationID: Annotated[str, Field("Identity that both sides share, and that is used once.", required=True)] = ""
+    connectURL: Annotated[
+        str, Field("Address and port of the other side: one of its migration's synchronizationAddresses.", required=True)
+    ] = ""
+
+
+class MigrationReceiver(Object):
     """The receiving side of a migration between clusters."""
 
-    migrationID: Annotated[str, Field("Identity that both sides share.", required=True)] = ""
-    connectURL: Annotated[str | None, Field("Where the other side listens.")] = None
+    migrationID: Annotated[str, Field("Identity that both sides share, and that is used once.", required=True)] = ""
 
 
 class MigrationSpec(Object):
@@ -31,8 +39,8 @@ class MigrationSpec(Object):
         str | None,
         Field("Why it moves.", enum=("system-critical", "user-triggered", "system-maintenance"), not_honoured=_ONE_HOST),
     ] = None
-    sendTo: Annotated[MigrationSource | None, Field("Another cluster to send to.", not_honoured=_ONE_HOST)] = None
-    receive: Annotated[MigrationSource | None, Field("Another cluster to receive from.", not_honoured=_ONE_HOST)] = None
+    sendTo: Annotated[MigrationSource | None, Field("Another server to send to (`paddock up --migrations`).")] = None
+    receive: Annotated[MigrationReceiver | None, Field("Another server to receive from (`paddock up --migrations`).")] = None
 
 
 class MigrationPhaseTransition(Object):
@@ -49,7 +57,7 @@ class MigrationStatus(Object):
     conditions: Annotated[list[Condition] | None, Field("Conditions of the migration.", keys=("type",))] = None
     phaseTransitionTimestamps: Annotated[list[MigrationPhaseTransition] | None, Field("When each phase began.")] = None
     migrationState: Annotated[Freeform | None, Field("Details, such as failureReason.")] = None
-    synchronizationAddresses: Annotated[list[str] | None, Field("Addresses of the other side.")] = None
+    synchronizationAddresses: Annotated[list[str] | None, Field("Addresses of this side, for connectURL of the other.")] = None
 
 
 class VirtualMachineInstanceMigration(Resource):

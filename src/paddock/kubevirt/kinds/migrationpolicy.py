@@ -1,4 +1,4 @@
-"""`migrations.kubevirt.io/v1alpha1 MigrationPolicy`: on one host it bounds how fast volumes move to other claims."""
+"""`migrations.kubevirt.io/v1alpha1 MigrationPolicy`: it bounds how volumes move to other claims, and guests to other servers."""
 
 from typing import Annotated
 
@@ -7,7 +7,8 @@ from paddock.kubernetes.meta.objects import Resource
 from paddock.kubernetes.schema.field import Field, Freeform, Object, Quantity
 from paddock.kubernetes.schema.kind import AGE, Kind, Version
 
-_ONE_HOST = "there is one host, nothing migrates"
+_UNKNOWN = "it does not change how guests and volumes move"
+_NEVER_TWICE = "the memory of a guest is never on two servers at once: a guest is lost when one of them is"
 
 
 class Selectors(Object):
@@ -21,16 +22,21 @@ class MigrationPolicySpec(Object):
     """The instances of a policy, and the way they migrate."""
 
     selectors: Annotated[Selectors, Field("Whom it is for.", required=True)] = Selectors()
-    allowAutoConverge: Annotated[bool | None, Field("Slow the guest down until it converges.", not_honoured=_ONE_HOST)] = None
-    allowPostCopy: Annotated[bool | None, Field("Switch over before the memory is there.", not_honoured=_ONE_HOST)] = None
-    allowWorkloadDisruption: Annotated[bool | None, Field("Pause the guest if it must be.", not_honoured=_ONE_HOST)] = None
-    bandwidthPerMigration: Annotated[Quantity | None, Field("Bytes per second at most while volumes move; 0: no limit.")] = None
-    completionTimeoutPerGiB: Annotated[int | None, Field("Seconds per GiB at most.", ge=0, not_honoured=_ONE_HOST)] = None
-    progressTimeout: Annotated[int | None, Field("Seconds without progress at most.", ge=0, not_honoured=_ONE_HOST)] = None
-    utilityVolumesTimeout: Annotated[int | None, Field("Seconds for utility volumes at most.", ge=0, not_honoured=_ONE_HOST)] = None
-    maxDowntimeMs: Annotated[int | None, Field("Milliseconds of standstill at most.", ge=0, not_honoured=_ONE_HOST)] = None
-    options: Annotated[Freeform | None, Field("More options.", not_honoured=_ONE_HOST)] = None
-    experimental: Annotated[Freeform | None, Field("Options that KubeVirt tries out.", not_honoured=_ONE_HOST)] = None
+    allowAutoConverge: Annotated[bool | None, Field("Slow the guest down until its memory is at the other server.")] = None
+    allowPostCopy: Annotated[bool | None, Field("Switch over before the memory is there.", not_honoured=_NEVER_TWICE)] = None
+    allowWorkloadDisruption: Annotated[bool | None, Field("Pause the guest if it must be.", not_honoured=_UNKNOWN)] = None
+    bandwidthPerMigration: Annotated[
+        Quantity | None,
+        Field("Bytes per second at most, for all volumes that move, or for each disk and the memory of a guest; 0: no limit."),
+    ] = None
+    completionTimeoutPerGiB: Annotated[
+        int | None, Field("Seconds per GiB of memory and disks at most on the way to another server; 0: no limit; default: 150.", ge=0)
+    ] = None
+    progressTimeout: Annotated[int | None, Field("Seconds without progress at most.", ge=0, not_honoured=_UNKNOWN)] = None
+    utilityVolumesTimeout: Annotated[int | None, Field("Seconds for utility volumes at most.", ge=0, not_honoured=_UNKNOWN)] = None
+    maxDowntimeMs: Annotated[int | None, Field("Milliseconds of standstill at most.", ge=0, not_honoured=_UNKNOWN)] = None
+    options: Annotated[Freeform | None, Field("More options.", not_honoured=_UNKNOWN)] = None
+    experimental: Annotated[Freeform | None, Field("Options that KubeVirt tries out.", not_honoured=_UNKNOWN)] = None
 
 
 class MigrationPolicyStatus(Object):

@@ -26,9 +26,11 @@ _SERVICE_NAMES = ("kubernetes", "kubernetes.default", "kubernetes.default.svc", 
 class Authority:
     """A certificate authority in a directory."""
 
-    def __init__(self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(self, folder: Path, now: Callable[[], datetime] = lambda: datetime.now(UTC), *, name: str = "paddock-ca") -> None:
+        """`name`: that of a new authority."""
         self._folder = folder
         self._now = now
+        self._name = name
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.chmod(0o700)
         self.certificate_file, self._key_file = self._files = folder / "ca.crt", folder / "ca.key"
@@ -52,7 +54,7 @@ class Authority:
     def _create(self) -> None:
         from paddock.server.security import signing  # noqa: PLC0415 - as `_signer` says
 
-        self._write(self._files, signing.new_authority("paddock-ca", self._now()))
+        self._write(self._files, signing.new_authority(self._name, self._now()))
         # A new authority signs at once. The library is loaded, so read the files now.
         _ = self._signer
 
@@ -67,16 +69,25 @@ class Authority:
 
     def administrator(self, user: str, group: str) -> tuple[bytes, bytes]:
         """The client certificate that the server keeps for its administrator, and its key, as PEM."""
-        files = self._folder / "admin.crt", self._folder / "admin.key"
+        files = self.kept_client("admin", user, group)
+        return files[0].read_bytes(), files[1].read_bytes()
+
+    def kept_client(self, stem: str, user: str, group: str) -> Pair:
+        """A client certificate that the server keeps in files of this name, and its key."""
+        files = self._folder / f"{stem}.crt", self._folder / f"{stem}.key"
         found = self._examine(files, of_client=True)
         subject = ((("organizationName", group),), (("commonName", user),))
         if found is None or found["subject"] != subject:
             self._write(files, self._signer.client(user, (group,)))
-        return files[0].read_bytes(), files[1].read_bytes()
+        return files
 
     def client(self, user: str, groups: Iterable[str] = ()) -> tuple[bytes, bytes]:
         """A new client certificate and its key as PEM."""
         return self._signer.client(user, groups)
+
+    def of_once(self, name: str) -> "tuple[CertificateSigner, bytes]":
+        """Return another authority in memory, and its certificate as PEM. Nothing of it is kept."""
+        return self._signer.of_once(name, self._now())
 
     def sign_client(self, request: "x509.CertificateSigningRequest", duration: timedelta) -> bytes:
         """Sign a client certificate for a certificate signing request, of which only the subject and the public key count."""

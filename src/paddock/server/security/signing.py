@@ -39,6 +39,16 @@ class CertificateSigner:
             raise UnusableAuthority(f"the key {key} is not that of the certificate {certificate}", fix="restore both, or delete both")
         self._now = now
 
+    @classmethod
+    def of_once(cls, common: str, now: datetime) -> tuple["CertificateSigner", bytes]:
+        """A new authority in memory, and its certificate as PEM. Its key goes with the signer."""
+        certificate, key = new_authority(common, now)
+        made = cls.__new__(cls)
+        made._certificate = x509.load_pem_x509_certificate(certificate)
+        made._key = _loaded_key(key)
+        made._now = lambda: now
+        return made, certificate
+
     @property
     def _identifier(self) -> x509.AuthorityKeyIdentifier:
         """The authority's key, as each certificate names it. Since Python 3.13, clients reject certificates without it."""
@@ -154,6 +164,13 @@ def _pem(certificate: x509.Certificate) -> bytes:
 def _key_pem(key: Key) -> bytes:
     plain = serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+
+
+def _loaded_key(content: bytes) -> Key:
+    found = serialization.load_pem_private_key(content, None)
+    if not isinstance(found, ec.EllipticCurvePrivateKey):
+        raise TypeError("it is no key of an elliptic curve")
+    return found
 
 
 def _read_key(path: Path) -> Key:

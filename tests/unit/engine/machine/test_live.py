@@ -11,10 +11,10 @@ from paddock.engine.machine import livefiles, startup
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.directory import Directory, RunRecord, UnreadableState
 from paddock.engine.machine.errors import RequestRefused
-from paddock.engine.machine.livefiles import HandedGuest, ReceivedGuest
+from paddock.engine.machine.livefiles import DecidedMigrations, HandedGuest, ReceivedGuest
 from paddock.engine.machine.livelinks import Credentials
 from paddock.engine.machine.livesource import SendRequest
-from paddock.engine.machine.livetarget import LeavingGuest, contents_of, expected, lacks
+from paddock.engine.machine.livetarget import LeavingGuest, contents_of, expected, lacks, other_sizes, sizes_of
 from paddock.engine.machine.observation import Observation
 from tests.unit.engine.machine.test_rehosting import CONFIG, HOST, NIC, SAVED
 
@@ -26,13 +26,13 @@ OTHER_HARDWARE = replace(CONFIG, memory=replace(CONFIG.memory, size=2 << 30))
     [
         (CONFIG, HOST, {"seed": "a"}, []),
         (replace(CONFIG, label="other_name"), HOST, {"seed": "a"}, []),
-        (OTHER_HARDWARE, HOST, {"seed": "a"}, ["the machine there is another one: memory differs"]),
+        (OTHER_HARDWARE, HOST, {"seed": "a"}, ["the machine there is another one: memory (size) differs"]),
         # No fork: others know it by its addresses.
         (
             replace(CONFIG, label="other_name", nics=(replace(NIC, mac="02:00:00:00:00:02"),)),
             HOST,
             {"seed": "a"},
-            ["the machine there is another one: nics differs"],
+            [f"the machine there is another one: nics (MAC of {NIC.name}) differs"],
         ),
         (CONFIG, replace(HOST, version=(8, 0, 0)), {"seed": "a"}, ["it runs with QEMU 7.2.22, and this host has 8.0.0"]),
         (CONFIG, replace(HOST, processor="Epyc"), {"seed": "a"}, ["it runs on a processor Xeon, and this host has Epyc"]),
@@ -118,3 +118,37 @@ def test_no_key_is_ever_printed() -> None:
     receiver_address: Any = None
     said = repr(SendRequest("m1", receiver_address, Credentials(b"certificate", b"secret", b"authorities")))
     assert "secret" not in said and "Credentials(...)" in said
+
+
+@pytest.mark.spec("kubevirt", 283)
+def test_a_disk_of_another_size_is_named(tmp_path: Path) -> None:
+    raw, qcow2, short = (tmp_path / name for name in ("raw", "qcow2", "short"))
+    raw.write_bytes(bytes(4096))
+    qcow2.write_bytes(b"QFI\xfb" + bytes(20) + (1 << 30).to_bytes(8, "big") + bytes(8))
+    short.write_bytes(b"QFI\xfb")
+    disks = (
+        DiskConfig("raw", DiskLayer(raw, "raw")),
+        DiskConfig("qcow2", DiskLayer(qcow2, "qcow2")),
+        DiskConfig("short", DiskLayer(short, "qcow2")),
+        DiskConfig("gone", DiskLayer(tmp_path / "gone", "raw")),
+        DiskConfig("read", DiskLayer(raw, "raw"), readonly=True),
+    )
+    sizes = sizes_of(replace(CONFIG, disks=disks))
+    assert sizes == {"raw": 4096, "qcow2": 1 << 30}
+    guest = LeavingGuest(SAVED, "7.2.22", {}, {"raw": 8192, "qcow2": 1 << 30, "short": 1})
+    assert list(other_sizes(guest, sizes)) == ["disk raw has 8192 bytes, and that of the target has 4096"]
+
+
+@pytest.mark.spec("kubevirt", 287)
+def test_the_end_of_a_migration_outlives_its_machine(tmp_path: Path) -> None:
+    decided = DecidedMigrations(tmp_path / "migrations")
+    assert decided.state("target", "../m") == ""
+    decided.note("target", "../m", "taken")
+    decided.note("source", "../m", "sent")
+    again = DecidedMigrations(tmp_path / "migrations")
+    assert (again.state("target", "../m"), again.state("source", "../m"), again.state("target", "m")) == ("taken", "sent", "")
+    assert len(list(tmp_path.rglob("*.json"))) == 2
+    for file in (tmp_path / "migrations").iterdir():
+        file.write_bytes(b"{")
+    with pytest.raises(UnreadableState):
+        again.state("target", "../m")

@@ -97,6 +97,21 @@ def test_differences(change: dict[str, Any], members: tuple[str, ...]) -> None:
     assert rehosting.differences(SAVED, replace(CONFIG, **change)) == members
 
 
+@pytest.mark.parametrize(
+    ("change", "described"),
+    [
+        ({"memory": MemoryConfig(2 << 30, 2 << 30)}, ("memory (max_size, size)",)),
+        ({"disks": ()}, ("disks",)),
+        ({"nics": (replace(NIC, mac="02:00:00:00:00:02"),)}, (f"nics (MAC of {NIC.name})",)),
+        ({"nics": (replace(NIC, backend=Tap("pdk1", queues=2)),)}, ("nics",)),
+        ({"firmware": replace(CONFIG.firmware, kind="efi", serial="x")}, ("firmware (kind, serial)",)),
+    ],
+)
+def test_differences_for_people(change: dict[str, Any], described: tuple[str, ...]) -> None:
+    saved = replace(SAVED, agent=False)
+    assert rehosting.described_differences(saved, replace(CONFIG, **change)) == described
+
+
 def _keeping(folder: str) -> MachineConfig:
     firmware, devices = replace(CONFIG.firmware, variables=Path(folder, "efi")), replace(CONFIG.devices, tpm=Tpm(Path(folder, "tpm")))
     return replace(CONFIG, firmware=firmware, devices=devices)

@@ -38,7 +38,7 @@ INSIDE = {
     (Networks, "zone"),
     (QemuMachine, "commit_disk"),
 }
-# A live migration to another host: no controller calls it.
+# A live migration to another host: nobody calls it of guests that are not there.
 LIVE = {(QemuMachine, name) for name in ("arrived", "describe_leaving", "drop_arrival", "keep_guest", "receive", "send", "settle", "take")}
 
 

@@ -6,7 +6,7 @@ deleted it is made again, with defaults: there is nothing that could be uninstal
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from paddock.base import ownnames
 from paddock.base.jsondata import Data
@@ -40,8 +40,10 @@ _AT_A_TIME = 16
 class KubeVirtReconciler(KindReconciler):
     """The controller of the KubeVirt object."""
 
-    def __init__(self, client: Client, informer: Informer, machinery: Machinery, version: str) -> None:
+    def __init__(self, client: Client, informer: Informer, machinery: Machinery, version: str, addresses: Sequence[str]) -> None:
         super().__init__(informer)
+        # where other servers hand running guests over
+        self._addresses = list(addresses) or None
         self._client = client
         self._statuses = StatusWriter(client, INSTALLATIONS, informer.expectations)
         self._clock = machinery.clock
@@ -77,8 +79,9 @@ class KubeVirtReconciler(KindReconciler):
         """Return the missing parts of the status; empty when it is complete."""
         generation = kube_virt.metadata.generation or 1
         has = kube_virt.status
-        version = self._version
-        if has is not None and (has.phase, has.observedGeneration, has.observedKubeVirtVersion) == ("Deployed", generation, version):
+        version, addresses = self._version, self._addresses
+        seen = (has.phase, has.observedGeneration, has.observedKubeVirtVersion, has.synchronizationAddresses) if has is not None else None
+        if seen == ("Deployed", generation, version, addresses):
             return {}
         now = ages.timestamp(self._clock.seconds())
         known = {each.type: each.lastTransitionTime for each in (has.conditions if has is not None else None) or ()}
@@ -100,6 +103,7 @@ class KubeVirtReconciler(KindReconciler):
             "observedKubeVirtVersion": version,
             "targetKubeVirtVersion": version,
             "defaultArchitecture": _ARCHITECTURE,
+            "synchronizationAddresses": addresses,
         }
 
     async def _make(self) -> None:
@@ -130,10 +134,10 @@ class KubeVirtReconciler(KindReconciler):
         await asyncio.gather(*(make(each) for each in objects))
 
 
-def wire(program: ControllerManager, version: str = releases.name_of(0)) -> Controller:
+def wire(program: ControllerManager, version: str = releases.name_of(0), addresses: Sequence[str] = ()) -> Controller:
     """The controller, wired to a program; it begins by itself. Clients compare the version of KubeVirt that it tells."""
     informer = program.informers.of(INSTALLATIONS)
-    made = KubeVirtReconciler(program.client, informer, program.machinery, version)
+    made = KubeVirtReconciler(program.client, informer, program.machinery, version, addresses)
     controller = Controller("installation", informer, made.reconcile, machinery=program.machinery, recorder=program.recorder)
     controller.offer(KEY)
     program.add(controller)

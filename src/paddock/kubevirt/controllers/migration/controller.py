@@ -35,6 +35,7 @@ from paddock.kubevirt.kinds.status import MigrationState, VirtualMachineInstance
 from paddock.kubevirt.plan.instance.volumemoves import CHANGE
 from paddock.kubevirt.plan.machine import migrations
 from paddock.kubevirt.plan.machine.runstrategy import life_of
+from paddock.kubevirt.plan.migration import decentralized
 
 MIGRATIONS: Target[VirtualMachineInstanceMigration] = declared(migration.KINDS[0], VirtualMachineInstanceMigration)
 MIGRATION_DATA: Target[Data] = declared(migration.KINDS[0], dict)
@@ -54,12 +55,19 @@ class MigrationCaches(NamedTuple):
     namespaces: Informer
 
 
+class MigrationOthers(NamedTuple):
+    """Whether somebody else carries migrations out: those between nodes, and those between servers."""
+
+    nodes: bool = False
+    servers: bool = False
+
+
 class MigrationReconciler(KindReconciler):
     def __init__(
-        self, client: Client, caches: MigrationCaches, machinery: Machinery, recorder: EventRecorder, *, moves: bool = False
+        self, client: Client, caches: MigrationCaches, machinery: Machinery, recorder: EventRecorder, others: MigrationOthers
     ) -> None:
         super().__init__(caches.migrations)
-        self._has_nodes = moves
+        self._others = others
         self._migrations, self._instances = caches.migrations, caches.instances
         self._policies, self._namespaces = caches.policies, caches.namespaces
         self._statuses = StatusWriter(client, MIGRATIONS, self._migrations.expectations)
@@ -75,7 +83,7 @@ class MigrationReconciler(KindReconciler):
             return DONE
         if migrations.is_of_volumes(move):
             return await self._follow(seen, move)
-        if self._has_nodes:
+        if self._others.servers if decentralized.side_of(move.spec) else self._others.nodes:
             return DONE
         name, now = move.spec.vmiName or "", ages.timestamp(self._clock.seconds())
         there = self._instances.cache.get(Key(seen.key.namespace, name))
@@ -167,10 +175,10 @@ def _of_instance(seen: CachedObject) -> tuple[str, ...]:
     return (str(Key(seen.key.namespace, move.spec.vmiName or "")),) if migrations.is_of_volumes(move) else ()
 
 
-def wire(program: ControllerManager, *, moves: bool = False) -> Controller:
-    """The controller, wired to a program. `moves`: somebody else carries out those to another node."""
+def wire(program: ControllerManager, others: MigrationOthers = MigrationOthers()) -> Controller:  # noqa: B008 - frozen
+    """The controller, wired to a program."""
     caches = MigrationCaches(*(program.informers.of(each) for each in (MIGRATIONS, INSTANCES, POLICIES, NAMESPACES)))
-    reconciler = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT), moves=moves)
+    reconciler = MigrationReconciler(program.client, caches, program.machinery, program.recorder.voice(COMPONENT), others)
     controller = Controller("migration", caches.migrations, reconciler.reconcile, machinery=program.machinery, recorder=program.recorder)
     caches.migrations.cache.index(BY_INSTANCE, _of_instance)
     controller.watch(caches.instances, lambda change: [each.key for each in caches.migrations.cache.by(BY_INSTANCE, str(change.seen.key))])

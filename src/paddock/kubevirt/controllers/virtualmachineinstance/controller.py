@@ -2,6 +2,7 @@
 
     instance        machine           action
     new             none              prepare (or report what is missing), define, start
+    receives        none or defined   prepare and define; its guest comes from another server
     wanted          live              carry out what changed in the spec; watch the guest
     to be suspended running           write its memory to disk
     wanted          suspended         resume it
@@ -45,6 +46,7 @@ from paddock.kubevirt.controllers.virtualmachineinstance.nics import InstanceNic
 from paddock.kubevirt.controllers.virtualmachineinstance.preparer import Preparer
 from paddock.kubevirt.controllers.virtualmachineinstance.quotas import NamespaceBounds, PlaceRequest
 from paddock.kubevirt.controllers.virtualmachineinstance.reader import CredentialReader, InstanceReferences
+from paddock.kubevirt.controllers.virtualmachineinstance.receiving import GuestReceivers
 from paddock.kubevirt.controllers.virtualmachineinstance.scheduler import Scheduler
 from paddock.kubevirt.controllers.virtualmachineinstance.seeder import Seeder
 from paddock.kubevirt.controllers.virtualmachineinstance.status import InstanceObserver, InstancePlacing, ObservedChanges, label_changes
@@ -97,6 +99,7 @@ class ReconcilerParts(msgspec.Struct, frozen=True):
     consoles: ConsoleLogs
     suspensions: GuestSuspensions
     continuations: GuestContinuations
+    receivers: GuestReceivers
     bounds: NamespaceBounds
 
 
@@ -116,6 +119,7 @@ class InstanceReconciler(KindReconciler):
         self._consoles = parts.consoles
         self._suspensions = parts.suspensions
         self._continuations = parts.continuations
+        self._receivers = parts.receivers
         self._bounds = parts.bounds
 
     async def forget(self, key: Key) -> None:
@@ -166,7 +170,8 @@ class InstanceReconciler(KindReconciler):
 
     async def _act(self, instance: VirtualMachineInstance, machine: QemuMachine | None, place_request: PlaceRequest) -> QemuMachine | None:
         """Do what the state asks for; return the machine that is there afterwards."""
-        if _phase(instance) in FINAL or (machine is not None and machine.observed.phase == "ended"):
+        awaits = self._receivers.awaits(instance, machine)
+        if _phase(instance) in FINAL or (machine is not None and machine.observed.phase == "ended" and not awaits):
             return machine
         left = self._machines.unmanaged(instance.metadata.uid or "")
         if left is not None and left.holds_disks:
@@ -179,6 +184,8 @@ class InstanceReconciler(KindReconciler):
         if instance.metadata.deletionTimestamp:
             await self._stop(instance, machine)
             return machine
+        if awaits:
+            return await self._receivers.expect(instance, machine, place_request)
         if machine is None or machine.observed.phase == "defined":
             # One that ran and is not known any more is lost, not new.
             return machine if machine is None and _phase(instance) == RUNNING else await self._start(instance, place_request)
@@ -232,6 +239,9 @@ class InstanceReconciler(KindReconciler):
         grace = grace_of(instance)
         if machine.observed.phase == "suspended":
             grace = 0
+        elif machine.observed.handed == "offered":
+            # Another server says whether it still has a guest.
+            return
         elif machine.observed.phase != "stopping":
             self._record(instance, STOPPING)
         elif machine.observed.deadline <= self._clock.seconds() + grace:
@@ -290,6 +300,7 @@ class InstanceReconciler(KindReconciler):
             self._machines.discard(left.directory.id)
         self._changes.forget(instance.metadata.uid or "")
         self._suspensions.forget(instance.metadata.uid or "")
+        self._receivers.forget(instance.metadata.uid or "")
         await self._preparer.release(instance)
 
     async def _finalize(self, seen: CachedObject) -> None:
@@ -324,6 +335,7 @@ class InstanceController(msgspec.Struct, frozen=True):
     upgrades: UpgradeWatch
     monitors: GuestMonitors
     scheduler: Scheduler
+    receivers: GuestReceivers
 
 
 class ReconcileRequests:
@@ -382,10 +394,11 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     changes = LiveChanges(engine.volumes, preparer, objects, nics, recorder, parts_of_changes)
     suspensions = GuestSuspensions(program.client, preparer, recorder, machinery.clock, requests.machine)
     placing = InstancePlacing(scheduler.node_of, len(nodes), node_identity.simulated)
-    observer = InstanceObserver(placing, engine, objects, nics, monitors, ObservedChanges(changes, suspensions))
+    receivers = GuestReceivers(preparer, engine.machines)
+    observer = InstanceObserver(placing, engine, objects, nics, monitors, ObservedChanges(changes, suspensions, receivers))
     bounds = NamespaceBounds(informers)
     continuations = GuestContinuations(engine)
-    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, continuations, bounds)
+    parts = ReconcilerParts(preparer, monitors, changes, observer, recorder, engine.consoles, suspensions, continuations, receivers, bounds)
     reconciler = InstanceReconciler(program.client, instances, engine.machines, machinery.clock, parts)
     reconciles = machinery.metrics.counter(*RECONCILES)
 
@@ -401,4 +414,4 @@ def wire(program: ControllerManager, engine: Engine, node_identity: NodeIdentity
     engine.machines.listen(monitors.agent_changed)
     engine.machines.listen(requests.machine)
     program.add(controller)
-    return InstanceController(controller, sweeper, UpgradeWatch(engine, requests.machine), monitors, scheduler)
+    return InstanceController(controller, sweeper, UpgradeWatch(engine, requests.machine), monitors, scheduler, receivers)

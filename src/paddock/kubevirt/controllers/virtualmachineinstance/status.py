@@ -17,6 +17,7 @@ from paddock.kubevirt.controllers.virtualmachineinstance.guest import GuestMonit
 from paddock.kubevirt.controllers.virtualmachineinstance.livechanges import LiveChanges
 from paddock.kubevirt.controllers.virtualmachineinstance.nics import InstanceNics
 from paddock.kubevirt.controllers.virtualmachineinstance.reader import InstanceReferences
+from paddock.kubevirt.controllers.virtualmachineinstance.receiving import GuestReceivers
 from paddock.kubevirt.controllers.virtualmachineinstance.suspending import GuestSuspensions
 from paddock.kubevirt.controllers.virtualmachineinstance.targets import key_of
 from paddock.kubevirt.kinds.instance import OUTDATED, VirtualMachineInstance
@@ -35,6 +36,7 @@ class ObservedChanges(msgspec.Struct, frozen=True):
 
     live: LiveChanges
     suspensions: GuestSuspensions
+    receivers: GuestReceivers
 
 
 class InstancePlacing(msgspec.Struct, frozen=True):
@@ -63,6 +65,7 @@ class InstanceObserver:
         self._monitors = monitors
         self._changes = changes.live
         self._suspensions = changes.suspensions
+        self._receivers = changes.receivers
 
     def observe(
         self, instance: VirtualMachineInstance, machine: QemuMachine | None, blocker: StartBlocker | None, now: str
@@ -78,6 +81,7 @@ class InstanceObserver:
             nodes=self._placing.count,
             obstacle=migratable.obstacle(instance, self._claims(instance)) if self._placing.count > 1 else None,
             simulated=self._placing.simulated,
+            receives=self._receivers.awaits(instance, machine),
             observed=observed,
             hold=blocker,
             prepared=machine is not None,

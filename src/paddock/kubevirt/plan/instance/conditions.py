@@ -43,6 +43,8 @@ _PAUSED = {
 }
 _SIMULATED = "the guest is simulated: the server was started with --guests simulated, and nothing runs in the machine"
 
+_OFFERED = "the guest was handed over to another server, which has not said yet whether it runs there; it stands still until then"
+
 
 def of(instance: VirtualMachineInstance, observed_instance: ObservedInstance, phase: str) -> Iterator[Condition]:
     """All conditions that are set, True or False."""
@@ -137,6 +139,8 @@ def _ready(instance: VirtualMachineInstance, observed: ObservedInstance, phase: 
         return Condition(type="Ready", status="False", reason=observed.hold.code or observed.hold.reason, message=observed.hold.message)
     if observed.observed.fault is not None and observed.observed.fault.unmanaged:
         return Condition(type="Ready", status="False", reason=observed.observed.fault.reason, message=observed.observed.fault.message)
+    if observed.observed.handed == "offered":
+        return Condition(type="Ready", status="False", reason="GuestNotRunning", message=_OFFERED)
     if instance.metadata.deletionTimestamp or observed.observed.phase == "stopping":
         return Condition(type="Ready", status="False", reason="PodTerminating", message="the machine is shutting down")
     if observed.suspension is not None and observed.suspension.status == "True":

@@ -32,6 +32,8 @@ class ObservedInstance(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: tuple[str, str] | None = None
     # no guest runs in it
     simulated: bool = False
+    # its guest comes from another server
+    receives: bool = False
     observed: Observation | None = None
     hold: StartBlocker | None = None
     prepared: bool = False

@@ -1,6 +1,7 @@
 """The phases of a running machine: where it stands, and when each began (docs/spec/kubevirt.md 2.2).
 
 Pending -> Scheduling -> Scheduled -> Running -> Succeeded | Failed
+WaitingForSync -> Running: its guest comes from another server
 
 Pending waits for volumes; Scheduling has them, and waits for room, images or Secrets; Scheduled is in the start queue, or QEMU is coming
 up; Running has its command to run; so has one whose guest is suspended to disk. A phase that was passed between two looks has its time,
@@ -16,7 +17,9 @@ from paddock.kubevirt.kinds.status import PhaseTransition
 PENDING, SCHEDULING, SCHEDULED, RUNNING = "Pending", "Scheduling", "Scheduled", "Running"
 SUCCEEDED, FAILED = "Succeeded", "Failed"
 FINAL = (SUCCEEDED, FAILED)
-WAITING = (PENDING, SCHEDULING)
+# its guest comes from another server, and is not here yet
+RECEIVING = "WaitingForSync"
+WAITING = (PENDING, SCHEDULING, RECEIVING)
 # How long a machine may be in a phase on its way before that is written.
 PASSING_SECONDS = 0.05
 # Timestamps are whole seconds, so this is between two and three.
@@ -29,16 +32,18 @@ _MILESTONES = {"running": RUNNING, "started": SCHEDULED, "queued": SCHEDULED}
 _OF_MACHINE = {**dict.fromkeys(COMING, SCHEDULED), "running": RUNNING, "stopping": RUNNING, "suspended": RUNNING}
 
 
-def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool) -> str:
-    """Return the phase of a machine. A final phase stays, and no phase goes back."""
+def phase_of(before: str, observed: Observation | None, *, acpi: bool, prepared: bool, receives: bool = False) -> str:
+    """Return the phase of a machine. A final phase stays, and no phase goes back. `receives`: it has no guest until one comes."""
     if before in FINAL:
         return before
+    if receives and (observed is None or observed.phase != "running"):
+        return RECEIVING
     if observed is not None and observed.phase == "ended" and observed.end is not None:
         return end_of(observed.end, acpi=acpi)
     found = SCHEDULING if prepared else PENDING
     if observed is not None:
         found = _OF_MACHINE.get(observed.phase, found)
-    return max(before or PENDING, found, key=_WAY.index)
+    return max(before if before in _WAY else PENDING, found, key=_WAY.index)
 
 
 def seen_seconds(before: Sequence[PhaseTransition] | None, now: float, *, asked: bool) -> float:

@@ -22,7 +22,7 @@ def status_of(instance: VirtualMachineInstance, observed: ObservedInstance) -> V
     features = instance.spec.domain.features
     acpi = features is None or features.acpi is None or features.acpi.enabled is not False
     ready = observed.prepared or (observed.hold is not None and observed.hold.waits_for_host)
-    phase = phase_of(before.phase or "", observed.observed, acpi=acpi, prepared=ready)
+    phase = phase_of(before.phase or "", observed.observed, acpi=acpi, prepared=ready, receives=observed.receives)
     if before.phase in FINAL:
         # It is over: nothing is learned about it any more.
         return before

@@ -39,7 +39,8 @@ def state_of(instance: VirtualMachineInstance) -> MigrationState | None:
     state = instance.status.migrationState if instance.status is not None else None
     if state is None or not state.migrationUid or state.completed or state.targetNode != state.sourceNode:
         return None
-    return state
+    # Nodes of two servers may have one name.
+    return state if state.sourceState is None else None
 
 
 def speed_of(state: MigrationState) -> int:

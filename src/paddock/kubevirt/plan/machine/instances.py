@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from paddock.base import ownnames
 from paddock.base.jsondata import Data, copied
-from paddock.kubevirt.plan.machine import instancetypes
+from paddock.kubevirt.plan.machine import instancetypes, receivers, runstrategy
 from paddock.kubevirt.plan.machine.instancetypes import INSTANCETYPE, PREFERENCE, ResolvedInstancetype
 
 GROUP_VERSION = "kubevirt.io/v1"
@@ -66,6 +66,8 @@ def instance_of(machine: Data, sizes: Sequence[ResolvedInstancetype], *, paused:
     annotations.update(instancetypes.annotations_of(sizes))
     if content := (meta.get("annotations") or {}).get(CONTINUES):
         annotations[CONTINUES] = content
+    if runstrategy.named(machine["spec"]) == receivers.STRATEGY:
+        annotations[receivers.TARGET] = "true"
     annotations[GENERATION] = str(meta.get("generation", 1))
     spec = instancetypes.expanded(template["spec"], specs.get(INSTANCETYPE), specs.get(PREFERENCE))
     firmware = spec.setdefault("domain", {}).setdefault("firmware", {})

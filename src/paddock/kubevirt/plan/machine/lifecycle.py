@@ -13,7 +13,7 @@ from paddock.kubernetes.meta import ages
 from paddock.kubevirt.kinds.instance import VirtualMachineInstance
 from paddock.kubevirt.kinds.virtualmachine import StartFailure, StateChangeRequest, VirtualMachine, VirtualMachineStatus
 from paddock.kubevirt.plan.instance.suspension import is_suspended
-from paddock.kubevirt.plan.machine import fencing
+from paddock.kubevirt.plan.machine import fencing, receivers
 from paddock.kubevirt.plan.machine.runrequests import PAUSED, START, STOP
 from paddock.kubevirt.plan.machine.runstrategy import BACKED_OFF, InstanceState, RunStep, RunStrategy, life_of, next_step, strategy_of
 
@@ -33,9 +33,12 @@ class LifecycleDecision(msgspec.Struct, frozen=True):
 
 
 def decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) -> LifecycleDecision:
-    """The next step, whatever may still hold it. A fenced machine never starts, and forgets requests to start."""
+    """The next step, whatever may still hold it. A fenced machine never starts, and forgets requests to start.
+
+    One that waits for a guest of another server runs nothing of its own, so a fence does not keep it from waiting.
+    """
     decision = _decide(machine, instance)
-    if not fencing.reason(machine.metadata.annotations):
+    if not fencing.reason(machine.metadata.annotations) or strategy_of(machine.spec) is RunStrategy.RECEIVER:
         return decision
     requests = tuple(each for each in decision.requests if each.action != START)
     if decision.step in (RunStep.START, RunStep.REPLACE) or decision.becomes is not None:
@@ -52,6 +55,8 @@ def _decide(machine: VirtualMachine, instance: VirtualMachineInstance | None) ->
         # A guest on disk does not run, which is what a stop is about, and only a discard throws it away.
         return LifecycleDecision(RunStep.KEEP, requests)
     if not requests:
+        if strategy is RunStrategy.RECEIVER and (restored := receivers.restored(machine, instance)) is not None:
+            return LifecycleDecision(RunStep.KEEP, becomes=RunStrategy(restored))
         step = next_step(strategy, life, before=status.runStrategy)
         if step is RunStep.REPLACE:
             # The request is written before anything is deleted: an instance that goes without one was deleted by a user.

@@ -84,7 +84,8 @@ def is_of_volumes(migration: VirtualMachineInstanceMigration) -> bool:
 def refusal(migration: VirtualMachineInstanceMigration, *, is_there: bool) -> str:
     """Return why a migration to another node or another server fails; `is_there`: its instance."""
     if migration.spec.sendTo is not None or migration.spec.receive is not None:
-        return "this server neither sends nor receives running machines; paddock move takes a stopped one to another server"
+        why = "this server has no port for migrations, so it neither sends nor receives running machines"
+        return f"{why}; start it with paddock up --migrations ADDRESS:PORT, or take the stopped machine with paddock move"
     if is_there:
         return "single host: there is no other host to migrate to"
     return f"VirtualMachineInstance {migration.spec.vmiName or ''} does not exist"

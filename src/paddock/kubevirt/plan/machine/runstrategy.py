@@ -96,7 +96,7 @@ STEPS: Mapping[RunStrategy, Mapping[InstanceState, RunStep]] = {
     RunStrategy.MANUAL: _steps(RunStep.KEEP, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
     RunStrategy.HALTED: _steps(RunStep.KEEP, RunStep.STOP, RunStep.STOP, RunStep.STOP),
     RunStrategy.ONCE: _steps(RunStep.START, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
-    RunStrategy.RECEIVER: _steps(RunStep.KEEP, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
+    RunStrategy.RECEIVER: _steps(RunStep.START, RunStep.KEEP, RunStep.KEEP, RunStep.KEEP),
 }
 
 # The strategies under which starts that fail are counted and put off.

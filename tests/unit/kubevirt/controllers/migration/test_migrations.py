@@ -1,9 +1,5 @@
 """A migration is accepted and fails: there is one host (docs/spec/kubevirt.md 2.10)."""
 
-from typing import Any
-
-import pytest
-
 from paddock.base.jsondata import Data
 from paddock.kubevirt.controllers.migration.controller import wire
 from tests.coroutines import timeless
@@ -39,19 +35,3 @@ async def test_there_is_no_other_host() -> None:
         assert event[:2] == ("Warning", "FailedMigration") and "single host" in event[2]
         vmi = await life.vmi()
         assert vmi is not None and vmi["status"]["phase"] == "Running"
-
-
-@timeless
-@pytest.mark.spec("kubevirt", 269)
-@pytest.mark.parametrize("side", [{"sendTo": {"migrationID": "one", "connectURL": "192.0.2.1:9185"}}, {"receive": {"migrationID": "one"}}])
-async def test_another_server_is_reached_by_a_move(side: dict[str, Any]) -> None:
-    async with living(wire) as life:
-        await life.make(INSTANCE, "virtualmachineinstances")
-        await life.rest(5)
-        wanted = migration("web")
-        wanted["spec"] |= side
-        await life.make(wanted, PLURAL)
-        await life.rest(5)
-        moved = await life.get("move", PLURAL)
-        assert moved is not None and moved["status"]["phase"] == "Failed"
-        assert "paddock move takes a stopped one to another server" in moved["status"]["migrationState"]["failureReason"]
