@@ -65,6 +65,7 @@ def _disk(translation: TranslationContext, index: int, disk_spec: DiskSpec, volu
         queues=translation.vcpus if translation.domain.devices.blockMultiQueue and bus == "virtio" else None,
         pci_address=(target.pciAddress or "") if isinstance(target, DiskTarget) else "",
         hotplugged=role != "cdrom" and _is_hotplugged(volume),
+        tracked=_is_tracked(role, disk_spec, volume, found),
     )
     return _with_blocks(disk, disk_spec, found)
 
@@ -129,6 +130,12 @@ def _io(translation: TranslationContext, index: int, disk: DiskSpec) -> Literal[
 def _is_hotplugged(volume: Volume | None) -> bool:
     sources = (volume.dataVolume, volume.persistentVolumeClaim) if volume is not None else ()
     return any(source is not None and bool(source.hotpluggable) for source in sources)
+
+
+def _is_tracked(role: Role, disk_spec: DiskSpec, volume: Volume | None, resolved_volume: ResolvedVolume) -> bool:
+    """Return whether the changes of a disk can be followed for backups. It costs nothing before the first one, so they always are."""
+    on_claim = volume is not None and (volume.dataVolume is not None or volume.persistentVolumeClaim is not None)
+    return on_claim and role == "disk" and not (disk_spec.shareable or resolved_volume.readonly or resolved_volume.device)
 
 
 def _with_blocks(disk: DiskConfig, disk_spec: DiskSpec, resolved_volume: ResolvedVolume) -> DiskConfig:

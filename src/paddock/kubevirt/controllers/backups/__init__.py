@@ -1,0 +1,1 @@
+"""Controllers of backups of running machines."""

@@ -1,0 +1,1 @@
+"""Decisions about backups of machines, and about following their changed blocks. Pure."""
