@@ -37,7 +37,7 @@ class BackedUpDisk(msgspec.Struct, frozen=True):
 
 
 class BackupNote(msgspec.Struct, frozen=True):
-    """`backup.json`."""
+    """What `backup.json` says of a backup."""
 
     id: str
     machine: str
@@ -69,7 +69,7 @@ class WantedBackup(msgspec.Struct, frozen=True):
 
 
 class Backups:
-    """Backups in claims."""
+    """Takes backups of machines into claims."""
 
     def __init__(self, volumes: Volumes) -> None:
         self._volumes = volumes

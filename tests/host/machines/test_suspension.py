@@ -166,7 +166,7 @@ async def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkey
     """Before the state is whole its end is that of the guest; while it reads the state, nothing is lost."""
     send, receive = migration.send, migration.receive
 
-    async def dies(owner: Any, *action: Any, **more: bool) -> None:
+    async def dies(owner: Any, *action: Any, **more: Any) -> None:
         if not late:
             os.kill(owner.observed.pid, signal.SIGKILL)
         await (send(owner, *action, **more) if action else receive(owner))

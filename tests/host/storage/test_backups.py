@@ -9,6 +9,7 @@ import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,7 +93,7 @@ class Backups:
         assert conditions(found)[condition]["status"] == "True", found
         return found
 
-    async def take(self, name: str, **more: object) -> Data:
+    async def take(self, name: str, **more: Any) -> Data:
         await self.begin(name, **more)
         return await self.done(name)
 

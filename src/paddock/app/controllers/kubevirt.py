@@ -6,7 +6,6 @@ from typing import Any
 from paddock.app.controllers.environment import ControllerEnvironment
 from paddock.engine.engine import Engine
 from paddock.kubernetes.runtime.program import ControllerManager
-from paddock.kubevirt.controllers.backups import assembly as backups
 from paddock.kubevirt.controllers.clones import controller as clones
 from paddock.kubevirt.controllers.migration import evacuation, moves
 from paddock.kubevirt.controllers.networkattachments.attachments import NetworkAttachments
@@ -49,7 +48,6 @@ def wire_instances(
 
 
 def wire_snapshots(program: ControllerManager, engine: Engine) -> None:
-    """Add the controllers of snapshots, restores, clones and backups."""
+    """Add the controllers of snapshots, backups, restores and clones."""
     snapshots.assemble(program, engine)
-    backups.assemble(program, engine)
     clones.wire(program)

@@ -7,7 +7,7 @@ import msgspec
 
 from paddock.kubernetes import catalog
 from paddock.kubernetes.schema.kind import AdmissionSettings, KindFacts
-from paddock.kubevirt.admission import backups, clones, datavolumes, machines, migrations, pools, restores
+from paddock.kubevirt.admission import clones, datavolumes, machines, migrations, pools, restores
 from paddock.server.builtin import claims, events, fronts, namespaces, powerstates, secrets, services, tabled
 from paddock.server.builtin.pipelines import BuiltinPipeline
 from paddock.server.kindtable import rows, table
@@ -40,7 +40,6 @@ def resources(settings: AdmissionSettings, judge: Rbac, *networks: services.Netw
         (datavolumes.GROUP, "DataVolume"): datavolumes.DataVolumeStrategy(judge),
         (datavolumes.GROUP, "DataImportCron"): datavolumes.DataImportCronStrategy(),
         **machines.strategies(settings),
-        **backups.strategies(settings),
         **clones.strategies(),
         **migrations.strategies(settings),
         **pools.strategies(settings),

@@ -36,7 +36,7 @@ _VERSION = 1
 _MAP_NODE = "changed-blocks"
 
 
-class DiskFile(msgspec.Struct, frozen=True):
+class FileStamp(msgspec.Struct, frozen=True):
     """A disk's file as it was: any change of it changes one of these."""
 
     name: str
@@ -46,10 +46,10 @@ class DiskFile(msgspec.Struct, frozen=True):
 
 
 class KeptBitmaps(msgspec.Struct, frozen=True):
-    """`changed-blocks.json`."""
+    """What `changed-blocks.json` says of a disk."""
 
     disk: str
-    file: DiskFile
+    file: FileStamp
     checkpoints: tuple[str, ...]
     version: int = _VERSION
 
@@ -67,7 +67,7 @@ class ChangeTracking:
         return {disk.name: frozenset(known.get(top(disk), ())) for disk in _tracked(self._owner)}
 
     async def retain(self, checkpoints: Collection[str]) -> None:
-        """Drop all other checkpoints."""
+        """Drop all checkpoints but these."""
         for node, found in (await bitmaps(self._owner)).items():
             await drop(self._owner, node, [each for each in found if each not in checkpoints])
 
@@ -211,9 +211,9 @@ def _directory(disk: DiskConfig) -> Path:
     return _path(disk).parent
 
 
-def _file_of(disk: DiskConfig) -> DiskFile:
+def _file_of(disk: DiskConfig) -> FileStamp:
     status = _path(disk).stat()
-    return DiskFile(_path(disk).name, status.st_ino, status.st_size, status.st_mtime_ns)
+    return FileStamp(_path(disk).name, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _write_note(disk: DiskConfig, checkpoints: tuple[str, ...]) -> None:

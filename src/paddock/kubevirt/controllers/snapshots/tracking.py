@@ -14,8 +14,8 @@ from paddock.kubernetes.runtime.controller import DONE, Outcome
 from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler
 from paddock.kubernetes.runtime.statuses import StatusWriter, status_of
-from paddock.kubevirt.controllers.backups.targets import INSTANCES, MACHINES
-from paddock.kubevirt.plan.backups import tracking as plan
+from paddock.kubevirt.controllers.snapshots.targets import INSTANCES, MACHINES
+from paddock.kubevirt.plan.snapshots import tracking as plan
 
 INSTALLATION = Key("kubevirt", "kubevirt")
 _MEMBER = "changedBlockTracking"

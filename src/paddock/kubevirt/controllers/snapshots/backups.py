@@ -16,7 +16,6 @@ import msgspec
 from paddock.base.clock import Clock
 from paddock.base.errors import PaddockError
 from paddock.engine.backups import BackedUpDisk, BackupNote, Backups, WantedBackup
-from paddock.engine.machine.backupstate import BackupState
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
@@ -33,10 +32,10 @@ from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.kindreconciler import KindReconciler, ObjectFinalizer
 from paddock.kubernetes.runtime.reference import reference
 from paddock.kubernetes.runtime.statuses import StatusWriter, status_of
-from paddock.kubevirt.controllers.backups.targets import BACKUPS, CLAIMS, INSTANCES, TRACKERS
+from paddock.kubevirt.controllers.snapshots.targets import BACKUPS, CLAIMS, DECLARED_INSTANCES, INSTANCES, TRACKERS
 from paddock.kubevirt.kinds.backup import BackupStatus, VirtualMachineBackup
-from paddock.kubevirt.plan.backups import backups as plan
-from paddock.kubevirt.plan.backups import tracking
+from paddock.kubevirt.plan.snapshots import backups as plan
+from paddock.kubevirt.plan.snapshots import tracking
 
 FINALIZER = "backup.kubevirt.io/vmbackup-protection"
 _WAIT_SECONDS = 2.0
@@ -69,7 +68,7 @@ class _Source(msgspec.Struct):
 
 
 class BackupReconciler(KindReconciler):
-    """Brings backups about."""
+    """Brings one backup about, step by step."""
 
     def __init__(
         self, client: Client, caches: BackupCaches, engine: tuple[Machines, Backups], clock: Clock, recorder: EventRecorder
@@ -83,6 +82,11 @@ class BackupReconciler(KindReconciler):
         self._statuses = StatusWriter(client, BACKUPS, caches.backups.expectations)
         self._of_trackers = StatusWriter(client, TRACKERS, caches.trackers.expectations)
         self._of_instances = StatusWriter(client, INSTANCES, caches.instances.expectations)
+
+    def unfinished(self, namespace: str) -> list[Key]:
+        """Return the backups of a namespace that are not over. There are few."""
+        found = self._caches.backups.cache.by("namespace", namespace)
+        return [seen.key for seen in found if not plan.is_over(seen.read(BACKUPS).status)]
 
     def needs_finalizer(self, seen: CachedObject) -> bool:
         """Return whether something is left to clear away if it goes."""
@@ -160,7 +164,7 @@ class BackupReconciler(KindReconciler):
         if source.instance is None or source.machine is None:
             return []
         disks = [disk.name for disk in source.machine.config.disks if disk.tracked and disk.layer is not None and not disk.readonly]
-        return plan.volumes_of(source.instance.read(INSTANCES), disks)
+        return plan.volumes_of(source.instance.read(DECLARED_INSTANCES), disks)
 
     # --- beginning --------------------------------------------------------------------------------------------------------
 
@@ -177,7 +181,9 @@ class BackupReconciler(KindReconciler):
         checkpoint = plan.checkpoint_name(backup) if tracker is not None else ""
         named = {"backupName": seen.key.name, "startTimestamp": backup.metadata.creationTimestamp}
         await self._of_instances.change(instance, {"changedBlockTracking": {"backupStatus": named}})
-        status = plan.begun(backup.status or BackupStatus(), decision, checkpoint, plan.targets_of(instance.read(INSTANCES)), self._now)
+        status = plan.begun(
+            backup.status or BackupStatus(), decision, checkpoint, plan.targets_of(instance.read(DECLARED_INSTANCES)), self._now
+        )
         written = await self._statuses.write(seen, status)
         if decision.lost and source.tracker is not None:
             about = reference(TRACKERS, source.tracker.meta)
@@ -223,7 +229,7 @@ class BackupReconciler(KindReconciler):
         if state.state == "failed":
             return await self._fail(seen, backup, source, "Failed", state.error)
         if state.state == "done":
-            return await self._publish(seen, backup, source, wanted, state)
+            return await self._publish(seen, backup, source, wanted, state.quiesced)
         await self._statuses.write(seen, status)
         return again(_LOOK_SECONDS)
 
@@ -248,7 +254,7 @@ class BackupReconciler(KindReconciler):
         return again(_LOOK_SECONDS)
 
     async def _publish(
-        self, seen: CachedObject, backup: VirtualMachineBackup, source: _Source, wanted: WantedBackup, state: BackupState
+        self, seen: CachedObject, backup: VirtualMachineBackup, source: _Source, wanted: WantedBackup, quiesced: str
     ) -> Outcome:
         note = BackupNote(
             id=wanted.id,
@@ -256,10 +262,10 @@ class BackupReconciler(KindReconciler):
             taken=self._clock.seconds(),
             disks=wanted.disks,
             checkpoint=wanted.checkpoint,
-            quiesced=state.quiesced == "succeeded",
+            quiesced=quiesced == "succeeded",
         )
         await self._engine.publish(wanted, note)
-        status = plan.quiesced(backup.status or BackupStatus(), state.quiesced, self._now)
+        status = plan.quiesced(backup.status or BackupStatus(), quiesced, self._now)
         return await self._complete(seen, backup, source, status, note)
 
     async def _complete(

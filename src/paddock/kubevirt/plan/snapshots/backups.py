@@ -130,7 +130,7 @@ def needed(trackers: Iterable[VirtualMachineBackupTracker], machine: str) -> set
 
 
 def waiting(before: BackupStatus, why: str, now: str) -> BackupStatus:
-    """It cannot begin yet."""
+    """Return the status of one that cannot begin yet."""
     return _with(before, [Condition(type=PROGRESSING, status="True", reason="Initializing", message=why)], now)
 
 
@@ -155,14 +155,14 @@ def quiesced(before: BackupStatus, word: str, now: str) -> BackupStatus:
 
 
 def completed(before: BackupStatus, warnings: Sequence[str], now: str) -> BackupStatus:
-    """It is in its claim."""
+    """Return the status of one that is in its claim."""
     reason = "CompletedWithWarning" if warnings else "Completed"
     message = f"Completed VirtualMachineBackup, warning: {'; '.join(warnings)}" if warnings else DONE
     return _with(before, [Condition(type=kind, status=word, reason=reason, message=message) for kind, word in _ENDS], now)
 
 
 def failed(before: BackupStatus, reason: str, why: str, now: str) -> BackupStatus:
-    """It will not be."""
+    """Return the status of one that has failed."""
     message = f"Backup has failed: {why}"
     ended = ((FAILED, "True"), (PROGRESSING, "False"))
     return _with(before, [Condition(type=kind, status=word, reason=reason, message=message) for kind, word in ended], now)

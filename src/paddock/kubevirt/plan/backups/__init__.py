@@ -1,1 +1,0 @@
-"""Decisions about backups of machines, and about following their changed blocks. Pure."""
