@@ -157,6 +157,7 @@ def read_bytes(machine: QemuMachine) -> int:
     return next(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
 
 
+@pytest.mark.spec("kubevirt", 276)
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 @played_by(run)
 async def test_a_chain_of_backups_is_each_time_the_disk_of_its_moment(place: Place, form: str) -> None:
@@ -176,6 +177,7 @@ async def test_a_chain_of_backups_is_each_time_the_disk_of_its_moment(place: Pla
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 277)
 @played_by(run)
 async def test_an_increment_holds_what_changed_and_no_more(place: Place) -> None:
     chain = Chain(place)
@@ -203,6 +205,7 @@ def mapped(path: Path) -> list[dict[str, int]]:
     return list(json.loads(said))
 
 
+@pytest.mark.spec("kubevirt", 278)
 @pytest.mark.parametrize("form", ["raw", "qcow2"])
 @played_by(run)
 async def test_a_checkpoint_survives_a_restart_of_the_guest(place: Place, form: str) -> None:
@@ -222,6 +225,7 @@ async def test_a_checkpoint_survives_a_restart_of_the_guest(place: Place, form: 
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 279)
 @played_by(run)
 async def test_after_a_kill_of_qemu_an_increment_is_refused(place: Place) -> None:
     chain = Chain(place)
@@ -247,6 +251,7 @@ async def test_after_a_kill_of_qemu_an_increment_is_refused(place: Place) -> Non
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 279)
 @pytest.mark.parametrize("what", ["write", "note", "map", "grow", "revert"])
 @played_by(run)
 async def test_bitmaps_of_a_disk_that_was_changed_at_rest_do_not_count(place: Place, what: str) -> None:
@@ -278,6 +283,7 @@ async def test_bitmaps_of_a_disk_that_was_changed_at_rest_do_not_count(place: Pl
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 278)
 @pytest.mark.parametrize("step", ["snapshot", "merge", "move", "renew", "suspend", "paddock", "grow"])
 @played_by(run)
 async def test_an_increment_survives(place: Place, step: str) -> None:
@@ -360,6 +366,7 @@ async def test_what_changes_disks_waits_for_a_backup(place: Place) -> None:
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 280)
 @pytest.mark.parametrize("end", ["kill", "stop", "shutdown"])
 @played_by(run)
 async def test_a_backup_that_ends_with_the_guest_has_failed_and_its_checkpoint_does_not_count(place: Place, end: str) -> None:
@@ -389,6 +396,7 @@ async def test_a_backup_that_ends_with_the_guest_has_failed_and_its_checkpoint_d
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 280)
 @pytest.mark.parametrize("when", ["running", "done", "quiet"])
 @played_by(run)
 async def test_a_paddock_that_comes_later_goes_on_with_a_backup(place: Place, when: str) -> None:
@@ -412,6 +420,7 @@ async def test_a_paddock_that_comes_later_goes_on_with_a_backup(place: Place, wh
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 280)
 @played_by(run)
 async def test_a_paddock_that_died_before_the_transaction_leaves_nothing(place: Place) -> None:
     chain = Chain(place)
@@ -437,6 +446,7 @@ async def nodes(machine: QemuMachine) -> list[str]:
     return [each for each in found if each.startswith(("t-", "ft-", "c-"))]
 
 
+@pytest.mark.spec("kubevirt", 280)
 @played_by(run)
 async def test_a_backup_that_is_called_off_costs_nothing(place: Place) -> None:
     chain = Chain(place)
@@ -456,6 +466,7 @@ async def test_a_backup_that_is_called_off_costs_nothing(place: Place) -> None:
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 280)
 @pytest.mark.needs("root")
 @played_by(run)
 async def test_a_target_without_room_is_refused_and_one_that_becomes_full_leaves_the_guest_alone(place: Place) -> None:

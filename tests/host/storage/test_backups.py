@@ -160,7 +160,7 @@ async def backups(work: Path) -> AsyncIterator[tuple[Backups, QemuMachine]]:
             yield made, machine
 
 
-@pytest.mark.spec("kubevirt", 246, 247, 248)
+@pytest.mark.spec("kubevirt", 281)
 @run_by(asyncio.run)
 async def test_a_chain_of_backups_in_a_claim(work: Path) -> None:
     async with backups(work) as (made, machine):
@@ -193,7 +193,7 @@ async def test_a_chain_of_backups_in_a_claim(work: Path) -> None:
         assert status == {"state": "Enabled"} and machine.backup is None
 
 
-@pytest.mark.spec("kubevirt", 249)
+@pytest.mark.spec("kubevirt", 282)
 @run_by(asyncio.run)
 async def test_an_increment_after_a_restart_and_none_after_a_kill(work: Path) -> None:
     async with backups(work) as (made, machine):
@@ -230,7 +230,7 @@ async def test_an_increment_after_a_restart_and_none_after_a_kill(work: Path) ->
         assert content(third) == now
 
 
-@pytest.mark.spec("kubevirt", 250)
+@pytest.mark.spec("kubevirt", 283)
 @run_by(asyncio.run)
 async def test_backups_that_are_refused_wait_or_fail(work: Path) -> None:
     async with backups(work) as (made, _):
@@ -267,7 +267,7 @@ async def test_backups_that_are_refused_wait_or_fail(work: Path) -> None:
             await made.begin("off")
 
 
-@pytest.mark.spec("kubevirt", 250)
+@pytest.mark.spec("kubevirt", 280)
 @run_by(asyncio.run)
 async def test_a_backup_that_is_deleted_leaves_nothing_and_costs_nothing(work: Path) -> None:
     async with backups(work) as (made, machine):

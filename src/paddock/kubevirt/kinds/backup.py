@@ -1,4 +1,4 @@
-"""`backup.kubevirt.io/v1alpha1` VirtualMachineBackup and VirtualMachineBackupTracker (docs/spec/kubevirt.md 7.5)."""
+"""`backup.kubevirt.io/v1alpha1` VirtualMachineBackup and VirtualMachineBackupTracker (docs/spec/kubevirt.md 7.6)."""
 
 from collections.abc import Iterator
 from typing import Annotated

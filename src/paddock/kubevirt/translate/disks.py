@@ -67,6 +67,8 @@ def _disk(translation: TranslationContext, index: int, disk_spec: DiskSpec, volu
         hotplugged=role != "cdrom" and _is_hotplugged(volume),
         tracked=_is_tracked(role, disk_spec, volume, found),
     )
+    if disk_spec.changedBlockTracking and not disk.tracked:
+        translation.limits.add(Code.TRACKING_MISSING, *_DISKS, index, "changedBlockTracking")
     return _with_blocks(disk, disk_spec, found)
 
 
@@ -110,8 +112,6 @@ def _note_role(
 
 
 def _serial(translation: TranslationContext, index: int, disk: DiskSpec, bus: Bus) -> str:
-    if disk.changedBlockTracking:
-        translation.limits.add(Code.TRACKING_MISSING, *_DISKS, index, "changedBlockTracking")
     serial = disk.serial or ""
     if bus == "scsi" and len(serial) > _SCSI_SERIAL:
         translation.limits.add(Code.SERIAL_TOO_LONG, *_DISKS, index, "serial", detail=f"{len(serial)} characters")

@@ -1,4 +1,4 @@
-"""One backup: whole or what changed, its names, and its status (docs/spec/kubevirt.md 7.5). Pure."""
+"""One backup: whole or what changed, its names, and its status (docs/spec/kubevirt.md 7.6). Pure."""
 
 import datetime
 import hashlib

@@ -1,4 +1,4 @@
-"""Which machines have their changed blocks followed, and what their status says of it (docs/spec/kubevirt.md 7.5). Pure."""
+"""Which machines have their changed blocks followed, and what their status says of it (docs/spec/kubevirt.md 7.6). Pure."""
 
 from collections.abc import Mapping
 from typing import Any
