@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 import shutil
+import struct
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from paddock.engine.storage.volumes import Volumes
 
 _NOTE = "backup.json"
 _LONGEST = 1 << 20
+# Of qcow2: magic, version, where the name of a backing file is, incompatible features (docs/interop/qcow2.txt of QEMU).
+_HEADER = struct.Struct(">4sIQ56xQ")
+_EXTERNAL_DATA = 1 << 2
 
 
 class BackedUpDisk(msgspec.Struct, frozen=True):
@@ -122,6 +126,8 @@ def _publish(files: Path, wanted: WantedBackup, note: BackupNote) -> None:
     if _find(files, wanted) is not None:
         return
     place = _place(files, wanted.id)
+    for each in wanted.disks:
+        _check(place / each.file)
     handle = os.open(place / _NOTE, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         write_all(handle, msgspec.json.format(msgspec.json.encode(note)))
@@ -154,6 +160,16 @@ def _find(files: Path, wanted: WantedBackup) -> BackupNote | None:
     except (OSError, ValueError):
         return None
     return note if note.id == wanted.id else None
+
+
+def _check(path: Path) -> None:
+    """Raise unless a file is a qcow2 that names no other one. A guest may have taken its QEMU over, and people open what that wrote."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    with os.fdopen(handle, "rb") as file:
+        head = file.read(_HEADER.size)
+    magic, version, backing, features = _HEADER.unpack(head) if len(head) == _HEADER.size else (b"", 0, 0, 0)
+    if magic != b"QFI\xfb" or version != 3 or backing or features & _EXTERNAL_DATA:
+        raise NotAllowed(f"cannot keep {path.name}", why="QEMU wrote no plain qcow2 file", fix="look into the guest, and restart it")
 
 
 @contextlib.contextmanager

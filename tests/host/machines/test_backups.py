@@ -18,7 +18,8 @@ from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.machine import QemuMachine
 from paddock.engine.machine.machines import Machines
 from tests.coroutines import played_by
-from tests.host.machines.conftest import Place, run, until, until_guest_runs, until_phase
+from tests.host.machines import backing
+from tests.host.machines.conftest import Place, killed_at, run, until, until_guest_runs, until_phase
 
 pytestmark = pytest.mark.needs("qemu")
 
@@ -336,6 +337,49 @@ async def test_an_increment_survives(place: Place, step: str) -> None:
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 278)
+@played_by(run)
+async def test_a_disk_that_is_plugged_in_takes_its_checkpoints_along(place: Place) -> None:
+    chain = Chain(place)
+    await chain.start()
+    machine = chain.machine
+    folder = place.root / "plugged"
+    folder.mkdir()
+    disk = DiskConfig("more", _disk(folder, "raw"), bus="scsi", tracked=True)
+    await machine.plug_disk(disk)
+
+    async def write(line: str) -> None:
+        where = "-d ua-more"
+        said = await machine._owner.execute("human-monitor-command", {"command-line": f'qemu-io {where} "{line}"'})
+        assert "rror" not in str(said), said
+
+    async def take(name: str, since: str) -> str:
+        await write("flush")
+        now = content(DiskLayer(folder / "disk.img", "raw"))
+        targets = {each: place.root / f"{name}-{each}.qcow2" for each in ("data", "more")}
+        await machine.take_backup(BackupRequest(name, targets, dict.fromkeys(targets, since) if since else {}, name))
+        await until(machine, lambda one: one.backup is not None and one.backup.ended, "it ends", 60)
+        assert machine.backup is not None and machine.backup.state == "done", machine.backup
+        await machine.retain_checkpoints([name])
+        return now
+
+    first = await take("one", "")
+    await write("write -P 9 3M 64k")
+    await machine.unplug_disk("more")
+    assert "more" not in await machine.checkpoints() and (folder / "changed-blocks.json").exists()
+    await machine.plug_disk(disk)
+    assert not list(folder.glob("changed-blocks*"))
+    assert (await machine.checkpoints())["more"] == {"one"}
+    await write("write -P 7 5M 64k")
+    await chain.stop()
+    await chain.start()
+    second = await take("two", "one")
+    paths = [place.root / f"{name}-more.qcow2" for name in ("one", "two")]
+    subprocess.run(["qemu-img", "rebase", "-u", "-f", "qcow2", "-F", "qcow2", "-b", str(paths[0]), str(paths[1])], check=True)
+    assert [content(DiskLayer(each, "qcow2")) for each in paths] == [first, second]
+    await chain.stop()
+
+
 @played_by(run)
 async def test_what_changes_disks_waits_for_a_backup(place: Place) -> None:
     chain = Chain(place)
@@ -490,3 +534,39 @@ async def test_a_target_without_room_is_refused_and_one_that_becomes_full_leaves
         await chain.stop()
     finally:
         subprocess.run(["umount", "-l", str(full)], check=True)
+
+
+@pytest.mark.spec("kubevirt", 280)
+def test_a_paddock_that_is_killed_at_any_step_of_a_backup_leaves_a_chain_that_is_right(place: Place) -> None:
+    async def begin() -> None:
+        machines = place.open()
+        await machines.adopt()
+        folder = place.root / "volume"
+        folder.mkdir()
+        folder.chmod(0o711)
+        path = folder / "disk.img"
+        path.write_bytes(b"")
+        os.truncate(path, backing.SIZE)
+        disk = DiskConfig("data", DiskLayer(path, "raw"), boot_order=2, tracked=True)
+        machine = await machines.define("a", place.guest(disks=(disk,)))
+        await machine.start()
+        await until_guest_runs(machine)
+
+    run(begin)
+    # Each kill is one step later than the last; at the end nothing is left to be killed in.
+    for step in range(100):
+        if killed_at(place, "backing", step):
+            break
+    else:
+        pytest.fail("it has no end")
+    assert step > 20, "there were steps to be killed in"
+    tracker = backing.Tracker(place.root)
+    found, below = tracker.read(), None
+    assert len(found["complete"]) > 1
+    for name in found["complete"]:
+        path = tracker.file(name)
+        if below is not None:
+            command = ["qemu-img", "rebase", "-u", "-f", "qcow2", "-F", "qcow2", "-b", str(below), str(path)]
+            subprocess.run(command, check=True)
+        assert backing.content(path) == found["frozen"][name], name
+        below = path

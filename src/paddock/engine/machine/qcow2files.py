@@ -53,21 +53,31 @@ async def make(owner: MachineOwner, node: str, path: Path, size: int) -> None:
 
 
 async def _create(owner: MachineOwner, node: str, size: int) -> None:
-    job = f"make-{node}"
-    await owner.execute("blockdev-create", {"job-id": job, "options": {"driver": "qcow2", "file": _file(node), "size": size}})
-    try:
-        async with asyncio.timeout(_PATIENCE):
-            while (found := await _job(owner, job)).get("status") not in ("concluded", None):
-                await asyncio.sleep(_LOOK_SECONDS)
-    except TimeoutError:
-        raise Unanswered(f"cannot make a file for machine {owner.id}", why=f"it was not done within {_PATIENCE:g} s") from None
-    await owner.execute("job-dismiss", {"id": job})
-    if error := found.get("error"):
+    options = {"driver": "qcow2", "file": _file(node), "size": size}
+    await owner.execute("blockdev-create", {"job-id": _job(node), "options": options})
+    if error := (await _made(owner, node)).get("error"):
         raise Unanswered(f"cannot make a file for machine {owner.id}", why=str(error))
 
 
-async def _job(owner: MachineOwner, name: str) -> dict[str, Any]:
-    return next((job for job in await owner.execute("query-jobs") if job["id"] == name), {})
+async def _made(owner: MachineOwner, node: str) -> dict[str, Any]:
+    """The job that makes a file is over, and gone. Return what became of it; nothing if there was none."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            while True:
+                found = next((job for job in await owner.execute("query-jobs") if job["id"] == _job(node)), None)
+                if found is None or found["status"] == "concluded":
+                    break
+                await asyncio.sleep(_LOOK_SECONDS)
+    except TimeoutError:
+        raise Unanswered(f"cannot make a file for machine {owner.id}", why=f"it was not done within {_PATIENCE:g} s") from None
+    if found is None:
+        return {}
+    await owner.execute("job-dismiss", {"id": _job(node)})
+    return dict(found)
+
+
+def _job(node: str) -> str:
+    return f"make-{node}"
 
 
 async def _hand(owner: MachineOwner, node: str, handle: int) -> str:
@@ -81,6 +91,9 @@ async def _hand(owner: MachineOwner, node: str, handle: int) -> str:
 
 async def close(owner: MachineOwner, node: str) -> None:
     """QEMU has the file open no longer. What is not open is no matter."""
+    # Of a Paddock that died when it had just been made.
+    with contextlib.suppress(PaddockError):
+        await _made(owner, node)
     for each in (node, _file(node)):
         with contextlib.suppress(PaddockError):
             await owner.execute("blockdev-del", {"node-name": each})

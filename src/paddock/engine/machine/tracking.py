@@ -84,21 +84,9 @@ class ChangeTracking:
             owner = self._owner
             if owner.record.kept or "saved" in owner.record.evidence:
                 return
-            known, kept = await bitmaps(owner), dict[str, tuple[str, ...]]()
-            for disk in _tracked(owner):
-                if found := known.get(top(disk), ()):
-                    await self._keep(disk, found)
-                    kept[disk.name] = found
-            if kept:
+            found = {disk.name: await write_map(owner, disk) for disk in _tracked(owner)}
+            if kept := {name: checkpoints for name, checkpoints in found.items() if checkpoints}:
                 owner.save(kept=kept)
-
-    async def _keep(self, disk: DiskConfig, checkpoints: tuple[str, ...]) -> None:
-        owner, path = self._owner, _directory(disk) / _MAP
-        (_directory(disk) / _NOTE).unlink(missing_ok=True)
-        path.unlink(missing_ok=True)
-        async with qcow2files.made(owner, _MAP_NODE, path, await size_of(owner, top(disk))):
-            actions = [*carried(top(disk), _MAP_NODE, checkpoints, persistent=True)]
-            await owner.execute("transaction", {"actions": actions})
 
     def follow(self, event: str, data: Mapping[str, Any]) -> None:
         """Hear of an event of the machine. When QEMU has gone, its disks' files are what the bitmaps belong to."""
@@ -107,29 +95,48 @@ class ChangeTracking:
             for disk in _tracked(self._owner):
                 if disk.name in record.kept:
                     with contextlib.suppress(OSError):
-                        _write_note(disk, record.kept[disk.name])
+                        write_note(disk, record.kept[disk.name])
 
     async def take_up(self) -> None:
         """QEMU has the bitmaps of the last run, if they belong to the disks as they are. The guest does not run yet."""
         for disk in _tracked(self._owner):
-            try:
-                # A guest that was suspended brings its own along.
-                if not self._owner.record.restore and (kept := await asyncio.to_thread(_read_note, disk)) is not None:
-                    await self._take_up(disk, kept)
-            except (PaddockError, OSError, ValueError) as error:
-                self._owner.observe(detail=f"the next backup of disk {disk.name} is a full one: {error}")
-            # Before the guest writes: what is here must never count again.
-            await asyncio.to_thread(_forget, disk)
+            await take_up(self._owner, disk)
 
-    async def _take_up(self, disk: DiskConfig, kept: KeptBitmaps) -> None:
-        owner = self._owner
-        if set(kept.checkpoints) <= set((await bitmaps(owner)).get(top(disk), ())):
-            # Paddock ended when they had just been taken up.
-            return
-        async with qcow2files.opened(owner, _MAP_NODE, _directory(disk) / _MAP):
-            there = (await bitmaps(owner)).get(_MAP_NODE, ())
-            found = [each for each in kept.checkpoints if each in there]
-            await owner.execute("transaction", {"actions": [*carried(_MAP_NODE, top(disk), found)]})
+
+async def write_map(owner: MachineOwner, disk: DiskConfig) -> tuple[str, ...]:
+    """No guest writes a disk any more: QEMU writes its bitmaps beside it. Return the checkpoints."""
+    found = (await bitmaps(owner)).get(top(disk), ())
+    if not disk.tracked or not found:
+        return ()
+    path = _directory(disk) / _MAP
+    await asyncio.to_thread(_forget, disk)
+    async with qcow2files.made(owner, _MAP_NODE, path, await size_of(owner, top(disk))):
+        await owner.execute("transaction", {"actions": [*carried(top(disk), _MAP_NODE, found, persistent=True)]})
+    return found
+
+
+async def take_up(owner: MachineOwner, disk: DiskConfig) -> None:
+    """QEMU has a disk open that no guest writes yet: it gets the bitmaps beside it, which never count again after that."""
+    if not disk.tracked or disk.layer is None:
+        return
+    try:
+        # A guest that was suspended brings its own along.
+        if not owner.record.restore and (kept := await asyncio.to_thread(_read_note, disk)) is not None:
+            await _take_up(owner, disk, kept)
+    except (PaddockError, OSError, ValueError) as error:
+        owner.observe(detail=f"the next backup of disk {disk.name} is a full one: {error}")
+    with contextlib.suppress(OSError):
+        await asyncio.to_thread(_forget, disk)
+
+
+async def _take_up(owner: MachineOwner, disk: DiskConfig, kept: KeptBitmaps) -> None:
+    if set(kept.checkpoints) <= set((await bitmaps(owner)).get(top(disk), ())):
+        # Paddock ended when they had just been taken up.
+        return
+    async with qcow2files.opened(owner, _MAP_NODE, _directory(disk) / _MAP):
+        there = (await bitmaps(owner)).get(_MAP_NODE, ())
+        found = [each for each in kept.checkpoints if each in there]
+        await owner.execute("transaction", {"actions": [*carried(_MAP_NODE, top(disk), found)]})
 
 
 # --- bitmaps of nodes -------------------------------------------------------------------------------------------------------
@@ -216,7 +223,7 @@ def _file_of(disk: DiskConfig) -> FileStamp:
     return FileStamp(_path(disk).name, status.st_ino, status.st_size, status.st_mtime_ns)
 
 
-def _write_note(disk: DiskConfig, checkpoints: tuple[str, ...]) -> None:
+def write_note(disk: DiskConfig, checkpoints: tuple[str, ...]) -> None:
     """Synchronised, with what it speaks of: a power cut leaves all of it, or no note."""
     for path in (_path(disk), _directory(disk) / _MAP):
         qcow2files.synchronise(path)
