@@ -13,8 +13,11 @@ from typing import Any
 
 import pytest
 
+from paddock.engine.backups import Backups as EngineBackups
 from paddock.engine.machine.machine import QemuMachine
 from paddock.kubernetes.client.errors import Invalid
+from paddock.kubernetes.runtime.statuses import StatusWriter
+from paddock.kubevirt.controllers.snapshots.targets import TRACKERS as TRACKERS_TARGET
 from tests.coroutines import run_by
 from tests.host.machines import bootsector
 from tests.host.storage.conftest import CORE, MB, Data, pvc
@@ -302,3 +305,44 @@ async def test_a_backup_that_is_deleted_leaves_nothing_and_costs_nothing(work: P
         first, third = (next(each["blank"] for name, each in files.items() if name.startswith(one)) for one in ("first", "third"))
         over(first, third)
         assert content(third) == now
+
+
+@pytest.mark.spec("kubevirt", 280)
+@pytest.mark.parametrize("place", ["begun", "published", "remembered", "retained", "completed"])
+@run_by(asyncio.run)
+async def test_a_step_that_fails_is_repeated_and_nothing_is_lost(work: Path, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a Paddock that died just after a step would find: the step is done, and nobody noted it."""
+    async with backups(work) as (made, machine):
+        await made.take("first", skipQuiesce=True)
+        await write(machine, "blank", "write -P 9 1M 64k")
+        now = await frozen(machine, "blank")
+        owner, name = {
+            "begun": (EngineBackups, "begin"),
+            "published": (EngineBackups, "publish"),
+            "remembered": (StatusWriter, "write_surely"),
+            "retained": (QemuMachine, "retain_checkpoints"),
+            "completed": (QemuMachine, "cancel_backup"),
+        }[place]
+        real, failed = getattr(owner, name), list[str]()
+
+        async def dies(self: Any, *words: Any, **more: Any) -> Any:
+            answer = await real(self, *words, **more)
+            if not failed and (name != "write_surely" or self._target is TRACKERS_TARGET):
+                failed.append(name)
+                raise OSError("it dies here")
+            return answer
+
+        monkeypatch.setattr(owner, name, dies)
+        status = await made.take("second", skipQuiesce=True)
+        assert failed and status["type"] == "Incremental" and await made.checkpoint() == status["checkpointName"]
+        await write(machine, "blank", "write -P 7 3M 64k")
+        later = await frozen(machine, "blank")
+        assert (await made.take("third", skipQuiesce=True))["type"] == "Incremental"
+        files = await made.files()
+        first, second, third = (
+            next(each["blank"] for name, each in files.items() if name.startswith(one)) for one in ("first", "second", "third")
+        )
+        over(first, second)
+        over(second, third)
+        assert [content(second), content(third)] == [now, later]
+        assert len((await machine.checkpoints())["blank"]) == 1
