@@ -38,6 +38,7 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.kit.engine.agentfakes import FakeAgent
+from tests.kit.engine.enginefakes_backups import FakeBackups
 from tests.kit.engine.enginefakes_memory import FakeMemory
 from tests.kit.engine.enginefakes_moves import FakeMoves
 from tests.kit.engine.enginefakes_shares import FakeShares
@@ -79,7 +80,7 @@ class FakeDirectory:
         return self.serial[-size:]
 
 
-class FakeMachine(FakeMemory, FakeMoves):
+class FakeMachine(FakeBackups, FakeMemory, FakeMoves):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:

@@ -67,6 +67,8 @@ PLURALS = {
     "VirtualMachineRestore": "virtualmachinerestores",
     "VirtualMachineClone": "virtualmachineclones",
     "VirtualMachineExport": "virtualmachineexports",
+    "VirtualMachineBackup": "virtualmachinebackups",
+    "VirtualMachineBackupTracker": "virtualmachinebackuptrackers",
     "DataVolume": "datavolumes",
     "DataSource": "datasources",
     "PersistentVolumeClaim": "persistentvolumeclaims",
