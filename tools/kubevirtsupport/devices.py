@@ -117,7 +117,13 @@ DISKS = (
     ),
     SupportRow(f"{_DISK}.shareable", "QEMU", "Several machines may write.", disk(shareable=True), '"share-rw":true'),
     SupportRow(f"{_DISK}.errorPolicy", "QEMU", "What an I/O error does.", disk(errorPolicy="enospace"), '"werror":"enospc"'),
-    SupportRow(f"{_DISK}.changedBlockTracking", "no effect", "Backups are whole.", disk(changedBlockTracking=True), Code.TRACKING_MISSING),
+    SupportRow(
+        f"{_DISK}.changedBlockTracking",
+        "no effect",
+        "Disks on claims are followed in any case, others never.",
+        disk(changedBlockTracking=True, shareable=True),
+        Code.TRACKING_MISSING,
+    ),
     SupportRow(f"{_DISK}.name", "refused", "The volume cannot be used.", disk(name="missing"), Code.VOLUME_FAILED),
 )
 

@@ -12,6 +12,7 @@ from paddock.base.clock import Clock, SystemClock
 from paddock.base.images.cleanup import ImageUpkeep
 from paddock.base.images.library import ImageLibrary
 from paddock.base.images.settings import ImageSettings
+from paddock.engine.backups import Backups
 from paddock.engine.claims import HostReservations
 from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.host import facts
@@ -58,6 +59,7 @@ class Engine:
     facts: HostFacts
     machines: Machines
     snapshots: Snapshots
+    backups: Backups
     room: Room
     users: UserRange
 
@@ -97,6 +99,7 @@ class Engine:
         surroundings = MachineEnvironment(host_view=self._host_view, queue=queue, users=users, clock=self._clock)
         self.machines = Machines(self.root / "machines", surroundings)
         self.snapshots = Snapshots(self.machines, self.volumes, self.memories)
+        self.backups = Backups(self.volumes)
         self.volumes.is_held = self.machines.will_open
         self.networks.forward_by(self._forward)
         self.networks.runs_in_user_mode = self._runs_in_user_mode

@@ -18,6 +18,8 @@ DIALECT = Dialect(
         ("snapshot.kubevirt.io", "VirtualMachineSnapshotContent"): "snapshot",
         ("snapshot.kubevirt.io", "VirtualMachineRestore"): "restore",
         ("clone.kubevirt.io", "VirtualMachineClone"): "clone",
+        ("backup.kubevirt.io", "VirtualMachineBackup"): "backup",
+        ("backup.kubevirt.io", "VirtualMachineBackupTracker"): "backup",
         ("export.kubevirt.io", "VirtualMachineExport"): "export",
         ("instancetype.kubevirt.io", "VirtualMachineInstancetype"): "instancetype",
         ("instancetype.kubevirt.io", "VirtualMachineClusterInstancetype"): "instancetype",

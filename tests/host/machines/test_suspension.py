@@ -166,10 +166,10 @@ async def test_a_qemu_that_dies_leaves_the_state_or_nothing(place: Place, monkey
     """Before the state is whole its end is that of the guest; while it reads the state, nothing is lost."""
     send, receive = migration.send, migration.receive
 
-    async def dies(owner: Any, *action: Any) -> None:
+    async def dies(owner: Any, *action: Any, **more: Any) -> None:
         if not late:
             os.kill(owner.observed.pid, signal.SIGKILL)
-        await (send(owner, *action) if action else receive(owner))
+        await (send(owner, *action, **more) if action else receive(owner))
         os.kill(owner.observed.pid, signal.SIGKILL)
         await asyncio.Event().wait()
 
@@ -366,8 +366,8 @@ async def test_a_stop_overtakes_a_suspension(place: Place, monkeypatch: pytest.M
     waits = asyncio.Event()
     send = migration.send
 
-    async def stuck(owner: Any, action: str) -> None:
-        await send(owner, action)
+    async def stuck(owner: Any, action: str, *, bitmaps: bool) -> None:
+        await send(owner, action, bitmaps=bitmaps)
         waits.set()
         await asyncio.Event().wait()
 

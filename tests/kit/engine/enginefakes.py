@@ -38,6 +38,7 @@ from paddock.engine.machine.observation import (
 from paddock.engine.machine.pipes import last_screen
 from paddock.engine.machine.requests import Verb, admit
 from tests.kit.engine.agentfakes import FakeAgent
+from tests.kit.engine.enginefakes_backups import FakeBackups
 from tests.kit.engine.enginefakes_directory import FakeDirectory
 from tests.kit.engine.enginefakes_live import FakeDecisions, FakeLive
 from tests.kit.engine.enginefakes_memory import FakeMemory
@@ -70,7 +71,7 @@ class FakePipe:
             self._said.put_nowait(b"")
 
 
-class FakeMachine(FakeMemory, FakeMoves, FakeLive):
+class FakeMachine(FakeBackups, FakeMemory, FakeMoves, FakeLive):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:

@@ -22,6 +22,7 @@ from paddock.app.options.settings import MachineSettings
 from paddock.app.subresources.environment import DatagramFlow, SubresourceEnvironment
 from paddock.app.subresources.subresources import SubresourceApi
 from paddock.engine import memorystates
+from paddock.engine.backups import Backups
 from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import Engine
 from paddock.engine.host.capacity import Room
@@ -69,6 +70,8 @@ PLURALS = {
     "VirtualMachineRestore": "virtualmachinerestores",
     "VirtualMachineClone": "virtualmachineclones",
     "VirtualMachineExport": "virtualmachineexports",
+    "VirtualMachineBackup": "virtualmachinebackups",
+    "VirtualMachineBackupTracker": "virtualmachinebackuptrackers",
     "DataVolume": "datavolumes",
     "DataSource": "datasources",
     "PersistentVolumeClaim": "persistentvolumeclaims",
@@ -195,6 +198,7 @@ class FakeEngine:
         self.memories = Memories(root / "memory")
         self.memories.prepare()
         self.snapshots = Snapshots(cast(EngineMachines, self.machines), cast(EngineVolumes, self.volumes), self.memories)
+        self.backups = Backups(cast(EngineVolumes, self.volumes))
         (root / "scratch").mkdir(exist_ok=True)
         self.states.prepare()
 

@@ -55,6 +55,6 @@ def wire_instances(
 
 
 def wire_snapshots(program: ControllerManager, engine: Engine) -> None:
-    """Add the controllers of snapshots, restores and clones."""
+    """Add the controllers of snapshots, backups, restores and clones."""
     snapshots.assemble(program, engine)
     clones.wire(program)

@@ -65,7 +65,7 @@ class InstallationApi:
         raise failure.bad_request("this host starts no machines with AMD SEV: its QEMU gives them no encrypted memory")
 
     async def backup(self, call: RequestContext) -> HttpResponse:
-        """Incremental backups by tracking changed blocks."""
+        """What KubeVirt's controller asks of a launcher. Users make objects for it."""
         self.check("IncrementalBackup")
         self._stored.instance(call.route.namespace, call.route.name)
-        raise failure.bad_request("changed blocks are not tracked here; take a VirtualMachineSnapshot and export it")
+        raise failure.bad_request("backups are taken by the engine itself: make a VirtualMachineBackup")

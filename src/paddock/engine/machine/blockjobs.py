@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import drives
+from paddock.engine.machine import drives, tracking
 from paddock.engine.machine.argv import blocks, names
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.errors import QemuRefused, RequestRefused, Unanswered
@@ -117,8 +117,16 @@ class BlockJobs:
             added.append(str(node["node-name"]))
 
     async def _switch(self, layers: Mapping[str, DiskLayer], below: Mapping[str, DiskConfig]) -> None:
+        owner, known = self._owner, await tracking.bitmaps(self._owner)
+        # First the layers: nothing is written any more when the bitmaps follow.
         actions = [self._action(below[name], layer) for name, layer in layers.items()]
-        await self._owner.execute("transaction", {"actions": actions}, patience=_PATIENCE)
+        old = {name: tracking.top(below[name]) for name in layers}
+        for name, layer in layers.items():
+            actions += tracking.carried(old[name], names.format_node(name, layer.path), known.get(old[name], ()))
+        await owner.execute("transaction", {"actions": actions}, patience=_PATIENCE)
+        for node in old.values():
+            with contextlib.suppress(PaddockError):
+                await tracking.drop(owner, node, known.get(node, ()))
 
     async def _remove(self, nodes: Iterable[str]) -> None:
         for name in nodes:
@@ -284,6 +292,7 @@ class BlockJobs:
         old = drives.find(self._owner, name).layer
         layer = _below(old, base) if old else None
         if layer is not None and old is not None and layer != old:
+            await tracking.carry(owner, names.format_node(name, old.path), names.format_node(name, layer.path))
             # Before the config forgets it: while it is open, no layer can be laid over the base.
             await self._remove((names.format_node(name, old.path),))
             await drives.change_over(owner, {name: layer})

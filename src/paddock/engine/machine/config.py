@@ -60,6 +60,8 @@ class DiskConfig(Struct, frozen=True):
     pci_address: str = ""
     # plugged while the machine runs, and to be plugged again when it is started anew from this config
     hotplugged: bool = False
+    # which blocks change is followed, for backups
+    tracked: bool = False
 
 
 class Tap(Struct, frozen=True, tag="tap"):

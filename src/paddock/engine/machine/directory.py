@@ -29,6 +29,7 @@ import msgspec
 from paddock.base.descriptors import write_all
 from paddock.base.errors import Terminal
 from paddock.engine import versions
+from paddock.engine.machine.backupstate import BackupState
 from paddock.engine.machine.config import DiskLayer, MachineConfig
 from paddock.engine.machine.forks import GuestIdentity
 from paddock.engine.machine.observation import RunEnd
@@ -114,6 +115,8 @@ class RunRecord(msgspec.Struct, frozen=True):
     # disks whose layers are being merged: name -> path of the base
     commits: dict[str, str] = {}
     moving: MovingDisks | None = None
+    backup: BackupState | None = None
+    kept: dict[str, tuple[str, ...]] = {}
     # the file that the guest's state is read from; "": it boots
     restore: str = ""
     # the guest's state is being written

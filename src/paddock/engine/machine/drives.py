@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from paddock.engine.machine.argv import names
 from paddock.engine.machine.config import DiskConfig, DiskLayer, MachineConfig
 from paddock.engine.machine.errors import RequestRefused
 from paddock.engine.machine.owner import MachineOwner
@@ -41,10 +42,14 @@ async def change_over(owner: MachineOwner, layers: Mapping[str, DiskLayer]) -> N
 
 
 async def tops(owner: MachineOwner) -> dict[str, str]:
-    """Return the node below each device of a disk."""
-    found = {}
+    """Return the node below each device of a disk. The filter of a backup does not count."""
+    found, filters = {}, dict[str, str]()
+    for disk in owner.config.disks:
+        if disk.layer is not None:
+            filters[names.backup_filter(disk.name, disk.layer.path)] = names.format_node(disk.name, disk.layer.path)
     for block in await owner.execute("query-block"):
         parts = str(block.get("qdev", "")).split("/")
         device = parts[3] if len(parts) > 3 else parts[0]
-        found[device] = str((block.get("inserted") or {}).get("node-name", ""))
+        node = str((block.get("inserted") or {}).get("node-name", ""))
+        found[device] = filters.get(node, node)
     return found

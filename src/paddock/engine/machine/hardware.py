@@ -33,6 +33,8 @@ async def demand_movable(owner: MachineOwner, refusal: Refusal, *, reason: str, 
         raise refusal("Busy", "layers of its disks are being merged", "try again when that is done")
     if owner.record.moving is not None:
         raise refusal("Busy", "its disks are being moved to other volumes", "try again when that is done")
+    if owner.record.backup is not None and not owner.record.backup.ended:
+        raise refusal("Busy", f"backup {owner.record.backup.name} is being taken", "try again when that is done")
     states = [*(disk.state for disk in owner.observed.disks.values()), *(nic.state for nic in owner.observed.nics.values())]
     if "unplugging" in states:
         raise refusal("Busy", "a device is being unplugged", "try again when the guest has let go of it")

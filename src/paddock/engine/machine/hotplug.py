@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
 from paddock.base.threads import undisturbed
-from paddock.engine.machine import drives, probe, taps
+from paddock.engine.machine import drives, probe, taps, tracking
 from paddock.engine.machine.argv import hotplug, names
 from paddock.engine.machine.argv.command import spare_ports
 from paddock.engine.machine.argv.processors import MEMORY_BLOCK, boot_size, plugged_size
@@ -29,6 +29,7 @@ from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import is_offline
 from paddock.engine.machine.users import hand_over_disk, lent
 
+_Work = Callable[[], Coroutine[Any, Any, None]]
 # What QEMU measures disks in.
 SECTOR = 512
 _RETRIES = 40
@@ -56,7 +57,8 @@ class Hotplug:
         config = _with_disk(owner.config, disk)
         view = owner.surroundings.host_view(config)
         plan = hotplug.plug_disk(disk, owner.started, view, *await self._ports())
-        await self._reconfigured(config, await self._handed_over(disk, plan, view))
+        plan = await self._handed_over(disk, plan, view)
+        await self._reconfigured(config, plan, lambda: tracking.take_up(owner, disk))
         sizes = probe.disk_sizes(await owner.execute("query-block"))
         owner.observe(disks={**owner.observed.disks, disk.name: DiskState(size=sizes.get(plan.device, 0))})
 
@@ -299,17 +301,17 @@ class Hotplug:
                     taken.append(bus.rpartition("/")[2])
         return spare_ports(owner.started, owner.surroundings.host_view(owner.started)), taken
 
-    async def _reconfigured(self, config: MachineConfig, plan: hotplug.HotplugPlan) -> None:
-        """The config is kept only when the guest has the device."""
+    async def _reconfigured(self, config: MachineConfig, plan: hotplug.HotplugPlan, ready: _Work | None = None) -> None:
+        """The config is kept only when the guest has the device. `ready` is awaited once QEMU has what is behind the device."""
         owner, before = self._owner, self._owner.config
         await owner.reconfigure(lambda _: config)
         try:
-            await self._carry_out(plan)
+            await self._carry_out(plan, ready)
         except BaseException:
             await owner.reconfigure(lambda _: before)
             raise
 
-    async def _carry_out(self, plan: hotplug.HotplugPlan) -> None:
+    async def _carry_out(self, plan: hotplug.HotplugPlan, ready: _Work | None = None) -> None:
         owner = self._owner
         files = taps.OpenFiles()
         if (opening := plan.opening) is not None:
@@ -319,7 +321,11 @@ class Hotplug:
                 for name, handle in zip(wanted, [one for many in opened.values() for one in many], strict=True):
                     await owner.execute("getfd", {"fdname": name}, fds=[handle])
             try:
-                for request in plan.steps:
+                first, *rest = plan.steps
+                await owner.execute(first.execute, first.arguments)
+                if ready is not None:
+                    await ready()
+                for request in rest:
                     await owner.execute(request.execute, request.arguments)
             except BaseException:
                 for request in plan.undo:
@@ -358,6 +364,18 @@ class Hotplug:
         return None
 
     async def _clear(self, removal: hotplug.Removal) -> None:
+        """Let go of what was behind a device. A disk takes along what is known of its changes."""
+        disk = next((one for one in self._owner.config.disks if names.device(one.name) == removal.device), None)
+        kept: tuple[str, ...] = ()
+        if disk is not None and disk.tracked:
+            with contextlib.suppress(PaddockError, OSError):
+                kept = await tracking.write_map(self._owner, disk)
+        await self._let_go(removal)
+        if disk is not None and kept:
+            with contextlib.suppress(OSError):
+                await asyncio.to_thread(tracking.write_note, disk, kept)
+
+    async def _let_go(self, removal: hotplug.Removal) -> None:
         # The block graph lets go a moment after the event.
         for request in removal.then:
             for left in reversed(range(_RETRIES)):

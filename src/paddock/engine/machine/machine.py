@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from paddock.base.threads import undisturbed
 from paddock.engine.machine import livefiles, migration, programs, screenshots, statistics, suspension
 from paddock.engine.machine.argv.renewed import obstacles
+from paddock.engine.machine.backupstate import BackupRequest, BackupState
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory, SavedMachine, UnreadableState
 from paddock.engine.machine.livefiles import DecidedMigrations, HandedGuest, ReceivedGuest
@@ -312,14 +313,50 @@ class QemuMachine:
         action = f"merge the layers of disk {name} of"
         self._admit(Verb.CHANGE, action)
         self._parts.mirrors.demand_idle(action, name)
+        self._parts.backups.demand_idle(action)
         await self._parts.layers.commit(name, base)
+
+    @property
+    def backup(self) -> BackupState | None:
+        """The backup that runs, or that has ended and was not forgotten."""
+        return self._parts.backups.state
+
+    async def take_backup(self, request: BackupRequest) -> None:
+        """Begin a backup of disks, all as they are at one moment. `backup` tells how it goes; repeated, it goes on."""
+        self._admit(Verb.CHANGE, "back up")
+        await self._parts.backups.take(request)
+
+    async def cancel_backup(self, name: str) -> None:
+        """A backup that runs has failed then; one that has ended is forgotten."""
+
+        async def cancel() -> None:
+            if self.backup is not None and self.backup.name == name:
+                await self._parts.backups.cancel()
+
+        if self.backup is not None and not self.backup.ended:
+            await self._change(cancel, "end a backup of")
+        await self._parts.backups.forget(name)
+
+    async def checkpoints(self) -> Mapping[str, frozenset[str]]:
+        """Return the checkpoints since which all changes are known, for each disk whose changes are followed."""
+        self._admit(Verb.LOOK)
+        return await self._parts.tracking.checkpoints()
+
+    async def retain_checkpoints(self, checkpoints: Collection[str]) -> None:
+        """Follow changes since these checkpoints, and no others."""
+        await self._change_disk("", lambda: self._parts.tracking.retain(checkpoints), "drop checkpoints of")
 
     async def move_disks(self, targets: Mapping[str, DiskLayer], speed: int = 0) -> None:
         """Begins to copy disks into other files, each of the disk's size. `observed.jobs` tells when they are `ready`, or why not.
 
         `speed`: bytes per second and disk; 0: as fast as it goes.
         """
-        await self._change(lambda: self._parts.mirrors.begin(targets, speed), "move disks of")
+
+        async def begin() -> None:
+            self._parts.backups.demand_idle("move disks of")
+            await self._parts.mirrors.begin(targets, speed)
+
+        await self._change(begin, "move disks of")
 
     async def change_over(self) -> None:
         """Disks that are `ready` go on in their new files, all at the same moment; returns when the config says so."""
@@ -381,6 +418,7 @@ class QemuMachine:
 
         async def idle() -> None:
             self._parts.mirrors.demand_idle(action, name)
+            self._parts.backups.demand_idle(action)
             await work()
 
         await self._change(idle, action)

@@ -56,13 +56,14 @@ class Wire(Struct, frozen=True):
     auto_converge: bool = False
 
 
-def _capabilities(owner: MigrationEnd, *, pauses: bool = False, wire: Wire | None = None) -> dict[str, Any]:
+def _capabilities(owner: MigrationEnd, *, pauses: bool = False, wire: Wire | None = None, bitmaps: bool = False) -> dict[str, Any]:
     """Memory that is a file stays where it is: the state is small then, and whoever receives it maps the same file.
 
-    `pauses`: with the guest stopped, QEMU waits for a word before it writes the rest.
+    `pauses`: with the guest stopped QEMU waits for a word before it writes the rest. `bitmaps`: those of changed blocks go along.
     """
     wanted = {
         "events": True,
+        "dirty-bitmaps": bitmaps,
         "pause-before-switchover": pauses,
         "return-path": wire is not None,
         "auto-converge": wire is not None and wire.auto_converge,
@@ -90,12 +91,12 @@ def _pauses(name: str, data: Mapping[str, Any]) -> bool:
     return _over(name, data) or (name == "MIGRATION" and data.get("status") == _SWITCHOVER)
 
 
-async def write(owner: MachineOwner, handle: int) -> None:
+async def write(owner: MachineOwner, handle: int, *, bitmaps: bool = False) -> None:
     """The guest stands still, and its state is in a file that a power cut does not take away."""
     if not owner.observed.paused:
         await owner.execute("stop")
     await give(owner, handle)
-    await send(owner, "save")
+    await send(owner, "save", bitmaps=bitmaps)
     await asyncio.to_thread(os.fsync, handle)
 
 
@@ -137,12 +138,21 @@ async def give(owner: MigrationEnd, handle: int) -> None:
     await owner.execute("getfd", {"fdname": _STATE}, fds=[handle])
 
 
-async def send(owner: MigrationEnd, action: str, switchover: Callable[[], Awaitable[None]] | None = None, wire: Wire | None = None) -> None:
+async def send(
+    owner: MigrationEnd,
+    action: str,
+    switchover: Callable[[], Awaitable[None]] | None = None,
+    wire: Wire | None = None,
+    *,
+    bitmaps: bool = False,
+) -> None:
     """To the file it was given. Returns when everything has gone. The guest stands still then.
 
     `switchover` is awaited when the guest has stopped and its disks are still open: what it does belongs to the same moment.
+    `bitmaps`: whoever receives the guest has the same disks open under the same names, and gets what is known of changed blocks.
     """
-    await owner.execute("migrate-set-capabilities", _capabilities(owner, pauses=switchover is not None, wire=wire))
+    capabilities = _capabilities(owner, pauses=switchover is not None, wire=wire, bitmaps=bitmaps)
+    await owner.execute("migrate-set-capabilities", capabilities)
     await owner.execute("migrate-set-parameters", _parameters(wire))
     with owner.events.expect(_over if switchover is None else _pauses) as event, owner.events.expect(_begins) as beginning:
         await owner.execute("migrate", {"uri": f"fd:{_STATE}"})
@@ -185,7 +195,7 @@ async def _patiently(
 
 async def receive(owner: MigrationEnd, wire: Wire | None = None) -> None:
     """From the file it was given. Returns when the guest is there, standing still."""
-    await owner.execute("migrate-set-capabilities", _capabilities(owner))
+    await owner.execute("migrate-set-capabilities", _capabilities(owner, bitmaps=wire is None))
     await owner.execute("migrate-set-parameters", _parameters(wire))
     with owner.events.expect(_over) as event:
         await owner.execute("migrate-incoming", {"uri": f"fd:{_STATE}"})

@@ -17,7 +17,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from paddock.base.errors import PaddockError
-from paddock.engine.machine import drives
+from paddock.engine.machine import drives, tracking
 from paddock.engine.machine.argv import blocks, names
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.directory import MovingDisks
@@ -185,6 +185,8 @@ class DiskMirrors:
         there = {
             name: layer for name, layer in moving.targets.items() if now.get(names.device(name)) == names.format_node(name, layer.path)
         }
+        for name, layer in there.items():
+            await tracking.carry(owner, names.format_node(name, moving.sources[name]), names.format_node(name, layer.path))
         await drives.change_over(owner, there)
         for name in there:
             with contextlib.suppress(PaddockError):

@@ -232,6 +232,7 @@ class MachineOwner:
         if self.record.restore:
             await probe.changes(self)
         paused = self.record.start_paused
+        await self.parts.before_guest()
         # From here on the guest may have run: its saved state must never run again.
         self.directory.drop_saved()
         times = {**self.observed.times, "running": self.surroundings.clock.seconds()}
@@ -313,7 +314,12 @@ class MachineOwner:
             self.save(evidence=(*self.record.evidence, reason))
         if not self.timers.pending("quit"):
             self.timers.after("quit", self.surroundings.times.quit, self.kill)
-        self.background(self.attempt("quit"))
+        self.background(self._quit())
+
+    async def _quit(self) -> None:
+        with contextlib.suppress(PaddockError, OSError):
+            await self.parts.before_end()
+        await self.attempt("quit")
 
     async def attempt(self, command: str) -> None:
         """Tell QEMU something that it may refuse, and that nobody waits for."""

@@ -128,3 +128,9 @@ class OwnerParts(Protocol):
 
     async def restore(self, path: Path) -> None:
         """Read the state of a saved machine."""
+
+    async def before_guest(self) -> None:
+        """QEMU is ready, and the guest does not run yet."""
+
+    async def before_end(self) -> None:
+        """The guest has ended, and QEMU is about to."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from paddock.engine.machine.argv.line import Command
+from paddock.engine.machine.backups import DiskBackups
 from paddock.engine.machine.blockjobs import BlockJobs
 from paddock.engine.machine.config import MachineConfig
 from paddock.engine.machine.directory import Directory
@@ -20,6 +21,7 @@ from paddock.engine.machine.reboots import Reboots
 from paddock.engine.machine.renewal import Renewals
 from paddock.engine.machine.sessions import GuestSessions
 from paddock.engine.machine.suspension import Suspensions
+from paddock.engine.machine.tracking import ChangeTracking
 
 
 class MachineParts:
@@ -40,6 +42,8 @@ class MachineParts:
         self.source = LiveSource(owner)
         self.target = LiveTarget(owner)
         self.watcher = Liveness(owner)
+        self.tracking = ChangeTracking(owner)
+        self.backups = DiskBackups(owner, self.sessions)
 
     @property
     def followers(self) -> tuple[Follower, ...]:
@@ -49,6 +53,8 @@ class MachineParts:
             self.hotplug.follow,
             self.layers.follow,
             self.mirrors.follow,
+            self.backups.follow,
+            self.tracking.follow,
             self.watcher.follow,
             self.sessions.follow,
             self.source.follow,
@@ -65,6 +71,8 @@ class MachineParts:
             self.mirrors.adopt,
             self.sessions.find_agent,
             self.layers.adopt,
+            self.tracking.adopt,
+            self.backups.adopt,
             self.hotplug.repair,
         )
 
@@ -75,3 +83,12 @@ class MachineParts:
     async def restore(self, path: Path) -> None:
         """Read the state of a saved machine."""
         await (self.target.restore() if self.owner.record.arriving else self.sessions.identities.restore(path))
+
+    async def before_guest(self) -> None:
+        """QEMU is ready, and the guest does not run yet."""
+        await self.tracking.take_up()
+
+    async def before_end(self) -> None:
+        """The guest has ended, and QEMU is about to."""
+        await self.backups.cancel()
+        await self.tracking.keep()

@@ -204,7 +204,7 @@ class Renewals:
         force = loop.call_later(FORCE_SECONDS, lambda: owner.background(self._stop()))
         try:
             with owner.events.expect(stops):
-                await together.run((migration.receive(beside), migration.send(owner, "renew")), until=asyncio.FIRST_EXCEPTION)
+                await together.run((migration.receive(beside), migration.send(owner, "renew", bitmaps=True)), until=asyncio.FIRST_EXCEPTION)
         except (StartFailed, QemuRefused) as error:
             said = error.text if isinstance(error, StartFailed) else ""
             raise self._refused("MigrationFailed", said or error.why) from error

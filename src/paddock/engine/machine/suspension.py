@@ -89,7 +89,7 @@ class Suspensions:
         path = self._owner.directory.fresh_state
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            await migration.write(self._owner, handle)
+            await migration.write(self._owner, handle, bitmaps=True)
             await asyncio.to_thread(synchronise, self._owner.config)
             return os.fstat(handle).st_size
         finally:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from paddock.base.clock import Clock, SystemClock
+from paddock.engine.backups import Backups
 from paddock.engine.consolelogs import ConsoleLogs
 from paddock.engine.engine import EngineSettings
 from paddock.engine.host.capacity import Room
@@ -29,6 +30,7 @@ class SimulatedEngine:
     # by `start`
     machines: SimulatedMachines
     snapshots: Snapshots
+    backups: Backups
 
     def __init__(self, root: Path, settings: EngineSettings = EngineSettings(), *, nodes: int = 1, clock: Clock | None = None) -> None:  # noqa: B008 - frozen
         self.root = root
@@ -57,6 +59,7 @@ class SimulatedEngine:
         self.volumes.uses, self.volumes.is_held = machines.uses, machines.will_open
         # What the engine's own `Snapshots` calls, both have.
         self.snapshots = Snapshots(cast(Machines, machines), cast(Volumes, self.volumes), self.memories)
+        self.backups = Backups(cast(Volumes, self.volumes))
         await machines.adopt()
         self.machines = machines
 

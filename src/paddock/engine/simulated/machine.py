@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from paddock.base import reasons
 from paddock.base.clock import Clock
+from paddock.engine.machine.backupstate import BackupRequest, BackupState
 from paddock.engine.machine.config import DiskConfig, DiskLayer, Forwarded, MachineConfig, Nic
 from paddock.engine.machine.directory import SavedMachine
 from paddock.engine.machine.errors import RequestRefused
@@ -321,6 +322,25 @@ class SimulatedMachine(DiskMoves):
     async def take_memory(self, memory_request: MemoryRequest) -> TakenMemory:
         """Refuse: there is no memory."""
         raise refusals.machine(f"cannot take the memory of machine {self.id}", reason=reasons.MEMORY_REFUSED)
+
+    @property
+    def backup(self) -> BackupState | None:
+        """None: there is nothing to back up."""
+        return None
+
+    async def take_backup(self, request: BackupRequest) -> None:
+        """Refuse: disks hold nothing."""
+        raise refusals.machine(f"cannot back up machine {self.id}")
+
+    async def cancel_backup(self, name: str) -> None:
+        """None runs."""
+
+    async def checkpoints(self) -> Mapping[str, frozenset[str]]:
+        """No change is followed."""
+        return {}
+
+    async def retain_checkpoints(self, checkpoints: Collection[str]) -> None:
+        """There are none."""
 
     async def dump_memory(self, path: Path) -> None:
         """Refuse: there is no memory."""

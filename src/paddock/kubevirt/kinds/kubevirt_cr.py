@@ -8,6 +8,7 @@ from typing import Annotated
 
 from paddock.kubernetes.meta.conditions import Condition
 from paddock.kubernetes.meta.objects import LocalReference, Resource
+from paddock.kubernetes.meta.selectors import LabelSelector
 from paddock.kubernetes.schema.field import Field, Freeform, Object, Quantity
 from paddock.kubernetes.schema.kind import AGE, Column, Kind
 from paddock.kubevirt.kinds.instance import EVICTION_STRATEGIES, GROUP, VERSIONS
@@ -75,6 +76,13 @@ class InstancetypeConfiguration(Object):
         str | None,
         Field("Whether a machine keeps a reference or the values; default: reference.", enum=("reference", "expand", "expandAll")),
     ] = None
+
+
+class ChangedBlockTrackingSelectors(Object):
+    """The machines whose changed blocks are followed; one of the two is enough."""
+
+    namespaceLabelSelector: Annotated[LabelSelector | None, Field("All machines of namespaces with these labels.")] = None
+    virtualMachineLabelSelector: Annotated[LabelSelector | None, Field("Machines with these labels.")] = None
 
 
 class KubeVirtConfiguration(Object):
@@ -149,7 +157,7 @@ class KubeVirtConfiguration(Object):
         Freeform | None, Field("Features that all machines lack.", not_honoured="each machine says what it has")
     ] = None
     changedBlockTrackingLabelSelectors: Annotated[
-        Freeform | None, Field("Machines whose changed blocks are followed.", not_honoured="changed blocks are not followed")
+        ChangedBlockTrackingSelectors | None, Field("Machines that have increments of backups.", nullable=True)
     ] = None
 
 

@@ -65,7 +65,10 @@ def _disk(translation: TranslationContext, index: int, disk_spec: DiskSpec, volu
         queues=translation.vcpus if translation.domain.devices.blockMultiQueue and bus == "virtio" else None,
         pci_address=(target.pciAddress or "") if isinstance(target, DiskTarget) else "",
         hotplugged=role != "cdrom" and _is_hotplugged(volume),
+        tracked=_is_tracked(role, disk_spec, volume, found),
     )
+    if disk_spec.changedBlockTracking and not disk.tracked:
+        translation.limits.add(Code.TRACKING_MISSING, *_DISKS, index, "changedBlockTracking")
     return _with_blocks(disk, disk_spec, found)
 
 
@@ -109,8 +112,6 @@ def _note_role(
 
 
 def _serial(translation: TranslationContext, index: int, disk: DiskSpec, bus: Bus) -> str:
-    if disk.changedBlockTracking:
-        translation.limits.add(Code.TRACKING_MISSING, *_DISKS, index, "changedBlockTracking")
     serial = disk.serial or ""
     if bus == "scsi" and len(serial) > _SCSI_SERIAL:
         translation.limits.add(Code.SERIAL_TOO_LONG, *_DISKS, index, "serial", detail=f"{len(serial)} characters")
@@ -129,6 +130,12 @@ def _io(translation: TranslationContext, index: int, disk: DiskSpec) -> Literal[
 def _is_hotplugged(volume: Volume | None) -> bool:
     sources = (volume.dataVolume, volume.persistentVolumeClaim) if volume is not None else ()
     return any(source is not None and bool(source.hotpluggable) for source in sources)
+
+
+def _is_tracked(role: Role, disk_spec: DiskSpec, volume: Volume | None, resolved_volume: ResolvedVolume) -> bool:
+    """Return whether the changes of a disk can be followed for backups. It costs nothing before the first one, so they always are."""
+    on_claim = volume is not None and (volume.dataVolume is not None or volume.persistentVolumeClaim is not None)
+    return on_claim and role == "disk" and not (disk_spec.shareable or resolved_volume.readonly or resolved_volume.device)
 
 
 def _with_blocks(disk: DiskConfig, disk_spec: DiskSpec, resolved_volume: ResolvedVolume) -> DiskConfig:

@@ -61,7 +61,7 @@ class Code(Enum):
     HYPERV_NEEDS_KVM = (Weight.NOTE, "these Hyper-V features need KVM; the emulated guest does not get them")
     FEATURE_NEEDS_KVM = (Weight.NOTE, "this needs KVM; it means nothing to an emulated guest")
     TIMER_UNCHANGED = (Weight.NOTE, "this setting of the timer has no effect here")
-    TRACKING_MISSING = (Weight.NOTE, "changed blocks are not kept track of")
+    TRACKING_MISSING = (Weight.NOTE, "changed blocks are followed of disks on claims that this machine alone writes")
     QUEUES_MISSING = (Weight.NOTE, "this network card has one queue: its backend takes no more")
     RESOLVER_OPTIONS = (Weight.NOTE, "DHCP has no word for options of the resolver: the guest does not get them, as on a cluster")
     METRICS_MISSING = (Weight.NOTE, "metrics of the host are not handed to guests")

@@ -325,7 +325,7 @@ async def test_backups_are_refused(name: str) -> None:
         await gates(world, "IncrementalBackup")
         await world.running()
         reply = await world.put("vmi", "vm", name)
-        assert (reply.status, "VirtualMachineSnapshot" in reply.data["message"]) == (400, True)
+        assert (reply.status, "VirtualMachineBackup" in reply.data["message"]) == (400, True)
 
 
 @scripted

@@ -13,6 +13,7 @@ from paddock.kubevirt.kinds.dataimportcron import is_schedule
 
 CDI, SNAPSHOT = "cdi.kubevirt.io", "snapshot.kubevirt.io"
 INSTANCETYPE = "instancetype.kubevirt.io"
+BACKUP = "backup.kubevirt.io"
 V1 = "v1* v1alpha3"
 BETA = "v1alpha1 v1beta1*"
 _SNAPSHOT_COLUMNS = "SourceKind SourceName Phase ReadyToUse CreationTime Error"
@@ -45,6 +46,16 @@ SERVED = (
         True,
     ),
     ("export.kubevirt.io", "VirtualMachineExport", "vmexport vmexports", True, "v1alpha1 v1beta1 v1*", "SourceKind SourceName Phase", True),
+    (BACKUP, "VirtualMachineBackup", "vmbackup vmbackups", True, "v1alpha1*", "SourceKind SourceName Type CheckpointName", True),
+    (
+        BACKUP,
+        "VirtualMachineBackupTracker",
+        "vmbackuptracker vmbackuptrackers",
+        True,
+        "v1alpha1*",
+        "SourceKind SourceName LatestCheckpoint CheckpointTime",
+        True,
+    ),
     (INSTANCETYPE, "VirtualMachineInstancetype", "vminstancetype vminstancetypes vmf vmfs", True, "v1beta1*", "Age", False),
     (
         INSTANCETYPE,

@@ -6,7 +6,9 @@ from paddock.kubernetes.schema.shape import ObjectShape, shape_of
 from paddock.kubevirt.kinds.kubevirt_cr import KubeVirtConfiguration
 
 # What the engine, the controllers or admission read.
+_SELECTORS = ("namespaceLabelSelector", "virtualMachineLabelSelector")
 READ = {
+    *(f"changedBlockTrackingLabelSelectors.{each}.match{part}" for each in _SELECTORS for part in ("Labels", "Expressions")),
     "cpuModel",
     "developerConfiguration.disabledFeatureGates",
     "developerConfiguration.featureGates",

@@ -75,6 +75,16 @@ def file_node(disk: str, path: Path) -> str:
     return _node("f", disk, path)
 
 
+def backup_filter(disk: str, path: Path) -> str:
+    """The node above a disk's layer while a backup of it is taken."""
+    return _node("c", disk, path)
+
+
+def backup_target(disk: str) -> str:
+    """The node of the file that a backup of a disk goes to."""
+    return _node("t", disk, Path())
+
+
 def _node(kind: str, disk: str, path: Path) -> str:
     # Two disks may stand over the same base, so both the disk and the file are in the name.
     digest = hashlib.sha256(f"{disk}\0{path}".encode(errors="surrogatepass")).hexdigest()[:16]

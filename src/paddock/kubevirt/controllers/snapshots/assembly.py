@@ -7,11 +7,25 @@ from paddock.kubernetes.runtime.controller import Controller
 from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.program import ControllerManager
 from paddock.kubevirt.controllers.snapshots import machinesnapshots, restores
+from paddock.kubevirt.controllers.snapshots.backups import BackupCaches, BackupReconciler
 from paddock.kubevirt.controllers.snapshots.layers import Layers
 from paddock.kubevirt.controllers.snapshots.machinesnapshots import MachineSnapshotReconciler
 from paddock.kubevirt.controllers.snapshots.memories import MemoryReconciler
 from paddock.kubevirt.controllers.snapshots.restores import RestoreReconciler
-from paddock.kubevirt.controllers.snapshots.targets import CLAIMS, CONTENTS, INSTANCES, MACHINES, RESTORES, SNAPSHOTS, VOLUME_SNAPSHOTS
+from paddock.kubevirt.controllers.snapshots.targets import (
+    BACKUPS,
+    CLAIMS,
+    CONTENTS,
+    INSTALLATIONS,
+    INSTANCES,
+    MACHINES,
+    NAMESPACES,
+    RESTORES,
+    SNAPSHOTS,
+    TRACKERS,
+    VOLUME_SNAPSHOTS,
+)
+from paddock.kubevirt.controllers.snapshots.tracking import TrackingReconciler
 from paddock.kubevirt.controllers.snapshots.volumesnapshots import VolumeSnapshotReconciler
 from paddock.kubevirt.plan.instance.brief import brief
 from paddock.kubevirt.plan.snapshots import machines as plan
@@ -22,6 +36,7 @@ _DONE, _READY = b'"complete":true', b'"readyToUse":true'
 
 def assemble(program: ControllerManager, host: Engine) -> None:
     """Add the controllers to a program."""
+    _assemble_backups(program, host)
     engine, volumes = host.snapshots, host.volumes
     client, clock, recorder = program.client, program.machinery.clock, program.recorder
     of = program.informers.of
@@ -60,6 +75,26 @@ def assemble(program: ControllerManager, host: Engine) -> None:
     merging = Controller("snapshotlayers", claims, layers.reconcile, machinery=program.machinery, recorder=recorder)
     merging.watch(instances, _claims_of_ended)
     program.add(merging)
+
+
+def _assemble_backups(program: ControllerManager, host: Engine) -> None:
+    client, clock, recorder, of = program.client, program.machinery.clock, program.recorder, program.informers.of
+    backups, machines, instances = of(BACKUPS), of(MACHINES), of(INSTANCES)
+    installations, namespaces = of(INSTALLATIONS), of(NAMESPACES)
+
+    following = TrackingReconciler(client, machines, instances, (installations, namespaces), host.machines)
+    tracking = Controller("changedblocktracking", machines, following.reconcile, machinery=program.machinery, recorder=recorder)
+    tracking.watch(instances, lambda change: [change.seen.key])
+    tracking.watch(installations, following.everywhere)
+    tracking.watch(namespaces, following.inside)
+    program.add(tracking)
+
+    caches = BackupCaches(backups, of(TRACKERS), machines, instances, of(CLAIMS))
+    of_backups = BackupReconciler(client, caches, (host.machines, host.backups), clock, recorder)
+    taking = Controller("virtualmachinebackups", backups, of_backups.reconcile, machinery=program.machinery, recorder=recorder)
+    for informer in (caches.trackers, instances, caches.claims):
+        taking.watch(informer, lambda change: of_backups.unfinished(change.seen.key.namespace))
+    program.add(taking)
 
 
 def _claims_of_ended(change: CacheChange) -> list[Key]:

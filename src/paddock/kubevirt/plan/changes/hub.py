@@ -108,6 +108,8 @@ EFFECTS: Effects = {
     ("snapshot.kubevirt.io", "VirtualMachineSnapshotContent"): FIXED,
     ("snapshot.kubevirt.io", "VirtualMachineRestore"): FIXED,
     ("clone.kubevirt.io", "VirtualMachineClone"): FIXED,
+    ("backup.kubevirt.io", "VirtualMachineBackup"): FIXED,
+    ("backup.kubevirt.io", "VirtualMachineBackupTracker"): FIXED,
     ("export.kubevirt.io", "VirtualMachineExport"): FIXED,
     ("migrations.kubevirt.io", "MigrationPolicy"): SETTINGS,
     ("instancetype.kubevirt.io", "VirtualMachineInstancetype"): KEPT,

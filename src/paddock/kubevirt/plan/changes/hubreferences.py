@@ -17,6 +17,7 @@ from paddock.kubevirt.plan.changes.references import (
     ReferringField,
 )
 
+TRACKER = ("backup.kubevirt.io", "VirtualMachineBackupTracker")
 _TYPES = ("VirtualMachineInstancetype", "VirtualMachineClusterInstancetype")
 _PREFERENCES = ("VirtualMachinePreference", "VirtualMachineClusterPreference")
 
@@ -79,6 +80,11 @@ REFERENCES: References = {
     ("export.kubevirt.io", "VirtualMachineExport"): (
         ReferringField("spec.source.name", (MACHINE, SNAPSHOT, CLAIM), kind_in="kind"),
         ReferringField("spec.tokenSecretRef", (SECRET,)),
+    ),
+    TRACKER: (ReferringField("spec.source.name", (MACHINE,), kind_in="kind"),),
+    ("backup.kubevirt.io", "VirtualMachineBackup"): (
+        ReferringField("spec.source.name", (MACHINE, TRACKER), kind_in="kind"),
+        ReferringField("spec.pvcName", (CLAIM,)),
     ),
     DATA_VOLUME: _volume("spec"),
     DATA_SOURCE: (*_http("spec.source"), ReferringField("spec.source.dataSource.name", (DATA_SOURCE,), "namespace")),
