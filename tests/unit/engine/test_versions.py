@@ -9,7 +9,9 @@ import pytest
 from paddock.base.errors import PaddockError
 from paddock.engine import memorystates, versions
 from paddock.engine.claims import HostReservations
+from paddock.engine.machine import livefiles
 from paddock.engine.machine.directory import Directory
+from paddock.engine.machine.livefiles import DecidedMigrations
 from paddock.engine.networks.addresses import AddressTable
 from paddock.engine.networks.addressstore import AddressStore
 from paddock.engine.storage import records
@@ -22,6 +24,9 @@ READERS: dict[str, Reader] = {
     "addresses.json": lambda path: AddressStore.open(path, lambda: AddressTable("")).check(),
     "config.json": lambda path: Directory(path.parent).read_config(),
     "saved.json": lambda path: Directory(path.parent).read_saved(),
+    "handed.json": lambda path: livefiles.read_handed(Directory(path.parent)),
+    "arrival.json": lambda path: livefiles.read_arrival(Directory(path.parent)),
+    livefiles._name("target", "m"): lambda path: DecidedMigrations(path.parent).state("target", "m"),
     "memory.json": memorystates.read,
     "pools.json": lambda path: PoolMarkers(path.parent)._read(),
     "volume.json": records.read,

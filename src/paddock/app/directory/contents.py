@@ -16,7 +16,7 @@ _FOLDERS = ("engine", "pki")
 _ENTRIES = (
     *("kubeconfig", "kubeconfig.new", "server.json", "server.json.new", "server.log", "stacks.log", "audit.log", "audit-[0-9]*.log"),
     *(f"engine/{name}" for name in ("machines", "scratch", "snapshots", "memory", "volumes", "networks", "states", "consoles", "usage")),
-    *(f"engine/{name}" for name in ("providers", "staging", "cache", "layer-group", "pools.json", ".pools.json.new")),
+    *(f"engine/{name}" for name in ("providers", "staging", "cache", "layer-group", "pools.json", ".pools.json.new", "migrations")),
     *(f"engine/{name}" for name in ("simulated.db", "simulated.db-wal", "simulated.db-shm", "cluster.new", "images", "cluster")),
     *(f"pki/{name}" for name in ("admin.*", "server.*", "ca.*", "service-accounts-*", "service-accounts.key.new", "service-accounts.key")),
     *(

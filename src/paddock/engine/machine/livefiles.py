@@ -100,8 +100,11 @@ class DecidedMigrations:
 
     def state(self, side: Literal["source", "target"], migration: str) -> Literal["", "sent", "taken", "dropped"]:
         """Return the end of a migration; "": none is known. Raises `UnreadableState`."""
-        what, fix = f"the end of migration {migration}", "ask the other host whether the guest runs there"
-        found = Directory(self._folder).read_kept(_name(side, migration), DecidedMigration, what, fix)
+        fix = "ask the other host whether the guest runs there"
+        try:
+            found = Directory(self._folder).read_kept(_name(side, migration), DecidedMigration, "the end", fix)
+        except UnreadableState as error:
+            raise UnreadableState(f"cannot read the end of migration {migration}", why=error.why, fix=error.fix) from error
         return found.state if found is not None else ""
 
 

@@ -214,8 +214,13 @@ Serve = Callable[[PeerRequest, PeerConnection], Awaitable[None]]
 
 async def answer(connection: PeerConnection, serve: Serve) -> None:
     """Answer the one request of a connection."""
-    async with asyncio.timeout(_REQUEST_SECONDS):
-        request = await connection.receive(PeerRequest)
+    try:
+        async with asyncio.timeout(_REQUEST_SECONDS):
+            request = await connection.receive(PeerRequest)
+    except msgspec.DecodeError as error:
+        why = f"the request cannot be read ({error}); both servers need the same version of Paddock"
+        await connection.send(PeerReply(why, is_final=True))
+        return
     try:
         await serve(request, connection)
     except PaddockError as error:

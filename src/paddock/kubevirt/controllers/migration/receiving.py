@@ -88,14 +88,12 @@ class LiveReceiver:
         return await self._fail(live, deleted or refused or (_CALLED_OFF if state == "dropped" else _LOST))
 
     def _state(self, live: LiveSubject) -> str:
-        """Return what the files say of the guest: waiting, taken, dropped, or nothing."""
-        with contextlib.suppress(UnreadableState):
-            arrival = live.machine.arrival if live.machine is not None else None
-            if arrival is not None and arrival.migration == live.id:
-                return arrival.state
-            # An ID that has ended before is none of a migration that is new.
-            return self._parts.machines.migrations.state("target", live.id) if live.phase else ""
-        return "waiting"
+        """Return what the files say of the guest: waiting, taken, dropped, or nothing. Raises `UnreadableState`: nobody can tell."""
+        arrival = live.machine.arrival if live.machine is not None else None
+        if arrival is not None and arrival.migration == live.id:
+            return arrival.state
+        # An ID that has ended before is none of a migration that is new.
+        return self._parts.machines.migrations.state("target", live.id) if live.phase else ""
 
     async def _begin(self, live: LiveSubject) -> Outcome:
         decided = self._parts.machines.migrations.state("target", live.id)
