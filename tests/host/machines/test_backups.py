@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import io
 import json
 import os
 import random
@@ -12,6 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from paddock.app.directory import shutdown
+from paddock.cli.console import Console
 from paddock.engine.machine.backupstate import BackupRequest
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.errors import RequestRefused
@@ -222,6 +225,26 @@ async def test_a_checkpoint_survives_a_restart_of_the_guest(place: Place, form: 
         assert (await chain.machine.checkpoints())["data"] == {chain.checkpoint}
         await chain.write(20)
         await chain.back_up(f"inc{number}")
+    chain.verify()
+    await chain.stop()
+
+
+@pytest.mark.spec("kubevirt", 278)
+@played_by(run)
+async def test_a_checkpoint_survives_a_shutdown_of_the_host(place: Place) -> None:
+    chain = Chain(place)
+    await chain.start()
+    await chain.back_up("full")
+    await chain.write(50)
+    assert chain.machines is not None
+    chain.machines.close()
+    chain.machines = None
+    await shutdown.shut_down_all([place.root], 60, Console(io.BytesIO(), io.BytesIO()))
+    assert (chain.layer.path.parent / "changed-blocks.json").exists()
+    await chain.start()
+    assert (await chain.machine.checkpoints())["data"] == {chain.checkpoint}
+    await chain.write(20)
+    await chain.back_up("inc")
     chain.verify()
     await chain.stop()
 
