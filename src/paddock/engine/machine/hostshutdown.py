@@ -100,21 +100,13 @@ async def shut_down(guest: ShutdownGuest, seconds: float) -> str:
             qmp.close()
 
 
-class _Monitor(Struct, frozen=True):
-    id: str
-    qmp: Qmp
-
-    async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any:
-        return await self.qmp.execute(command, arguments, fds=fds)
-
-
 async def _keep_changes(directory: Directory, qmp: Qmp) -> list[tuple[DiskConfig, tuple[str, ...]]]:
     """Have QEMU write down which blocks changed since checkpoints; what cannot be makes the next backup a full one."""
     kept: dict[str, tuple[DiskConfig, tuple[str, ...]]] = {}
     with contextlib.suppress(PaddockError, OSError):
         config = Directory(directory.path).read_config()
         for disk in config.disks if config is not None else ():
-            if found := await tracking.write_map(_Monitor(directory.id, qmp), disk):
+            if found := await tracking.write_map(qmp, disk):
                 kept[disk.name] = disk, found
     return list(kept.values())
 

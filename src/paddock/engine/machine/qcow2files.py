@@ -17,8 +17,6 @@ _LOOK_SECONDS = 0.005
 class QemuMonitor(Protocol):
     """The monitor of a machine's QEMU."""
 
-    @property
-    def id(self) -> str: ...
     async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any: ...
 
 
@@ -63,7 +61,7 @@ async def _create(owner: QemuMonitor, node: str, size: int) -> None:
     options = {"driver": "qcow2", "file": _file(node), "size": size}
     await owner.execute("blockdev-create", {"job-id": _job(node), "options": options})
     if error := (await _made(owner, node)).get("error"):
-        raise Unanswered(f"cannot make a file for machine {owner.id}", why=str(error))
+        raise Unanswered("cannot have QEMU make a file", why=str(error))
 
 
 async def _made(owner: QemuMonitor, node: str) -> dict[str, Any]:
@@ -76,7 +74,7 @@ async def _made(owner: QemuMonitor, node: str) -> dict[str, Any]:
                     break
                 await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError:
-        raise Unanswered(f"cannot make a file for machine {owner.id}", why=f"it was not done within {_PATIENCE:g} s") from None
+        raise Unanswered("cannot have QEMU make a file", why=f"it was not done within {_PATIENCE:g} s") from None
     if found is None:
         return {}
     await owner.execute("job-dismiss", {"id": _job(node)})
