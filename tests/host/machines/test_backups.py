@@ -2,16 +2,20 @@
 
 import asyncio
 import hashlib
+import io
 import json
 import os
 import random
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from paddock.app.directory import shutdown
+from paddock.cli.console import Console
 from paddock.engine.machine.backupstate import BackupRequest
 from paddock.engine.machine.config import DiskConfig, DiskLayer
 from paddock.engine.machine.errors import RequestRefused
@@ -226,6 +230,26 @@ async def test_a_checkpoint_survives_a_restart_of_the_guest(place: Place, form: 
     await chain.stop()
 
 
+@pytest.mark.spec("kubevirt", 296)
+@played_by(run)
+async def test_a_checkpoint_survives_a_shutdown_of_the_host(place: Place) -> None:
+    chain = Chain(place)
+    await chain.start()
+    await chain.back_up("full")
+    await chain.write(50)
+    assert chain.machines is not None
+    chain.machines.close()
+    chain.machines = None
+    await shutdown.shut_down_all([place.root], 60, Console(io.BytesIO(), io.BytesIO()))
+    assert (chain.layer.path.parent / "changed-blocks.json").exists()
+    await chain.start()
+    assert (await chain.machine.checkpoints())["data"] == {chain.checkpoint}
+    await chain.write(20)
+    await chain.back_up("inc")
+    chain.verify()
+    await chain.stop()
+
+
 @pytest.mark.spec("kubevirt", 297)
 @played_by(run)
 async def test_after_a_kill_of_qemu_an_increment_is_refused(place: Place) -> None:
@@ -337,6 +361,24 @@ async def test_an_increment_survives(place: Place, step: str) -> None:
     await chain.stop()
 
 
+async def written_to_plugged(chain: Chain, line: str) -> None:
+    said = await chain.machine._owner.execute("human-monitor-command", {"command-line": f'qemu-io -d ua-more "{line}"'})
+    assert "rror" not in str(said), said
+
+
+async def taken_with_plugged(chain: Chain, name: str, since: str) -> str:
+    """Back both disks up; return what the plugged one held."""
+    machine, root = chain.machine, chain.place.root
+    await written_to_plugged(chain, "flush")
+    now = content(DiskLayer(root / "plugged" / "disk.img", "raw"))
+    targets = {each: root / f"{name}-{each}.qcow2" for each in ("data", "more")}
+    await machine.take_backup(BackupRequest(name, targets, dict.fromkeys(targets, since) if since else {}, name))
+    await until(machine, lambda one: one.backup is not None and one.backup.ended, "it ends", 60)
+    assert machine.backup is not None and machine.backup.state == "done", machine.backup
+    await machine.retain_checkpoints([name])
+    return now
+
+
 @pytest.mark.spec("kubevirt", 296)
 @played_by(run)
 async def test_a_disk_that_is_plugged_in_takes_its_checkpoints_along(place: Place) -> None:
@@ -348,32 +390,17 @@ async def test_a_disk_that_is_plugged_in_takes_its_checkpoints_along(place: Plac
     disk = DiskConfig("more", _disk(folder, "raw"), bus="scsi", tracked=True)
     await machine.plug_disk(disk)
 
-    async def write(line: str) -> None:
-        where = "-d ua-more"
-        said = await machine._owner.execute("human-monitor-command", {"command-line": f'qemu-io {where} "{line}"'})
-        assert "rror" not in str(said), said
-
-    async def take(name: str, since: str) -> str:
-        await write("flush")
-        now = content(DiskLayer(folder / "disk.img", "raw"))
-        targets = {each: place.root / f"{name}-{each}.qcow2" for each in ("data", "more")}
-        await machine.take_backup(BackupRequest(name, targets, dict.fromkeys(targets, since) if since else {}, name))
-        await until(machine, lambda one: one.backup is not None and one.backup.ended, "it ends", 60)
-        assert machine.backup is not None and machine.backup.state == "done", machine.backup
-        await machine.retain_checkpoints([name])
-        return now
-
-    first = await take("one", "")
-    await write("write -P 9 3M 64k")
+    first = await taken_with_plugged(chain, "one", "")
+    await written_to_plugged(chain, "write -P 9 3M 64k")
     await machine.unplug_disk("more")
     assert "more" not in await machine.checkpoints() and (folder / "changed-blocks.json").exists()
     await machine.plug_disk(disk)
     assert not list(folder.glob("changed-blocks*"))
     assert (await machine.checkpoints())["more"] == {"one"}
-    await write("write -P 7 5M 64k")
+    await written_to_plugged(chain, "write -P 7 5M 64k")
     await chain.stop()
     await chain.start()
-    second = await take("two", "one")
+    second = await taken_with_plugged(chain, "two", "one")
     paths = [place.root / f"{name}-more.qcow2" for name in ("one", "two")]
     subprocess.run(["qemu-img", "rebase", "-u", "-f", "qcow2", "-F", "qcow2", "-b", str(paths[0]), str(paths[1])], check=True)
     assert [content(DiskLayer(each, "qcow2")) for each in paths] == [first, second]
@@ -536,23 +563,25 @@ async def test_a_target_without_room_is_refused_and_one_that_becomes_full_leaves
         subprocess.run(["umount", "-l", str(full)], check=True)
 
 
+async def begun(place: Place) -> None:
+    """A machine runs with a small disk that is followed."""
+    machines = place.open()
+    await machines.adopt()
+    folder = place.root / "volume"
+    folder.mkdir()
+    folder.chmod(0o711)
+    path = folder / "disk.img"
+    path.write_bytes(b"")
+    os.truncate(path, backing.SIZE)
+    disk = DiskConfig("data", DiskLayer(path, "raw"), boot_order=2, tracked=True)
+    machine = await machines.define("a", place.guest(disks=(disk,)))
+    await machine.start()
+    await until_guest_runs(machine)
+
+
 @pytest.mark.spec("kubevirt", 298)
 def test_a_paddock_that_is_killed_at_any_step_of_a_backup_leaves_a_chain_that_is_right(place: Place) -> None:
-    async def begin() -> None:
-        machines = place.open()
-        await machines.adopt()
-        folder = place.root / "volume"
-        folder.mkdir()
-        folder.chmod(0o711)
-        path = folder / "disk.img"
-        path.write_bytes(b"")
-        os.truncate(path, backing.SIZE)
-        disk = DiskConfig("data", DiskLayer(path, "raw"), boot_order=2, tracked=True)
-        machine = await machines.define("a", place.guest(disks=(disk,)))
-        await machine.start()
-        await until_guest_runs(machine)
-
-    run(begin)
+    run(partial(begun, place))
     # Each kill is one step later than the last; at the end nothing is left to be killed in.
     for step in range(100):
         if killed_at(place, "backing", step):

@@ -13,7 +13,9 @@ from typing import Any
 from msgspec import Struct, structs
 
 from paddock.base.errors import PaddockError
+from paddock.engine.machine import tracking
 from paddock.engine.machine.argv import names
+from paddock.engine.machine.config import DiskConfig
 from paddock.engine.machine.directory import GRACE_SECONDS, Directory
 from paddock.engine.machine.observation import EndReason
 from paddock.engine.machine.qmp import Qmp
@@ -79,10 +81,14 @@ async def shut_down(guest: ShutdownGuest, seconds: float) -> str:
             if status not in FINAL_STATES:
                 await _press(qmp, over)
             note_end(guest.directory, FINAL_STATES.get(status, _HOST))
+            kept = await _keep_changes(guest.directory, qmp)
             with contextlib.suppress(PaddockError):
                 await qmp.execute("quit")
             while guest.directory.locked():
                 await asyncio.sleep(_LOOK_SECONDS)
+            for disk, checkpoints in kept:
+                with contextlib.suppress(OSError):
+                    tracking.write_note(disk, checkpoints)
             return ""
     except TimeoutError:
         return f"it did not shut down within {min(seconds, guest.grace):.0f} s"
@@ -92,6 +98,17 @@ async def shut_down(guest: ShutdownGuest, seconds: float) -> str:
     finally:
         if qmp is not None:
             qmp.close()
+
+
+async def _keep_changes(directory: Directory, qmp: Qmp) -> list[tuple[DiskConfig, tuple[str, ...]]]:
+    """Have QEMU write down which blocks changed since checkpoints; what cannot be makes the next backup a full one."""
+    kept: dict[str, tuple[DiskConfig, tuple[str, ...]]] = {}
+    with contextlib.suppress(PaddockError, OSError):
+        config = Directory(directory.path).read_config()
+        for disk in config.disks if config is not None else ():
+            if found := await tracking.write_map(qmp, disk):
+                kept[disk.name] = disk, found
+    return list(kept.values())
 
 
 def note_end(directory: Directory, reason: EndReason = _HOST) -> None:

@@ -3,20 +3,25 @@
 import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from paddock.base.errors import PaddockError
 from paddock.engine.machine.errors import Unanswered
-from paddock.engine.machine.owner import MachineOwner
 
 _PATIENCE = 60.0
 _LOOK_SECONDS = 0.005
 
 
+class QemuMonitor(Protocol):
+    """The monitor of a machine's QEMU."""
+
+    async def execute(self, command: str, arguments: Mapping[str, Any] | None = None, *, fds: Sequence[int] = ()) -> Any: ...
+
+
 @contextlib.asynccontextmanager
-async def made(owner: MachineOwner, node: str, path: Path, size: int) -> AsyncIterator[None]:
+async def made(owner: QemuMonitor, node: str, path: Path, size: int) -> AsyncIterator[None]:
     """A new file that QEMU has open under the name of a node; afterwards it is whole, and synchronised."""
     await make(owner, node, path, size)
     try:
@@ -27,7 +32,7 @@ async def made(owner: MachineOwner, node: str, path: Path, size: int) -> AsyncIt
 
 
 @contextlib.asynccontextmanager
-async def opened(owner: MachineOwner, node: str, path: Path) -> AsyncIterator[None]:
+async def opened(owner: QemuMonitor, node: str, path: Path) -> AsyncIterator[None]:
     """A file that QEMU reads under the name of a node."""
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     file = {"driver": "file", "node-name": _file(node), "read-only": True, "locking": "off", "filename": await _hand(owner, node, handle)}
@@ -38,7 +43,7 @@ async def opened(owner: MachineOwner, node: str, path: Path) -> AsyncIterator[No
         await close(owner, node)
 
 
-async def make(owner: MachineOwner, node: str, path: Path, size: int) -> None:
+async def make(owner: QemuMonitor, node: str, path: Path, size: int) -> None:
     """A new file, open under the name of a node. A failure leaves nothing open."""
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -52,14 +57,14 @@ async def make(owner: MachineOwner, node: str, path: Path, size: int) -> None:
         raise
 
 
-async def _create(owner: MachineOwner, node: str, size: int) -> None:
+async def _create(owner: QemuMonitor, node: str, size: int) -> None:
     options = {"driver": "qcow2", "file": _file(node), "size": size}
     await owner.execute("blockdev-create", {"job-id": _job(node), "options": options})
     if error := (await _made(owner, node)).get("error"):
-        raise Unanswered(f"cannot make a file for machine {owner.id}", why=str(error))
+        raise Unanswered("cannot have QEMU make a file", why=str(error))
 
 
-async def _made(owner: MachineOwner, node: str) -> dict[str, Any]:
+async def _made(owner: QemuMonitor, node: str) -> dict[str, Any]:
     """The job that makes a file is over, and gone. Return what became of it; nothing if there was none."""
     try:
         async with asyncio.timeout(_PATIENCE):
@@ -69,7 +74,7 @@ async def _made(owner: MachineOwner, node: str) -> dict[str, Any]:
                     break
                 await asyncio.sleep(_LOOK_SECONDS)
     except TimeoutError:
-        raise Unanswered(f"cannot make a file for machine {owner.id}", why=f"it was not done within {_PATIENCE:g} s") from None
+        raise Unanswered("cannot have QEMU make a file", why=f"it was not done within {_PATIENCE:g} s") from None
     if found is None:
         return {}
     await owner.execute("job-dismiss", {"id": _job(node)})
@@ -80,7 +85,7 @@ def _job(node: str) -> str:
     return f"make-{node}"
 
 
-async def _hand(owner: MachineOwner, node: str, handle: int) -> str:
+async def _hand(owner: QemuMonitor, node: str, handle: int) -> str:
     """QEMU gets a descriptor; the caller's is closed. Returns the name under which it has it."""
     try:
         said = await owner.execute("add-fd", {"opaque": node}, fds=[handle])
@@ -89,7 +94,7 @@ async def _hand(owner: MachineOwner, node: str, handle: int) -> str:
     return f"/dev/fdset/{said['fdset-id']}"
 
 
-async def close(owner: MachineOwner, node: str) -> None:
+async def close(owner: QemuMonitor, node: str) -> None:
     """QEMU has the file open no longer. What is not open is no matter."""
     # Of a Paddock that died when it had just been made.
     with contextlib.suppress(PaddockError):

@@ -27,6 +27,7 @@ from paddock.engine.machine.config import DiskConfig
 from paddock.engine.machine.errors import QemuRefused
 from paddock.engine.machine.owner import MachineOwner
 from paddock.engine.machine.process import boot_id
+from paddock.engine.machine.qcow2files import QemuMonitor
 
 # In bytes; QEMU copies clusters of this size for a backup, whatever a bitmap says.
 GRANULARITY = 64 << 10
@@ -103,7 +104,7 @@ class ChangeTracking:
             await take_up(self._owner, disk)
 
 
-async def write_map(owner: MachineOwner, disk: DiskConfig) -> tuple[str, ...]:
+async def write_map(owner: QemuMonitor, disk: DiskConfig) -> tuple[str, ...]:
     """No guest writes a disk any more: QEMU writes its bitmaps beside it. Return the checkpoints."""
     found = (await bitmaps(owner)).get(top(disk), ())
     if not disk.tracked or not found:
@@ -152,7 +153,7 @@ def bitmap(checkpoint: str) -> str:
     return _PREFIX + checkpoint
 
 
-async def bitmaps(owner: MachineOwner) -> dict[str, tuple[str, ...]]:
+async def bitmaps(owner: QemuMonitor) -> dict[str, tuple[str, ...]]:
     """Return the checkpoints of each node that has some. A bitmap that was not written to the end does not count."""
     found: dict[str, tuple[str, ...]] = {}
     for node in await owner.execute("query-named-block-nodes", {"flat": True}):
@@ -162,7 +163,7 @@ async def bitmaps(owner: MachineOwner) -> dict[str, tuple[str, ...]]:
     return found
 
 
-async def size_of(owner: MachineOwner, name: str) -> int:
+async def size_of(owner: QemuMonitor, name: str) -> int:
     """Return the bytes that a guest sees of a node."""
     nodes = await owner.execute("query-named-block-nodes", {"flat": True})
     return next((int(node["image"]["virtual-size"]) for node in nodes if node["node-name"] == name), 0)
