@@ -47,7 +47,6 @@ def test_pages_for_users_have_no_dates_history_or_foreign_words() -> None:
 def test_the_menu_is_one_that_a_stranger_reads() -> None:
     shown = prose.menu()
     assert len(shown) <= 147
-    assert len(shown) <= 147
     assert sum(shown.values()) <= 220_000
 
 

@@ -329,18 +329,16 @@ class SimulatedMachine(DiskMoves):
         return None
 
     async def take_backup(self, request: BackupRequest) -> None:
-        """Refuse: disks hold nothing."""
         raise refusals.machine(f"cannot back up machine {self.id}")
 
     async def cancel_backup(self, name: str) -> None:
-        """None runs."""
+        """Do nothing: no backup of a simulated disk begins."""
 
     async def checkpoints(self) -> Mapping[str, frozenset[str]]:
-        """No change is followed."""
         return {}
 
     async def retain_checkpoints(self, checkpoints: Collection[str]) -> None:
-        """There are none."""
+        """Do nothing: nobody follows the changes of a simulated disk."""
 
     async def dump_memory(self, path: Path) -> None:
         """Refuse: there is no memory."""

@@ -90,8 +90,6 @@ class NotYet(Unanswered):
 
 
 class PeerConnection:
-    """One connection between servers."""
-
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
@@ -237,13 +235,13 @@ class MigrationPort:
         self._open: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Listen. Raises `OSError`."""
+        """Listen on the port. Raises OSError if it is taken."""
         self._server = await asyncio.start_server(self._accept, self._host, self._port)
         self._port = int(self._server.sockets[0].getsockname()[1])
 
     @property
     def addresses(self) -> list[str]:
-        """The address for `connectURL`."""
+        """Where other servers reach this one, in the form of `connectURL`."""
         return [f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"]
 
     def serve(self, serve: Serve) -> None:

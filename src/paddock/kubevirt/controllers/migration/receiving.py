@@ -59,7 +59,6 @@ class LiveReceiver:
             task.cancel()
 
     def close(self) -> None:
-        """The server ends."""
         for uid in tuple(self._expiring):
             self.forget(uid)
 

@@ -50,7 +50,6 @@ class Departure:
 
     @property
     def works(self) -> bool:
-        """Something is being done."""
         return self.task is not None and not self.task.done()
 
     def start(self, work: Coroutine[Any, Any, Any], name: str, end: Callable[[], None], *, sends: bool) -> None:
