@@ -101,7 +101,12 @@ class ChangeTracking:
     async def take_up(self) -> None:
         """QEMU has the bitmaps of the last run, if they belong to the disks as they are. The guest does not run yet."""
         for disk in _tracked(self._owner):
-            await take_up(self._owner, disk)
+            if self._owner.record.restore:
+                # A guest that was suspended brings its own along, and what is here is not of its disks.
+                with contextlib.suppress(OSError):
+                    await asyncio.to_thread(_forget, disk)
+            else:
+                await take_up(self._owner, disk)
 
 
 async def write_map(owner: QemuMonitor, disk: DiskConfig) -> tuple[str, ...]:
@@ -121,8 +126,7 @@ async def take_up(owner: MachineOwner, disk: DiskConfig) -> None:
     if not disk.tracked or disk.layer is None:
         return
     try:
-        # A guest that was suspended brings its own along.
-        if not owner.record.restore and (kept := await asyncio.to_thread(_read_note, disk)) is not None:
+        if (kept := await asyncio.to_thread(_read_note, disk)) is not None:
             await _take_up(owner, disk, kept)
     except (PaddockError, OSError, ValueError) as error:
         owner.observe(detail=f"the next backup of disk {disk.name} is a full one: {error}")
