@@ -12,6 +12,7 @@ from tests.coroutines import played
 from tests.kit.engine.enginefakes import FakeMachine
 from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.kit.engine.migrationdoors import MemoryNetwork
+from tests.scenario.why.faults import asked
 
 API, KIND = "kubevirt.io/v1", "VirtualMachineInstanceMigration"
 GATE = "DecentralizedLiveMigration"
@@ -194,6 +195,7 @@ async def test_what_cannot_be_is_said_before_anything_happens(pair: Pair, /, sid
         assert found["phase"] == "Failed" and why in found["migrationState"]["failureReason"], found
         assert "Running" not in await phases(host)
         assert "FailedMigration" in await host.events("m1")
+        assert any(why in each.cause for each in (await asked(host, "vmim/m1")).findings)
     assert not guest.sent and not await fence(pair.a) and await pair.a.status() == "Running"
     assert (await pair.b.vmi())["status"]["phase"] == "WaitingForSync"
 
@@ -210,6 +212,8 @@ async def test_what_may_still_come_blocks_both_and_is_asked_again(pair: Pair, /)
     assert "waits for migration m1" in blocked["message"]
     of_instance = {each["type"]: each for each in (await pair.a.vmi())["status"]["conditions"]}
     assert of_instance["DecentralizedLiveMigrationFailure"]["message"] == blocked["message"]
+    finding = (await asked(pair.a, "vm/web")).findings[0]
+    assert finding.rule == "server-migration-waits" and "waits for migration m1" in finding.cause
     pair.network.cut = True
     await asyncio.sleep(10)
     assert "cannot reach the server at b" in (await status(pair.a))["conditions"][0]["message"]
