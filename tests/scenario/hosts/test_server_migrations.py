@@ -116,7 +116,7 @@ async def test_a_guest_goes_by_objects_alone(pair: Pair, /) -> None:
     assert (there["phase"], here["phase"]) == ("Succeeded", "Succeeded"), (there, here)
     assert await phases(pair.b) == ["WaitingForSync", *ON_THE_WAY, "Succeeded"]
     assert await phases(pair.a) == ["Synchronizing", *ON_THE_WAY, "Succeeded"]
-    assert there["synchronizationAddresses"] == ["b:1"] and "conditions" not in there
+    assert (there["synchronizationAddresses"], here["synchronizationAddresses"]) == (["b:1"], ["a:1"]) and "conditions" not in there
     assert here["migrationState"]["sourceState"]["node"] == "host" and here["migrationState"]["completed"]
     arrived = await machine_of(pair.b)
     assert arrived is not None and arrived.observed.phase == "running" and len(guest.sent) == 1
@@ -424,3 +424,23 @@ async def test_the_kubevirt_object_shows_the_address_while_there_is_one(pair: Pa
     pair.b.name = ""
     await pair.b.begin()
     assert "synchronizationAddresses" not in (await pair.b.api.get(path)).data["status"]
+
+
+@pytest.mark.spec("kubevirt", 276)
+@played
+async def test_a_guest_goes_to_another_namespace_of_one_server(pair: Pair, /) -> None:
+    host = pair.a
+    guest = await pair.begin()
+    await host.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    there, receives = machine(strategy="WaitAsReceiver"), migration("receive")
+    for each in (there, receives):
+        each["metadata"]["namespace"] = "other"
+    await host.make(there)
+    await asyncio.sleep(5)
+    await host.make(receives, migration("sendTo", name="m1", url="a:1"))
+    await asyncio.sleep(10)
+    assert (await status(host))["phase"] == "Succeeded", await status(host)
+    moved = await host.get("VirtualMachineInstance", API, "web", "other")
+    assert moved["status"]["phase"] == "Running" and await host.vmi() == {} and len(guest.sent) == 1
+    (left,) = (each for each in host.engine.machines if each.observed.phase == "running")
+    assert left.id == moved["metadata"]["uid"]
