@@ -54,6 +54,7 @@ async def is_as_before(source: QemuMachine, place: Place, written: int) -> None:
     await source.resume()
 
 
+@pytest.mark.spec("kubevirt", 287)
 @played_by(run)
 async def test_a_guest_goes_on_at_the_other_host(place: Place) -> None:
     source, there = await migrating.started(place), migrating.beside(place)
@@ -84,6 +85,9 @@ async def test_a_guest_goes_on_at_the_other_host(place: Place) -> None:
     await migrating.writes(last)
     assert migrating.marks(last) == 3
     await source.forget()
+    assert source._registry.migrations.state("source", send_request.migration) == "sent"
+    await target.forget()
+    assert target._registry.migrations.state("target", send_request.migration) == "taken"
 
 
 @pytest.mark.parametrize("whose", ["target", "source"])
@@ -186,6 +190,7 @@ async def test_it_is_called_off_and_nothing_else_is_done_meanwhile(place: Place)
     await is_as_before(source, place, 1)
     # Time that is over is the same.
     await target.forget()
+    assert target._registry.migrations.state("target", send_request.migration) == "dropped"
     target, send_request = await migrating.expects(there, source, "m2")
     with pytest.raises(RequestRefused) as caught:
         await source.send(structs.replace(send_request, bandwidth=SLOW, seconds=1.0), target)

@@ -192,17 +192,17 @@ def test_a_running_guest_goes_by_objects_alone(servers: Servers) -> None:
 
 
 @pytest.mark.spec("kubevirt", 285, 289)
-@pytest.mark.parametrize("victim", ["source", "target"])
-def test_a_server_is_killed_while_the_guest_is_on_its_way(servers: Servers, victim: str) -> None:
+@pytest.mark.parametrize("victim", ["source", "target", "stopped source"])
+def test_a_server_ends_while_the_guest_is_on_its_way(servers: Servers, victim: str) -> None:
     before, _ = count(servers, servers.a)
-    host = servers.a if victim == "source" else servers.b
+    host = servers.b if victim == "target" else servers.a
     servers.apply(servers.a, SLOW)
     with OneAtATime(servers.hosts):
         servers.migrate()
         deadline = time.monotonic() + 60
         while servers.phase(servers.a) in ("", "Synchronizing") and time.monotonic() < deadline:
             time.sleep(0.02)
-        host.kill()
+        host.stop() if victim.startswith("stopped") else host.kill()
         host.start()
         ends = {}
         for each in servers.hosts:

@@ -75,7 +75,7 @@ class FakeMachine(FakeBackups, FakeMemory, FakeMoves, FakeLive):
     """A machine in memory."""
 
     def __init__(self, machines: "FakeMachines", id: str, config: MachineConfig) -> None:
-        for part in (FakeMemory, FakeMoves, FakeLive):
+        for part in (FakeBackups, FakeMemory, FakeMoves, FakeLive):
             part.__init__(self)
         self.id = id
         self.config = config

@@ -20,7 +20,6 @@ class FakeBackups:
     config: MachineConfig
 
     def __init__(self) -> None:
-        super().__init__()
         self.backup: BackupState | None = None
         self.requests: list[BackupRequest] = []
         self.known: dict[str, set[str]] = {}

@@ -12,6 +12,7 @@ from tests.coroutines import played
 from tests.kit.engine.enginefakes import FakeMachine
 from tests.kit.engine.fakehost import Data, FakeHost, machine
 from tests.kit.engine.migrationdoors import MemoryNetwork
+from tests.scenario.why.faults import asked
 
 API, KIND = "kubevirt.io/v1", "VirtualMachineInstanceMigration"
 GATE = "DecentralizedLiveMigration"
@@ -115,7 +116,7 @@ async def test_a_guest_goes_by_objects_alone(pair: Pair, /) -> None:
     assert (there["phase"], here["phase"]) == ("Succeeded", "Succeeded"), (there, here)
     assert await phases(pair.b) == ["WaitingForSync", *ON_THE_WAY, "Succeeded"]
     assert await phases(pair.a) == ["Synchronizing", *ON_THE_WAY, "Succeeded"]
-    assert there["synchronizationAddresses"] == ["b:1"] and "conditions" not in there
+    assert (there["synchronizationAddresses"], here["synchronizationAddresses"]) == (["b:1"], ["a:1"]) and "conditions" not in there
     assert here["migrationState"]["sourceState"]["node"] == "host" and here["migrationState"]["completed"]
     arrived = await machine_of(pair.b)
     assert arrived is not None and arrived.observed.phase == "running" and len(guest.sent) == 1
@@ -194,6 +195,7 @@ async def test_what_cannot_be_is_said_before_anything_happens(pair: Pair, /, sid
         assert found["phase"] == "Failed" and why in found["migrationState"]["failureReason"], found
         assert "Running" not in await phases(host)
         assert "FailedMigration" in await host.events("m1")
+        assert any(why in each.cause for each in (await asked(host, "vmim/m1")).findings)
     assert not guest.sent and not await fence(pair.a) and await pair.a.status() == "Running"
     assert (await pair.b.vmi())["status"]["phase"] == "WaitingForSync"
 
@@ -210,6 +212,8 @@ async def test_what_may_still_come_blocks_both_and_is_asked_again(pair: Pair, /)
     assert "waits for migration m1" in blocked["message"]
     of_instance = {each["type"]: each for each in (await pair.a.vmi())["status"]["conditions"]}
     assert of_instance["DecentralizedLiveMigrationFailure"]["message"] == blocked["message"]
+    finding = (await asked(pair.a, "vm/web")).findings[0]
+    assert finding.rule == "server-migration-waits" and "waits for migration m1" in finding.cause
     pair.network.cut = True
     await asyncio.sleep(10)
     assert "cannot reach the server at b" in (await status(pair.a))["conditions"][0]["message"]
@@ -420,3 +424,23 @@ async def test_the_kubevirt_object_shows_the_address_while_there_is_one(pair: Pa
     pair.b.name = ""
     await pair.b.begin()
     assert "synchronizationAddresses" not in (await pair.b.api.get(path)).data["status"]
+
+
+@pytest.mark.spec("kubevirt", 276)
+@played
+async def test_a_guest_goes_to_another_namespace_of_one_server(pair: Pair, /) -> None:
+    host = pair.a
+    guest = await pair.begin()
+    await host.api.post("/api/v1/namespaces", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}})
+    there, receives = machine(strategy="WaitAsReceiver"), migration("receive")
+    for each in (there, receives):
+        each["metadata"]["namespace"] = "other"
+    await host.make(there)
+    await asyncio.sleep(5)
+    await host.make(receives, migration("sendTo", name="m1", url="a:1"))
+    await asyncio.sleep(10)
+    assert (await status(host))["phase"] == "Succeeded", await status(host)
+    moved = await host.get("VirtualMachineInstance", API, "web", "other")
+    assert moved["status"]["phase"] == "Running" and await host.vmi() == {} and len(guest.sent) == 1
+    (left,) = (each for each in host.engine.machines if each.observed.phase == "running")
+    assert left.id == moved["metadata"]["uid"]

@@ -77,6 +77,7 @@ _BAD = frozenset(
         "decentralizedMigrationBlocked",
     )
 )
+_MIGRATION = ("kubevirt.io", "VirtualMachineInstanceMigration")
 # A move of volumes that a user stopped; the condition stays.
 _CALLED_OFF = ("VolumesChange", "VolumesChangeCancellation")
 # Normal events that tell of waiting.
@@ -176,6 +177,8 @@ def _status(node: WalkNode, data: Data) -> Iterator[Statement]:
     statement = kinddiagnosis.of(node.ref.id).statement
     if statement is not None and (own := statement(data)) is not None:
         yield said(*own)
+    if node.ref.id == _MIGRATION and (message := texts(data, "status", "migrationState", "failureReason")):
+        yield said("status.migrationState.failureReason", message, "FailedMigration")
     for index, each in enumerate(entries(data, "status", "volumeStatus")):
         if texts(each, "phase") in ("Pending", "MemoryDumpFailed") and texts(each, "message"):
             yield said(f"status.volumeStatus[{index}].message", texts(each, "message"), texts(each, "reason") or texts(each, "phase"))

@@ -71,8 +71,8 @@ class Departure:
 class LiveSender:
     """Sends the guests of this server to others. `request` asks for a reconcile of a migration."""
 
-    def __init__(self, parts: LiveParts, request: Callable[[Key], None]) -> None:
-        self._parts = parts
+    def __init__(self, parts: LiveParts, addresses: list[str], request: Callable[[Key], None]) -> None:
+        self._parts, self._addresses = parts, addresses
         self._request = request
         self._departures: dict[str, Departure] = {}
 
@@ -126,7 +126,11 @@ class LiveSender:
             return await self._fail(live, why or "the migration was deleted", tells=False)
         if await self._parts.put_on_finalizer(live.seen):
             return DONE
-        await self._parts.write(live, decentralized.entered(live.migration.status, decentralized.SYNCHRONIZING, self._parts.now()))
+        # As KubeVirt does on both sides; only that of a target is for the other one.
+        addresses = {"synchronizationAddresses": self._addresses}
+        await self._parts.write(
+            live, decentralized.entered(live.migration.status, decentralized.SYNCHRONIZING, self._parts.now(), **addresses)
+        )
         return DONE
 
     def _foreign_fence(self, live: LiveSubject, machine: VirtualMachine) -> str:

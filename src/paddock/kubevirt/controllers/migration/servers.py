@@ -93,7 +93,8 @@ def wire(program: ControllerManager, machines: Machines, door: MigrationDoor, ad
         for each in waiting:
             each.offer(key)
 
-    sender, receiver = LiveSender(parts, request), LiveReceiver(parts, door.port.addresses, admit, request)
+    addresses = door.port.addresses
+    sender, receiver = LiveSender(parts, addresses, request), LiveReceiver(parts, addresses, admit, request)
     reconciler = ServerMigrationReconciler(caches.migrations, parts, sender, receiver)
     controller = Controller(
         "servermigration", caches.migrations, reconciler.reconcile, machinery=program.machinery, recorder=program.recorder
