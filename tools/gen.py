@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from paddock.app.operator import neededrights
 from paddock.cli.monitoring import grafana
 from paddock.fleet.diagnosis import page as why
 from paddock.kubernetes import catalog
@@ -104,10 +105,7 @@ _CHARTS_OWN = frozenset({".helmignore", "Chart.yaml", "values.yaml", "rules/viti
 
 def chart_rules() -> Mapping[str, str]:
     """The rights of the chart: those that the operator asks for."""
-    own = {path.name: path for path in (ROOT / "src" / "paddock" / "app" / "operator" / "rules").glob("*.yaml")}
-    declared = {f"{name}.yaml": catalog.folder(name) / "rights.yaml" for name in catalog.DIALECTS}
-    found = {**own, **{name: path for name, path in declared.items() if path.exists()}}
-    return {name: path.read_text(encoding="utf-8") for name, path in sorted(found.items())}
+    return {f"{name}.yaml": path.read_text(encoding="utf-8") for name, path in sorted(neededrights.roles().items())}
 
 
 def chart_dashboards() -> Mapping[str, str]:

@@ -19,13 +19,13 @@ def show(words: Sequence[str]) -> None:
 
 
 def _find(command: Sequence[str]) -> CommandFacts | None:
-    commands, found = read(), None
+    commands, facts = read(), None
     for word in command:
-        found = commands.get(word)
-        if found is None:
+        facts = commands.get(word)
+        if facts is None:
             return None
-        commands = found["verbs"]
-    return found
+        commands = facts["verbs"]
+    return facts
 
 
 def _parser(command: Sequence[str], facts: CommandFacts) -> Parser:

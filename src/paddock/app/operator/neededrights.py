@@ -4,7 +4,8 @@
 """
 
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,6 +16,7 @@ from paddock.kubernetes.client.errors import RefusedRight
 
 # The operator's own account, in words: it need not know its name to say what to grant.
 _ACCOUNT = "the operator"
+_RULES, _RIGHTS = Path(__file__).parent / "rules", "rights.yaml"
 
 
 def of(settings: OperatorSettings) -> Mapping[RefusedRight, str]:
@@ -36,10 +38,15 @@ def of(settings: OperatorSettings) -> Mapping[RefusedRight, str]:
 
 def rules(name: str) -> list[dict[str, Any]]:
     """Return rules of a role, as RBAC writes them."""
-    own = files("paddock.app.operator") / "rules" / f"{name}.yaml"
-    declared = catalog.folder(name) / "rights.yaml" if name in catalog.DIALECTS else own
-    found: list[dict[str, Any]] = yaml.load(declared.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    return found
+    declared: list[dict[str, Any]] = yaml.load(roles()[name].read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return declared
+
+
+@cache
+def roles() -> Mapping[str, Path]:
+    """Return the file of each role's rules."""
+    of_dialects = {name: catalog.folder(name) / _RIGHTS for name in catalog.DIALECTS}
+    return {path.stem: path for path in _RULES.glob("*.yaml")} | {name: path for name, path in of_dialects.items() if path.exists()}
 
 
 def _rights(rule: Mapping[str, Any], namespace: str) -> Iterator[RefusedRight]:

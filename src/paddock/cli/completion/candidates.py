@@ -20,7 +20,7 @@ _FACTS = Path(__file__).parent / "facts" / "commands.json"
 
 
 class OptionFacts(TypedDict):
-    """What completes and describes an option; an argument has no `names`."""
+    """The facts that complete and describe an option; an argument has no `names`."""
 
     names: list[str]
     # as in argparse: 0, 1, "?", "*", "+" or "..."
@@ -36,7 +36,7 @@ class OptionFacts(TypedDict):
 
 
 class CommandFacts(TypedDict):
-    """What completes a command line and makes its help; a command with verbs only has no options."""
+    """The facts that complete a command and make its help; a command with verbs only has no options."""
 
     summary: str
     usage: str

@@ -28,7 +28,7 @@ class MachineWatch:
         """Yield all machines: at once, after every change, and whenever so many seconds have passed."""
         tasks = [asyncio.create_task(feed.run()) for feed in self._feeds.values()]
         try:
-            while not all(feed.listed for feed in self._feeds.values()):
+            while not all(feed.answered for feed in self._feeds.values()):
                 await self._changed.wait()
                 self._changed.clear()
             while True:

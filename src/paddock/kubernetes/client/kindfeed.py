@@ -19,7 +19,7 @@ _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 class KindFeed:
-    """One list and watch. `changed` is called after every change of `objects`, `listed`, `missing` or `lost`."""
+    """One list and watch. `changed` is called after every change of what it holds."""
 
     def __init__(
         self,
@@ -38,9 +38,11 @@ class KindFeed:
         self._changed = changed
         self._most = most
         self._pause = _FIRST_PAUSE
-        self._wanted = self._selection = selection
+        self._whole = self._selection = selection
         self.objects: dict[Key, Data] = {}
-        # the first answer is there, be it a refusal
+        # whether the server has answered, even if it does not know the user
+        self.answered = False
+        # the objects are there, or the reason why the user does not see them
         self.listed = False
         # why the user does not see the kind; empty: sees it
         self.missing = ""
@@ -103,9 +105,10 @@ class KindFeed:
             return
         self._see_nothing(str(error))
         await asyncio.sleep(_ABSENT_SECONDS)
-        self._selection = self._wanted
+        self._selection = self._whole
 
     async def _retry(self, error: PaddockError) -> None:
+        self.answered |= not isinstance(error, Unreachable)
         away = isinstance(error, Unreachable | Unauthorized)
         self.lost = str(error) if away or isinstance(error, Unavailable) else ""
         if not away and not self.listed:
@@ -119,7 +122,7 @@ class KindFeed:
         self._settle(why)
 
     def _settle(self, missing: str) -> None:
-        self.missing, self.lost, self.listed = missing, "", True
+        self.missing, self.lost, self.listed, self.answered = missing, "", True, True
         self._pause = _FIRST_PAUSE
         self._changed(self)
 
