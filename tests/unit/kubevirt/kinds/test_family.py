@@ -161,9 +161,7 @@ VM = {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}
 SHOT = {"apiGroup": SNAPSHOT, "kind": "VirtualMachineSnapshot", "name": "before"}
 POD = {"apiGroup": "", "kind": "Pod", "name": "web"}
 PVC = {"kind": "PersistentVolumeClaim", "name": "web"}
-NO_GROUP = {"kind": "VirtualMachine", "name": "web"}
 RESTORE = {"target": VM, "virtualMachineSnapshotName": "before"}
-CHAIN = {"apiGroup": BACKUP, "kind": "VirtualMachineBackupTracker", "name": "nightly"}
 CRON = {
     "schedule": "30 1 * * *",
     "managedDataSource": "fedora",
@@ -185,9 +183,6 @@ GOOD = (
     ("export.kubevirt.io", "VirtualMachineExport", {"source": SHOT, "ttlDuration": "1h"}),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": PVC, "tokenSecretRef": "token"}),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": {**PVC, "apiGroup": ""}}),
-    (BACKUP, "VirtualMachineBackup", {"source": VM, "pvcName": "backups"}),
-    (BACKUP, "VirtualMachineBackup", {"source": CHAIN, "pvcName": "backups", "mode": "Push", "forceFullBackup": True}),
-    (BACKUP, "VirtualMachineBackupTracker", {"source": VM}),
     (CDI, "DataImportCron", CRON),
     (CDI, "DataImportCron", {**CRON, "schedule": ""}),
     (CDI, "ObjectTransfer", MOVE),
@@ -246,22 +241,6 @@ REFUSED: tuple[tuple[str, str, dict[str, Any], str, str], ...] = (
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM, "patches": ["[1]"]}, "spec.patches[0]", "JSON patch operation"),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": POD}, "spec.source.kind", "Unsupported value"),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": {**PVC, "apiGroup": "v1"}}, "spec.source.apiGroup", "Unsupported"),
-    (BACKUP, "VirtualMachineBackup", {"source": POD, "pvcName": "backups"}, "spec.source.kind", "Unsupported value"),
-    (BACKUP, "VirtualMachineBackup", {"source": {**VM, "apiGroup": "x.io"}, "pvcName": "backups"}, "spec.source.apiGroup", "Unsupported"),
-    (
-        BACKUP,
-        "VirtualMachineBackup",
-        {"source": {**CHAIN, "apiGroup": "kubevirt.io"}, "pvcName": "backups"},
-        "spec.source.apiGroup",
-        f'"{BACKUP}"',
-    ),
-    (BACKUP, "VirtualMachineBackup", {"source": NO_GROUP, "pvcName": "backups"}, "spec.source.apiGroup", "Required value"),
-    (BACKUP, "VirtualMachineBackup", {"source": VM}, "spec.pvcName", "Required value"),
-    (BACKUP, "VirtualMachineBackup", {"source": VM, "pvcName": "b", "mode": "Pull"}, "spec.tokenSecretRef", "required when mode is Pull"),
-    (BACKUP, "VirtualMachineBackup", {"source": VM, "pvcName": "b", "mode": "Send"}, "spec.mode", "Unsupported value"),
-    (BACKUP, "VirtualMachineBackupTracker", {"source": CHAIN}, "spec.source.kind", "Unsupported value"),
-    (BACKUP, "VirtualMachineBackupTracker", {"source": NO_GROUP}, "spec.source.apiGroup", "Required value"),
-    (BACKUP, "VirtualMachineBackupTracker", {"source": {**VM, "apiGroup": "x.io"}}, "spec.source.apiGroup", "Unsupported value"),
     (CDI, "DataImportCron", {**CRON, "schedule": "every night"}, "spec.schedule", "must be a cron expression"),
     (CDI, "DataImportCron", {**CRON, "importsToKeep": -1}, "spec.importsToKeep", "greater than or equal to 0"),
     (CDI, "DataImportCron", {**CRON, "garbageCollect": "Some"}, "spec.garbageCollect", "Unsupported value"),
@@ -463,8 +442,6 @@ SET_IN_STONE: tuple[tuple[str, str, dict[str, Any], dict[str, Any], str], ...] =
     (SNAPSHOT, "VirtualMachineRestore", RESTORE, {"virtualMachineSnapshotName": "other"}, "field is immutable"),
     ("clone.kubevirt.io", "VirtualMachineClone", {"source": VM}, {"newSMBiosSerial": "1"}, "field is immutable"),
     ("export.kubevirt.io", "VirtualMachineExport", {"source": VM}, {"ttlDuration": "1h"}, "field is immutable"),
-    (BACKUP, "VirtualMachineBackup", {"source": VM, "pvcName": "a"}, {"pvcName": "b"}, "spec is immutable after creation"),
-    (BACKUP, "VirtualMachineBackupTracker", {"source": VM}, {"source": {**VM, "name": "other"}}, "spec is immutable after creation"),
     ("kubevirt.io", "VirtualMachineInstanceMigration", {"vmiName": "a"}, {"vmiName": "b"}, "field is immutable"),
     (CDI, "DataImportCron", CRON, {"schedule": "@daily"}, "Cannot update DataImportCron Spec"),
     (CDI, "DataVolume", {"source": {"blank": {}}, "storage": SIZE}, {"preallocation": True}, "Cannot update DataVolume Spec"),
