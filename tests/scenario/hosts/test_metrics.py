@@ -23,6 +23,12 @@ from tests.kit.prometheus import Family, read
 from tools.referencepages import metrics
 
 SPECIFICATION = Path(__file__).parents[3] / "docs/spec/kubevirt.md"
+MIGRATION = {
+    "apiVersion": "kubevirt.io/v1",
+    "kind": "VirtualMachineInstanceMigration",
+    "metadata": {"name": "away"},
+    "spec": {"vmiName": "web"},
+}
 SNAPSHOT = {
     "apiVersion": "snapshot.kubevirt.io/v1beta1",
     "kind": "VirtualMachineSnapshot",
@@ -44,6 +50,10 @@ EMPTY = {
     "kubevirt_vmi_phase_transition_time_from_deletion_seconds",
     "kubevirt_cdi_clone_progress_total",
     "kubevirt_cdi_dataimportcron_outdated",
+    # No second host is there, so the migration fails before it begins.
+    "kubevirt_vmi_migration_end_time_seconds",
+    "kubevirt_vmi_migration_start_time_seconds",
+    "kubevirt_vmi_migration_succeeded",
 }
 MEASURED = re.compile(r"kubevirt_vmi_(cpu|vcpu|node_cpu|guest_load|memory|storage|filesystem|network)_")
 USED = Statistics(
@@ -153,6 +163,7 @@ async def prepared(host: FakeHost, page: Page) -> None:
     running.agent.told_load = (0.5, 0.25, 0.125)
     running.agent.connect()
     await host.make(SNAPSHOT)
+    await host.make(MIGRATION)
     machinery = host.control.program.machinery
     machinery.observe_request("GET", "virtualmachines.kubevirt.io", 200, 0.1)
     machinery.metrics.counter("paddock_workqueue_retries_total", "Keys that came back after a failure.", ("queue",)).inc("virtualmachines")
@@ -189,6 +200,7 @@ async def test_every_name_is_there_and_series_go_with_their_machine(host: FakeHo
         assert full["kubevirt_vmi_network_transmit_bytes_total"].values(**labels, interface="default") == [5]
         assert full["kubevirt_vmi_memory_used_bytes"].values(**labels) == [3072]
         assert full["kubevirt_vmi_filesystem_used_bytes"].values(mount_point='C:\\"x"\n', disk_name="vda1", file_system_type="ext4") == [5]
+        assert full["kubevirt_vmi_migration_failed"].values(vmi="web", vmim="away", namespace="default") == [1]
         assert full["kubevirt_vm_info"].values(name="web", status="running", status_group="running") == [1]
         assert full["kubevirt_vm_labels"].values(name="web", label_app_kubernetes_io_name="shop") == [1]
         assert full["kubevirt_vm_disk_allocated_size_bytes"].values(persistentvolumeclaim="disk", device="root")[0] >= 1 << 30
@@ -198,6 +210,7 @@ async def test_every_name_is_there_and_series_go_with_their_machine(host: FakeHo
         assert full["kubevirt_vm_error_status_last_transition_timestamp_seconds"].values(name="web") == [0]
         assert full["kubevirt_vmi_phase_transition_time_seconds"].values(phase="Running")[-1] == 1
         await host.delete("VirtualMachineSnapshot", "snapshot.kubevirt.io/v1beta1", "before")
+        await host.delete("VirtualMachineInstanceMigration", "kubevirt.io/v1", "away")
         await host.delete("VirtualMachine", "kubevirt.io/v1", "web")
         await asyncio.sleep(120)
         gone = await page.read()

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from paddock.app.metrics.life import Panics, Phases
 from paddock.app.metrics.queries import PendingQueries
-from paddock.app.metrics.series import disks, families, host, instances, machines, usage
+from paddock.app.metrics.series import disks, families, host, instances, machines, migrations, usage
 from paddock.app.metrics.series.page import MetricsPage, Sample, labels, sample
 from paddock.app.subresources.sessions import Sessions
 from paddock.base.errors import PaddockError
@@ -25,6 +25,7 @@ from paddock.kubernetes.runtime.cache import CachedObject
 from paddock.kubernetes.runtime.informer import Informer
 from paddock.kubernetes.runtime.informers import Informers
 from paddock.kubernetes.runtime.program import ControllerManager
+from paddock.kubevirt.controllers.migration.controller import MIGRATIONS
 from paddock.kubevirt.controllers.snapshots.targets import SNAPSHOTS
 from paddock.kubevirt.controllers.storage import targets
 from paddock.kubevirt.controllers.virtualmachineinstance.controller import RECONCILES
@@ -116,6 +117,7 @@ class MetricsCollector:
         self._profiles = CachedSeries(of, targets.PROFILES, lambda each: each)
         self._classes = CachedSeries(of, targets.CLASSES, lambda each: each)
         self._snapshots = CachedSeries(of, SNAPSHOTS, lambda each: tuple(disks.snapshots((each,))))
+        self._migrations = CachedSeries(of, MIGRATIONS, migrations.metrics_of)
         self._asking = PendingQueries()
         self._panics = Panics()
         self._syncs: Counter = program.machinery.metrics.counter(*RECONCILES)
@@ -145,6 +147,10 @@ class MetricsCollector:
         page.add(disks.profiles(await self._profiles.values(), await self._classes.values()))
         for samples in await self._snapshots.values():
             page.add(samples)
+        moving = await self._migrations.values()
+        page.add(migrations.counts(moving))
+        for migration in moving:
+            page.add(migration.samples)
         if not names or disks.SPACE in names:
             page.add(disks.space(await self._space()))
         return page.text() + "".join(f"{line}\n" for line in self._renamed()) + self._program.machinery.metrics.text()

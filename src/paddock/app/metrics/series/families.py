@@ -143,7 +143,6 @@ SESSIONS = _gauges(
         "portforward_active_tunnels": "Open connections to ports of guests.",
     },
 )
-# Machines of one host go nowhere: these are zero.
 MIGRATION = _gauges(
     "kubevirt_vmi_migration",
     {
@@ -153,14 +152,20 @@ MIGRATION = _gauges(
         "s_in_unset_phase": "Migrations without a phase.",
         "_succeeded": "Migrations that succeeded.",
         "_failed": "Migrations that failed.",
-        "_data_processed_bytes": "What migrations have carried over.",
-        "_data_remaining_bytes": "What migrations still have to carry over.",
-        "_data_total_bytes": "What migrations have to carry over in all.",
-        "_dirty_memory_rate_bytes": "How fast guests change memory during migrations.",
-        "_disk_transfer_rate_bytes": "How fast migrations carry disks over.",
-        "_memory_transfer_rate_bytes": "How fast migrations carry memory over.",
         "_start_time_seconds": "When migrations began.",
         "_end_time_seconds": "When migrations ended.",
+    },
+)
+# These are zero.
+UNMEASURED_MIGRATION = _gauges(
+    "kubevirt_vmi_migration",
+    {
+        "_data_processed_bytes": "What migrations have carried over; not measured.",
+        "_data_remaining_bytes": "What migrations still have to carry over; not measured.",
+        "_data_total_bytes": "What migrations have to carry over in all; not measured.",
+        "_dirty_memory_rate_bytes": "How fast guests change memory during migrations; not measured.",
+        "_disk_transfer_rate_bytes": "How fast migrations carry disks over; not measured.",
+        "_memory_transfer_rate_bytes": "How fast migrations carry memory over; not measured.",
     },
 )
 RULES = _gauges(
@@ -234,6 +239,7 @@ ALL = (
     *LIFE,
     *SESSIONS,
     *MIGRATION,
+    *UNMEASURED_MIGRATION,
     *RULES,
     *PLANE,
     *CDI,

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from paddock.app.metrics.series.families import MIGRATION
 from paddock.app.metrics.series.page import Sample, labels, sample
 
 
@@ -39,7 +38,5 @@ def samples(host: HostUsage) -> Iterator[Sample]:
     yield sample("kubevirt_allocatable_nodes", "", 1)
     yield sample("kubevirt_cdi_cr_ready", "", 1 if host.fills_disks else 0)
     yield sample("kubevirt_vmi_number_of_outdated", "", host.outdated)
-    for family in MIGRATION:
-        yield sample(family.name, "", 0)
     for name, count in host.sessions.items():
         yield sample(name, "", count)
