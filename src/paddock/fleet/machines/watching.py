@@ -31,6 +31,7 @@ class MachineWatch:
             while not all(feed.answered for feed in self._feeds.values()):
                 await self._changed.wait()
                 self._changed.clear()
+            self._demand_user()
             while True:
                 yield self._picture()
                 with contextlib.suppress(TimeoutError):
@@ -44,6 +45,12 @@ class MachineWatch:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _demand_user(self) -> None:
+        """Fail if the server does not know the user. Who was known once is waited for: a new token may be on its way."""
+        for feed in self._feeds.values():
+            if feed.unauthorized is not None and not feed.listed:
+                raise feed.unauthorized
 
     def _picture(self) -> list[MachineView]:
         found = finding.join({kind: feed.objects.values() for kind, feed in self._feeds.items()})

@@ -48,6 +48,8 @@ class KindFeed:
         self.missing = ""
         # why the server is away; empty: it is not
         self.lost = ""
+        # the last answer, if the server does not know the user
+        self.unauthorized: Unauthorized | None = None
 
     async def run(self) -> None:
         """Follow the kind until the task is cancelled."""
@@ -109,6 +111,7 @@ class KindFeed:
 
     async def _retry(self, error: PaddockError) -> None:
         self.answered |= not isinstance(error, Unreachable)
+        self.unauthorized = error if isinstance(error, Unauthorized) else None
         away = isinstance(error, Unreachable | Unauthorized)
         self.lost = str(error) if away or isinstance(error, Unavailable) else ""
         if not away and not self.listed:
@@ -122,7 +125,7 @@ class KindFeed:
         self._settle(why)
 
     def _settle(self, missing: str) -> None:
-        self.missing, self.lost, self.listed, self.answered = missing, "", True, True
+        self.missing, self.lost, self.listed, self.answered, self.unauthorized = missing, "", True, True, None
         self._pause = _FIRST_PAUSE
         self._changed(self)
 

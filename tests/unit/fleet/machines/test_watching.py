@@ -26,11 +26,19 @@ def _watch(error: PaddockError) -> MachineWatch:
     return MachineWatch(cast(Client, _RefusingClient(error)), "default", "")
 
 
-@pytest.mark.parametrize(("refusal", "code"), [(Forbidden, 403), (NotFound, 404), (Unauthorized, 401)])
+@pytest.mark.parametrize(("refusal", "code"), [(Forbidden, 403), (NotFound, 404)])
 @timeless
 async def test_a_refusal_is_an_answer(refusal: type[ApiError], code: int) -> None:
     pictures = _watch(refusal(code, StatusDetails(message="no"))).pictures(1.0)
     assert await asyncio.wait_for(anext(pictures), 10) == []
+
+
+@timeless
+async def test_a_user_whom_the_server_does_not_know_hears_it() -> None:
+    """An empty table would say that there is no machine."""
+    pictures = _watch(Unauthorized(401, StatusDetails(message="no"))).pictures(1.0)
+    with pytest.raises(Unauthorized):
+        await asyncio.wait_for(anext(pictures), 10)
 
 
 @timeless
