@@ -6,6 +6,7 @@ each mutant, and exits with 1 when one of them was not noticed.
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,8 @@ Run = subprocess.CompletedProcess[str]
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
+    # The worktree goes, too, when somebody ends the run.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     named = [each for each in listing.read(options.list) if each.item.startswith(tuple(options.items) or "")]
     mutants = [each for each in named if options.long or each.tests == listing.QUICK_SUITES]
     if not mutants:
