@@ -29,7 +29,7 @@ export PYTHON
 # Without its bytecode, every process that a test starts compiles the package again: two seconds of a processor each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo demo-down test weather lint format gen gen-check freeze golden conformance conformance-check docs web web-check recordings screenshots bench soak mutants test-reference answers test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
+.PHONY: help setup demo demo-down test weather lint format gen gen-check freeze golden conformance conformance-check docs web web-check recordings screenshots bench maxima soak mutants test-reference answers test-kubevirt cluster cluster-down test-host test-kvm deb image release lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ screenshots: setup ## take pictures of every page of the web console into build/
 
 bench: setup ## print the measured figures beside their targets (BENCH=--quick: in minutes)
 	$(PY) -m tools.bench $(BENCH)
+
+maxima: setup ## grow a server in batches of machines until something takes too long, and say what broke first (MAXIMA=--help)
+	$(PY) -m tools.bench.maxima $(MAXIMA)
 
 soak: setup ## property tests with many more examples, and the long tests; PART=tests/... runs a part
 	@# Each worker of the reference cluster would start one of its own.
