@@ -100,7 +100,7 @@ def measure_reference(binaries: Binaries, folder: Path, size: Size, say: Say) ->
         ending.callback(server.close)
         server.start()
         permit(server.admin, objects.NAMESPACE)
-        _install(server)
+        install(server)
         loads = Loads(server, size, say)
         _run_all(loads)
     return loads.measures
@@ -122,7 +122,7 @@ def _run_all(loads: Loads) -> None:
     loads.idle_watches()
 
 
-def _install(server: Reference) -> None:
+def install(server: Reference) -> None:
     """Install the CRD and wait until its kind is served."""
     status, answer = call(server.admin, "POST", _CRDS, _CRD.read_bytes(), media="application/yaml")
     if status != 201:
