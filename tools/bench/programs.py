@@ -15,10 +15,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from tests.reference.build import Binaries
+from tests.reference import build
+from tests.reference.build import Binaries, Recipe
 from tools.bench.client import LoadFailed, Target, call
 from tools.bench.offline import environment
 
+# The store of k3s, which keeps what kube-apiserver writes in SQLite. Its driver is written in C.
+KINE = Recipe(
+    name="kine",
+    module=Path(__file__).parent / "kine",
+    programs=(build.Program("kine", "github.com/k3s-io/kine"),),
+    release="github.com/k3s-io/kine",
+    variables=(),
+    command=("env", "CGO_ENABLED=1", *build.BUILD),
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _READY_SECONDS = 120.0
@@ -191,30 +201,39 @@ class Paddock:
         return {"paddock": self._program.resident()}
 
 
+def _etcd(program: Path, directory: Path, port: int) -> list[str]:
+    """The command of an etcd that makes its writes durable."""
+    client, peer = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{free_port()}"
+    return [
+        str(program),
+        f"--data-dir={directory / 'etcd'}",
+        f"--listen-client-urls={client}",
+        f"--advertise-client-urls={client}",
+        f"--listen-peer-urls={peer}",
+        f"--initial-advertise-peer-urls={peer}",
+        f"--initial-cluster=default={peer}",
+        "--log-level=warn",
+    ]
+
+
+def _kine(program: Path, directory: Path, port: int) -> list[str]:
+    """The command of a kine with the options that k3s gives to SQLite."""
+    database = f"sqlite://{directory / 'state.db'}?_journal=WAL&cache=shared&_busy_timeout=30000&_txlock=immediate"
+    return [str(program), f"--listen-address=127.0.0.1:{port}", f"--endpoint={database}", "--metrics-bind-address=0"]
+
+
 class Reference:
-    """kube-apiserver with an etcd that makes its writes durable."""
+    """kube-apiserver with a store: etcd, or `kine`, which is given the program of it."""
 
-    name = "kube-apiserver"
-
-    def __init__(self, binaries: Binaries, directory: Path) -> None:
+    def __init__(self, binaries: Binaries, directory: Path, kine: Path | None = None) -> None:
         self._binaries = binaries
         self._directory = directory
         self._tokens, self._admin, user = _tokens(directory)
-        self._etcd_port, peer = free_port(), free_port()
-        client = f"http://127.0.0.1:{self._etcd_port}"
-        self._etcd = Program(
-            [
-                str(binaries.etcd),
-                f"--data-dir={directory / 'etcd'}",
-                f"--listen-client-urls={client}",
-                f"--advertise-client-urls={client}",
-                f"--listen-peer-urls=http://127.0.0.1:{peer}",
-                f"--initial-advertise-peer-urls=http://127.0.0.1:{peer}",
-                f"--initial-cluster=default=http://127.0.0.1:{peer}",
-                "--log-level=warn",
-            ],
-            directory / "etcd.log",
-        )
+        self._etcd_port = free_port()
+        self._store = "etcd" if kine is None else "kine"
+        command = _etcd(binaries.etcd, directory, self._etcd_port) if kine is None else _kine(kine, directory, self._etcd_port)
+        self.name = f"kube-apiserver with {self._store}"
+        self._etcd = Program(command, directory / f"{self._store}.log")
         self._apiserver: Program | None = None
         self.target = Target("127.0.0.1", free_port(), user)
 
@@ -263,4 +282,4 @@ class Reference:
 
     def resident(self) -> dict[str, float]:
         assert self._apiserver is not None
-        return {"kube-apiserver": self._apiserver.resident(), "etcd": self._etcd.resident()}
+        return {"kube-apiserver": self._apiserver.resident(), self._store: self._etcd.resident()}

@@ -14,12 +14,12 @@ from tests.reference import build
 from tools.bench import results
 from tools.bench.maxima import living, stored
 from tools.bench.maxima.stages import Limit, Stage, first_break, misses, table
-from tools.bench.programs import Paddock, Reference
+from tools.bench.programs import KINE, Paddock, Reference
 
 _SIZES = (1_000, 10_000, 30_000, 100_000)
 # A node of the simulation has 4 TiB and 128 processors, and at most 110 instances as a kubelet has.
 _NODES = 1_000
-_PARTS = ("stored", "living", "reference")
+_PARTS = ("stored", "living", "etcd", "kine")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -52,7 +52,9 @@ def _grown(part: str, folder: Path, sizes: Sequence[int], nodes: int) -> list[St
 
 
 def _server(part: str, folder: Path) -> Paddock | Reference:
-    return Paddock(folder) if part == "stored" else Reference(build.ensure(_say), folder)
+    if part == "stored":
+        return Paddock(folder)
+    return Reference(build.ensure(_say), folder, build.built(KINE, _say) / "kine" if part == "kine" else None)
 
 
 def _report(stages: Sequence[Stage], limits: Mapping[str, Limit]) -> str:
@@ -71,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
         "part",
         nargs="*",
         choices=[*_PARTS, []],
-        help="stored: Paddock stores machines; living: simulated machines run; reference: kube-apiserver with etcd stores them (needs Go)",
+        help="stored: Paddock stores machines; living: simulated machines run; etcd, kine: kube-apiserver stores them "
+        "in etcd, or in SQLite as k3s does (needs Go)",
     )
     parser.add_argument("--most", type=int, default=_SIZES[-1], metavar="N", help="no more machines than that")
     parser.add_argument("--sizes", type=int, nargs="+", default=_SIZES, metavar="N", help="the sizes of the batches' ends")
