@@ -275,14 +275,14 @@ def _open(target: Target) -> None:
 def _write(request: bytes) -> float:
     began = time.perf_counter()
     _connection.sendall(request)
-    answer = _read(_connection)
+    answer = read(_connection)
     taken = time.perf_counter() - began
     if bytes(answer[9:12]) not in (b"200", b"201"):
         raise LoadFailed(f"a write was answered with {bytes(answer[:300])!r}")
     return taken
 
 
-def _read(connection: ssl.SSLSocket) -> bytearray:
+def read(connection: ssl.SSLSocket) -> bytearray:
     """One whole answer."""
     answer = bytearray()
     while True:

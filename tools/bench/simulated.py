@@ -61,7 +61,7 @@ class Phases:
             return
 
 
-def machine(name: str) -> dict[str, Any]:
+def machine(name: str, namespace: str = "default") -> dict[str, Any]:
     """Return a small VirtualMachine."""
     devices = {"interfaces": [{"name": "default", "masquerade": {}}], "disks": [{"name": "root", "disk": {"bus": "virtio"}}]}
     spec = {
@@ -69,7 +69,7 @@ def machine(name: str) -> dict[str, Any]:
         "networks": [{"name": "default", "pod": {}}],
         "volumes": [{"name": "root", "containerDisk": {"image": "registry.example.com/disk:1"}}],
     }
-    metadata = {"name": name, "namespace": "default"}
+    metadata = {"name": name, "namespace": namespace}
     return {
         "apiVersion": "kubevirt.io/v1",
         "kind": "VirtualMachine",

@@ -33,7 +33,6 @@ EXPLAINED: Mapping[str, str] = {
     "spec.virtualMachineTemplate.spec.instancetype": "as in a machine",
     "spec.virtualMachineTemplate.spec.preference": "as in a machine",
     "spec.vmiName": "the server has the instance or not, as above",
-    "spec: IncrementalBackup feature gate": "a server has the gate on or not, and knows it alone",
     "status.": "the server takes no status with a new object, and so finds nothing wrong in it",
 }
 
@@ -117,8 +116,8 @@ async def online(api: Harness, kind: Kind, document: dict[str, Any]) -> Verdict:
     warnings = {match[1].replace('\\"', '"').replace("\\\\", "\\") for each in reply.warnings if (match := _WARNING.match(each))}
     # A document before it may have needed that namespace.
     accepted = reply.status < 300 or (kind.kind == "Namespace" and reply.status == 409)
-    # A webhook's refusal has its name before its words.
-    accepted |= is_explained(str(reply.data.get("message")).partition(" denied the request: ")[2])
+    # A server has the gate on or not, and knows it alone.
+    accepted |= str(reply.data.get("message")).endswith(" denied the request: spec: IncrementalBackup feature gate not enabled")
     told = "" if accepted else f"{reply.status} {reply.data.get('message')}"
     causes = (reply.data.get("details") or {}).get("causes") or ()
     if causes and all(is_explained(each.get("field", "")) for each in causes):

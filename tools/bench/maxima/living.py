@@ -11,6 +11,7 @@ from typing import Any
 
 import uvloop
 
+from tools.bench import simulated
 from tools.bench.client import LoadFailed, Target, call, connect, drive, fetch
 from tools.bench.maxima.stages import Limit, Stage, first_break
 from tools.bench.programs import Paddock, permit
@@ -165,28 +166,18 @@ def _quota(target: Target) -> float:
     """The seconds until a namespace with a quota of no machine refuses one."""
     began = time.monotonic()
     status, answer = call(
-        target, "POST", _KUBEVIRT.replace(_NAMESPACE, _LIMITED) + "/virtualmachines", json.dumps(_machine("no", 0)).encode()
+        target, "POST", _KUBEVIRT.replace(_NAMESPACE, _LIMITED) + "/virtualmachines", json.dumps(_machine("no", 0, _LIMITED)).encode()
     )
     if status != 403 or b"exceeded quota" not in answer:
         raise LoadFailed(f"the quota let a machine in: {status} {answer[:200]!r}")
     return time.monotonic() - began
 
 
-def _machine(name: str, batch: int) -> dict[str, Any]:
+def _machine(name: str, batch: int, namespace: str = _NAMESPACE) -> dict[str, Any]:
     """A small machine that is to run."""
-    devices = {"interfaces": [{"name": "default", "masquerade": {}}], "disks": [{"name": "root", "disk": {"bus": "virtio"}}]}
-    spec = {
-        "domain": {"memory": {"guest": "128Mi"}, "devices": devices},
-        "networks": [{"name": "default", "pod": {}}],
-        "volumes": [{"name": "root", "containerDisk": {"image": "registry.example.com/disk:1"}}],
-    }
-    template = {"metadata": {"labels": {"batch": str(batch)}}, "spec": spec}
-    return {
-        "apiVersion": "kubevirt.io/v1",
-        "kind": "VirtualMachine",
-        "metadata": {"name": name},
-        "spec": {"runStrategy": "Always", "template": template},
-    }
+    made = simulated.machine(name, namespace)
+    made["spec"]["template"]["metadata"] = {"labels": {"batch": str(batch)}}
+    return made
 
 
 def _act(target: Target, action: str, done: Callable[[], bool]) -> float:

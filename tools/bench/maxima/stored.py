@@ -10,7 +10,7 @@ from contextlib import closing
 import uvloop
 
 from tools.bench import comparison, objects
-from tools.bench.client import LoadFailed, Target, call, connect, drive, fetch
+from tools.bench.client import LoadFailed, Target, call, connect, drive, fetch, read
 from tools.bench.maxima.stages import Limit, Stage, first_break
 from tools.bench.programs import Paddock, Reference, Server, permit
 
@@ -99,27 +99,8 @@ def _changes(target: Target, size: int) -> Iterator[float]:
             while name not in events.readline():
                 pass
             yield time.perf_counter() - began
-            _drain(writer)
-
-
-def _drain(writer: ssl.SSLSocket) -> None:
-    """Read the answer to a change; it is shorter than a record of TLS, or two."""
-    answer = b""
-    while b"\r\n\r\n" not in answer:
-        answer += _received(writer)
-    head, _, body = answer.partition(b"\r\n\r\n")
-    if not head.startswith(b"HTTP/1.1 200"):
-        raise LoadFailed(f"a change was answered with {head[:300]!r}")
-    length = next((int(line[15:]) for line in head.lower().splitlines() if line.startswith(b"content-length:")), None)
-    while (len(body) < length) if length is not None else not body.endswith(b"0\r\n\r\n"):
-        body += _received(writer)
-
-
-def _received(writer: ssl.SSLSocket) -> bytes:
-    data = writer.recv(1 << 16)
-    if not data:
-        raise LoadFailed("the server closed a connection")
-    return data
+            if (reply := read(writer))[9:12] != b"200":
+                raise LoadFailed(f"a change was answered with {bytes(reply[:300])!r}")
 
 
 def _spread(size: int, count: int) -> Iterator[int]:
